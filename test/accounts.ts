@@ -1,6 +1,6 @@
 import type { TestDatabase } from './database.ts'
 
-/** Makes accounts that nobody signs in to; returns their ids. */
+/** Returns a function that inserts an account without a password and returns its id. */
 export function accountsOf({ query }: Pick<TestDatabase, 'query'>): () => Promise<number> {
   let count = 0
   return async () => {

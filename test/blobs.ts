@@ -5,20 +5,20 @@ import { after } from 'node:test'
 import type { TestDatabase } from './database.ts'
 import { startS3 } from './s3.ts'
 
-/** What no file of a known type begins with, as random bytes may by chance: alone or before others it is of none. */
+/** A prefix that no known file type starts with; content after it has no known type either. Random bytes may have one by chance. */
 export const OF_NO_TYPE = Buffer.from([0xfe, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 
-/** One kind of store as tests see it: how it is chosen, what is in it, and how it loses things. */
+/** A kind of blob store: its settings, a count of its contents, and a way to lose them. */
 export interface StoreKind {
   readonly name: 'postgres' | 'file' | 's3'
   readonly env: Readonly<Record<string, string>>
-  /** How many files, objects, parts of them or blobs with chunks there are. */
+  /** Number of files, objects and parts of objects, or blobs with chunks. */
   count(): Promise<number>
-  /** Loses the bytes of everything, behind the back of the service. */
+  /** Deletes all stored bytes without the service's knowledge. */
   lose(): Promise<void>
 }
 
-/** Stores for the database of a test file, new and empty; gone after the file. */
+/** Empty stores for the database of a test file; removed after the file. */
 export async function storeKinds({ query }: TestDatabase): Promise<readonly StoreKind[]> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-blobs-'))
   const server = await startS3('/some/prefix')

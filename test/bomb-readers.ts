@@ -11,7 +11,7 @@ import type { Bomb } from './bombs.ts'
 import { textPdf } from './pdfs.ts'
 import { BOMB_CPU_MS } from './runs.ts'
 
-/** Readers of bombs in child processes with short limits. Each bomb must end as something that its sender learns. */
+/** Readers that process bombs in child processes with short limits. Each bomb must end in a result or an error for its sender. */
 
 const { signal } = new AbortController()
 const limits = { cpuMs: BOMB_CPU_MS }
@@ -70,7 +70,7 @@ export function bombReaders() {
     if (page.status === 'unread') assert.match(page.detail!, /^(The|There|Reading|Opening) .+/)
   }
 
-  /** Imports a good post. Called first, it also loads the code of a child, which then takes less of the limits. */
+  /** Imports a valid post. As a first call it also loads a child's code, which then does not count against the limits. */
   const importGoodPost = async (): Promise<void> => {
     const bytes = Buffer.from('# Good\n\nnews')
     const reader = await openPosts(pool, { name: 'good.md', format: 'markdown', bytes }, { signal })
@@ -78,7 +78,7 @@ export function bombReaders() {
     reader.close()
   }
 
-  /** Reads a good document; as `importGoodPost`. */
+  /** Reads a valid document, for the same reason as `importGoodPost`. */
   const readGoodDocument = async (): Promise<void> => {
     const good = await textPdf(1)
     const options = { mediaType: 'application/pdf', vision: 'none', maxPages: 1, signal } as const

@@ -1,12 +1,12 @@
 import { type Packed, packedRepeat } from './packing.ts'
 import { zipOf } from './zip.ts'
 
-/** Files that are made to be deep, long, many, quadratic, cyclic or to burst. Each is small to send. */
+/** Hostile files: deeply nested, long, numerous, quadratic, cyclic, or huge once decompressed. Each is small to send. */
 
 export interface Bomb {
   readonly name: string
   readonly fileName: string
-  /** Made when it is used: some take tens of megabytes. */
+  /** Builds the content on demand: some bombs take tens of megabytes. */
   readonly make: () => Buffer
 }
 
@@ -23,7 +23,7 @@ const json = (name: string, make: () => string): Bomb => text(name, 'bomb.json',
 
 const item = (fields: string): string => `[{"title":"t","slug":"s","content":"c",${fields}}]`
 
-/** For the import of posts. */
+/** Bombs for the import of posts. */
 export const postBombs: readonly Bomb[] = [
   matter('100,000 brackets in YAML', () => `title: ${'['.repeat(100_000)}`),
   matter('50,000 maps in maps', () => '{a: '.repeat(50_000)),
@@ -89,7 +89,7 @@ const zip = (
 
 const quotes = `---\ntitle: ${'"'.repeat(9_000)}\n---\n`
 
-/** For the import of posts, in archives. */
+/** Archives as bombs for the import of posts. */
 export const zipBombs: readonly Bomb[] = [
   zip('a file of 60 MB that packs to nothing', () => [['a.md', packedRepeat('a', 60_000_000)]]),
   zip('files of 4 MB that pack to nothing', () => {
@@ -109,7 +109,7 @@ export const zipBombs: readonly Bomb[] = [
   zip('folders in folders', () => [[`${'a/'.repeat(30_000)}b.md`, 'x']]),
 ]
 
-/** For retrieval: so many bytes of the same, each as several kinds of text. */
+/** Bombs for retrieval: `bytes` of a repeated unit, each as several text formats. */
 export const indexBombs = (bytes: number): readonly Bomb[] =>
   REPEATED.flatMap(([name, unit]) =>
     ['txt', 'md', 'py', 'html'].map((extension) =>

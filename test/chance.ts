@@ -1,15 +1,15 @@
-/** What a seed gives, the same each time. */
+/** Repeatable random choices from a seed. */
 export interface Chance {
-  /** From 0 up to 1. */
+  /** A number from 0 (included) to 1 (excluded). */
   next(): number
-  /** A whole number of `from` to `to`, both included. */
+  /** An integer from `from` to `to`, both included. */
   between(from: number, to: number): number
   pick<T>(from: readonly T[]): T
-  /** Whether something happens that happens in this share of cases. */
+  /** True with a probability of `share`. */
   happens(share: number): boolean
 }
 
-/** Mulberry32: one word of state, good enough to choose by (https://gist.github.com/tommyettinger/46a874533244883189143505d203312c). */
+/** Mulberry32: one word of state, good enough for tests (https://gist.github.com/tommyettinger/46a874533244883189143505d203312c). */
 export function chanceOf(seed: number): Chance {
   let state = seed >>> 0
   const next = (): number => {

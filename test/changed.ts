@@ -5,31 +5,31 @@ import { allFiles, areaOf, ROOT } from './files.ts'
 import { importsOf } from './sql/structure-parse.ts'
 
 /**
- * Which test files a change concerns, for `npm test -- --changed`: those from which imports lead to a changed file. It answers
- * in seconds and may miss a test; `npm run check` runs them all.
+ * Finds the test files that a change affects, for `npm test -- --changed`: those whose imports lead to a changed file. It takes
+ * seconds and may miss a test; `npm run check` runs them all.
  */
 
-// Lists of all areas: by way of these, a test of one area would reach every other.
+// Modules that list all areas. Through them, a test of one area would reach every other area.
 const REGISTRIES: ReadonlySet<string> = new Set([
   'edge/routes/index.ts',
   'tasks/index.ts',
   'workers/children/all-work.ts',
   'workers/providers/index.ts',
 ])
-// Every database of a test is a copy of the migrated one.
+// Every test database is a copy of the migrated one.
 const DATABASE = 'test/database.ts'
 const MIGRATED = /^sql\/(schema|migrations|functions)\//
 const FUNCTION = /^sql\/functions\/[^/]+\/(\w+)\.sql$/
 const TEXTS = /(['"`])([\w./-]*\.\w+)\1/g
 
-/** Paths from the root of what differs from a commit, in the work tree, untracked files included. */
+/** Files that differ from a commit, as paths from the root: work tree and untracked files included. */
 export function changedFiles(base: string): string[] {
   const git = (...args: string[]): string[] =>
     execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).split('\n').filter(Boolean)
   return [...git('diff', '--name-only', base), ...git('ls-files', '--others', '--exclude-standard')]
 }
 
-/** Test files that the change of these files concerns. A file that nothing names concerns all tests. */
+/** Test files that these changes affect. A file that no source names affects all tests. */
 export function concernedBy(changed: readonly string[]): ReadonlySet<string> {
   read ??= readGraph()
   const graph = read
@@ -48,7 +48,7 @@ export function concernedBy(changed: readonly string[]): ReadonlySet<string> {
 
 interface Source {
   readonly text: string
-  /** Files of the project that it imports, or names in a text, such as a script that it starts. */
+  /** Project files that it imports or names in a string, such as a script that it starts. */
   readonly named: readonly string[]
 }
 type Graph = ReadonlyMap<string, Source>
@@ -60,7 +60,7 @@ function readGraph(): Graph {
     files.map((file) => {
       const text = readFileSync(posix.join(ROOT, file), 'utf8')
       const targets = [
-        // Types load nothing: the compiler checks them.
+        // Type imports load nothing: the compiler checks them.
         ...importsOf(text).flatMap(({ target, erased }) => (erased ? [] : [target])),
         ...[...text.matchAll(TEXTS)].map(([, , path]) => path!),
       ]
@@ -69,7 +69,7 @@ function readGraph(): Graph {
   )
 }
 
-/** The file that a text names, from its own folder or from the root; none if there is no such file. */
+/** The file that `target` names, relative to the file's folder or to the root; empty if there is none. */
 const resolved = (file: string, target: string): string[] =>
   [posix.join(posix.dirname(file), target), posix.normalize(target)].filter((path) => existsInProject(path))
 
@@ -84,7 +84,7 @@ function existsInProject(path: string): boolean {
   return isKnown
 }
 
-/** The sources that a changed file stands for: itself, or those that name it. */
+/** Sources that represent a changed file: the file itself, or those that name it. */
 function usersOf(file: string, graph: Graph): ReadonlySet<string> {
   if (graph.has(file)) return new Set([file])
   const users = [...graph].flatMap(([path, { named }]) => (named.includes(file) ? [path] : []))
@@ -93,7 +93,7 @@ function usersOf(file: string, graph: Graph): ReadonlySet<string> {
   return new Set([...users, ...[...graph].flatMap(([path, { text }]) => (text.includes(name) ? [path] : []))])
 }
 
-/** The sources that call an SQL function by its name, also by way of others; all that have a database for any other SQL. */
+/** Sources that call an SQL function, directly or through other functions. Other SQL affects every source with a database. */
 function callersOf(file: string, graph: Graph): string[] {
   const name = FUNCTION.exec(file)?.[1]
   if (name === undefined) return [DATABASE]
@@ -106,11 +106,11 @@ function callersOf(file: string, graph: Graph): string[] {
     for (const [caller, text] of texts) if (new RegExp(`\\b${called}\\b`).test(text)) names.add(caller)
   const called = new RegExp(`\\b(${[...names].join('|')})\\b`)
   const callers = [...graph].flatMap(([path, { text }]) => (called.test(text) ? [path] : []))
-  // A trigger is called by nobody by name.
+  // No source names a trigger function.
   return callers.length === 0 ? [DATABASE] : callers
 }
 
-/** True if imports lead from a test to one of the files. Registries count for tests of the same area, and for who imports them itself. */
+/** True if imports lead from a test to one of the files. Registries count for tests of the same area and for direct importers. */
 function reaches(test: string, files: ReadonlySet<string>, graph: Graph, isOfArea: boolean): boolean {
   const seen = new Set([test])
   for (const file of seen) {

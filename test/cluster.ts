@@ -10,7 +10,7 @@ import { until } from './until.ts'
 const DATABASE = 'millrace'
 const STANDBY = 'standby'
 
-/** One PostgreSQL server that stays dead when it is killed, of the binaries that `npm start` uses. */
+/** A PostgreSQL server, from the binaries that `npm start` uses, that stays down after a kill. */
 export class Server {
   readonly url: string
   readonly data: string
@@ -30,31 +30,31 @@ export class Server {
     this.url = `postgresql://postgres:${password}@${encodeURIComponent(this.#sockets)}:${port}/${DATABASE}`
   }
 
-  /** Where another server finds this one. */
+  /** Connection parameters with which another server reaches this one. */
   get conninfo(): string {
     const { password } = new URL(this.url)
     return `host=${this.#sockets} port=${this.#port} user=postgres password=${password}`
   }
 
-  /** Resolves when it takes connections; with the settings of its last start when none are given. */
+  /** Starts the server; resolves once it accepts connections. Without `settings` it uses those of the last start. */
   async start(settings = this.#settings): Promise<void> {
     this.#settings = settings
     const answers = (): Promise<unknown> => {
-      // Backends of a killed one may hold its memory for a moment: then the next one ends at once.
+      // Backends of a killed server may hold its shared memory briefly; until then a new one exits immediately.
       if (!this.#isRunning) this.#spawn()
       return this.query('select 1', [], 'postgres').catch(() => null)
     }
     await until('the server answers', answers, 60_000)
   }
 
-  /** Rows of one statement, over a connection of its own. */
+  /** Rows of one statement, on a new connection. */
   async query(
     text: string,
     values: readonly unknown[] = [],
     database = DATABASE,
   ): Promise<Record<string, unknown>[]> {
     const client = new pg.Client({ connectionString: this.url.replace(/[^/]+$/, database) })
-    // A server that is killed amid a statement fails it, and may say so once more.
+    // A server that is killed during a statement fails it, and may emit a second error.
     client.on('error', () => {})
     await client.connect()
     try {
@@ -72,7 +72,7 @@ export class Server {
     await ended
   }
 
-  /** Kills it and forgets what it has stored. */
+  /** Kills the server and deletes its data. */
   async destroy(): Promise<void> {
     await this.kill('SIGQUIT')
     rmSync(this.data, { recursive: true, force: true })
@@ -84,11 +84,11 @@ export class Server {
 
   #spawn(): void {
     const all = {
-      // Killed processes lose nothing that the kernel has.
+      // A killed process loses nothing that the kernel already has.
       fsync: 'off',
       full_page_writes: 'off',
       max_connections: '200',
-      // Files of the data folder, which is removed: segments of a server that is killed would stay.
+      // Keep segments in the data folder, which is removed: a killed server would leave them elsewhere.
       dynamic_shared_memory_type: 'mmap',
       listen_addresses: '',
       port: String(this.#port),
@@ -107,7 +107,7 @@ export class Server {
   }
 }
 
-/** A primary, and a synchronous standby that can take its place: two servers that change their roles. */
+/** A primary and a synchronous standby that can be promoted; the two servers swap roles. */
 export class Cluster {
   readonly #root: string
   readonly #servers: readonly [Server, Server]
@@ -124,10 +124,10 @@ export class Cluster {
     this.#places = places
   }
 
-  /** Starts a primary with an empty database `millrace`, in a new folder of that one. */
+  /** Starts a primary with an empty database `millrace`, in a new subfolder of `folder`. */
   static async start(folder = '/dev/shm'): Promise<Cluster> {
     const root = mkdtempSync(path.join(folder, 'millrace-cluster-'))
-    // For root's PostgreSQL, which runs as another user, to pass through.
+    // PostgreSQL runs as another user when the tests run as root, and must traverse this folder.
     chmodSync(root, 0o711)
     const places = ['first', 'second'].map((name) => findPlace(path.join(root, name), true, () => {}))
     const [own, other] = places as [ClusterLocation, ClusterLocation]
@@ -148,17 +148,17 @@ export class Cluster {
     return this.#servers[this.#primary]
   }
 
-  /** The other one: a standby once it is attached. */
+  /** The other server: a standby once it is attached. */
   get standby(): Server {
     return this.#servers[this.#primary === 0 ? 1 : 0]
   }
 
-  /** Both connection strings, whichever is which, the first one's first. */
+  /** Both connection strings in a fixed order, independent of the roles. */
   get urls(): readonly [string, string] {
     return [this.#servers[0].url, this.#servers[1].url]
   }
 
-  /** Makes a standby of the other server, from nothing. If it is synchronous, each commit waits for it from here on. */
+  /** Rebuilds the other server as a standby. If it is synchronous, every commit waits for it from now on. */
   async attachStandby(isSynchronous = true): Promise<void> {
     const { primary, standby } = this
     await standby.destroy()
@@ -174,16 +174,16 @@ export class Cluster {
     })
   }
 
-  /** Has the standby hear nothing more of its primary. */
+  /** Disconnects the standby from its primary. */
   async loseStandby(): Promise<void> {
     await this.standby.kill('SIGINT')
     await this.standby.start({})
   }
 
-  /** Makes the standby the primary; resolves when it takes writes. The old one is to be dead, or unreachable. */
+  /** Promotes the standby; resolves once it accepts writes. The old primary must be dead or unreachable. */
   async promote(): Promise<void> {
     await this.standby.query('select pg_promote()')
-    // It has no standby of its own, and would wait for one with each commit.
+    // It has no standby yet, and every commit would wait for one.
     await setSetting(this.standby, 'synchronous_standby_names', `''`)
     this.#primary = this.#primary === 0 ? 1 : 0
   }
@@ -217,7 +217,7 @@ async function copy(from: Server, to: Server, { account }: ClusterLocation): Pro
   }
 }
 
-/** One connection string for servers of which whichever takes writes is meant. */
+/** One connection string for several servers; it connects to the one that accepts writes. */
 export function severalHosts(urls: readonly string[]): string {
   const [first] = urls.map((url) => new URL(url))
   const hosts = urls.map((url) => new URL(url).host)

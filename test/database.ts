@@ -4,15 +4,15 @@ import { createDatabase, type Database } from '../sql/db.ts'
 import { isShared, stopAfterFile } from './services.ts'
 import { until } from './until.ts'
 
-/** A database of this test file alone, cloned from the migrated template. */
+/** A database that only this test file uses, cloned from the migrated template. */
 export interface TestDatabase {
   readonly url: string
   readonly db: Database
-  /** Runs text and answers rows: for looking at what the code under test left behind. */
+  /** Runs a statement and returns its rows, to inspect what the code under test stored. */
   query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
 }
 
-/** Clones the template; called in a file or a test (not in a hook); dropped after the file. */
+/** Clones the template. Call it in a file or a test, not in a hook; the database is dropped after the file. */
 export async function testDatabase(): Promise<TestDatabase> {
   const base = process.env.TEST_DATABASE_URL
   if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
@@ -20,8 +20,8 @@ export async function testDatabase(): Promise<TestDatabase> {
   await administrate(base, `create database ${name} template ${process.env.TEST_TEMPLATE} strategy file_copy`)
   const url = base.replace(/\/postgres($|\?)/, `/${name}$1`)
   const db = createDatabase({ url, applicationName: 'test', size: 8, validateRows: true })
-  // Without it, a vacuum that follows at once takes rows as not committed: their commit is not in the log yet, or its place
-  // there is that of one of the next 32, such as the vacuum's own.
+  // Without this, a vacuum right after a commit may treat its rows as uncommitted: hint bits need a flushed commit record. The
+  // commit's flush position is tracked per group of 32 transactions, which may include the vacuum's own.
   const pool = new pg.Pool({ connectionString: url, max: 2, options: '-c synchronous_commit=on' })
   pool.on('error', () => {})
   stopAfterFile(async () => {
@@ -32,9 +32,9 @@ export async function testDatabase(): Promise<TestDatabase> {
 }
 
 /**
- * Vacuums and analyzes the tables that have rows until every page counts as visible to all: what an index answers alone, plans
- * count on. Once is not enough: a page that someone has a pin on, such as a checkpoint, is passed over. Its dead rows would then
- * stay for good, since by default no index is cleaned where fewer than 2 % of the pages have any.
+ * Vacuums and analyzes all tables with rows until every page is all-visible, which index-only scans in plans need. One run is
+ * not enough: vacuum skips a page that something pins, such as a checkpoint. Its dead rows would then stay, since by default
+ * vacuum cleans no index where fewer than 2 % of the pages have any.
  */
 export async function vacuumAnalyze(query: TestDatabase['query']): Promise<void> {
   let tables = await tablesWhere(query, `not relispartition and (relkind = 'p' or pg_relation_size(oid) > 0)`)
@@ -51,7 +51,7 @@ async function tablesWhere(query: TestDatabase['query'], condition: string): Pro
   return rows.map(({ name }) => name)
 }
 
-/** Resolves when a statement in the database of a file waits for a lock. */
+/** Resolves when a statement in the file's database waits for a lock. */
 export const lockAwaited = (query: TestDatabase['query']): Promise<unknown> =>
   until('a statement waits for a lock', async () => {
     const waiting = await query(
@@ -60,7 +60,7 @@ export const lockAwaited = (query: TestDatabase['query']): Promise<unknown> =>
     return waiting.length > 0
   })
 
-/** A database with nothing in it, not even the schema; dropped after the file. Answers its URL. */
+/** Creates an empty database without the schema and returns its URL; dropped after the file. */
 export async function emptyDatabase(): Promise<string> {
   const base = process.env.TEST_DATABASE_URL!
   const name = newName()
@@ -69,7 +69,7 @@ export async function emptyDatabase(): Promise<string> {
   return base.replace(/\/postgres($|\?)/, `/${name}$1`)
 }
 
-/** The name of a new database; it tells the profile which file the database belongs to. */
+/** A name for a new database; the profile reads the file's number from it. */
 const newName = (): string =>
   `test_${isShared() ? 'shared' : `f${process.env.TEST_FILE}`}_${randomBytes(6).toString('hex')}`
 

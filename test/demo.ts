@@ -8,8 +8,9 @@ import { withQueries } from '../tasks/command.ts'
 import { settingsOrExit } from '../tasks/process.ts'
 
 /**
- * `npm run demo [FILE.pdf]`: the main job as a client sees it. Creates an account, uploads, extracts in the background, draws
- * the progress from the event stream, prints what was read. Starts the service when none runs, and stops it after.
+ * `npm run demo [FILE.pdf]` shows the main job as a client sees it. It creates an account, uploads a file, extracts it in the
+ * background, draws progress from the event stream, and prints the pages. It starts the service if none runs, and stops it
+ * afterwards.
  */
 
 interface Page {
@@ -82,14 +83,14 @@ async function demonstrate(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
 
 async function signIn(): Promise<string> {
   const email = `demo-${randomBytes(4).toString('hex')}@example.com`
-  // The first account that is registered becomes admin, which should be a person.
+  // The first account that registers becomes admin, which should be a person.
   const password = await withQueries(settings, 'demo', (db) => createUser(db, email))
   say(`Created the account ${email}`)
   const body = new URLSearchParams({ username: email, password })
   return (await call<{ access_token: string }>('/api/v1/auth/token', { method: 'POST', body })).access_token
 }
 
-/** Draws each frame of a job's stream; answers the terminal one. Comes back where it was when the stream breaks. */
+/** Draws each frame of a job's stream and returns the terminal one. Resumes after the last frame when the stream breaks. */
 async function follow(jobId: string, authorization: string): Promise<Frame> {
   let lastId = ''
   for (;;) {

@@ -11,7 +11,7 @@ const made = (name: string, make: () => Uint8Array): Bomb => ({
   make: () => Buffer.from(make()),
 })
 
-/** A page of a content that is packed as often as it takes to be small. */
+/** A page whose content is compressed `times` times. */
 function page(name: string, unit: string, megabytes: number, times: number): Bomb {
   return made(name, () => {
     let bytes = deflatedRepeat(unit, megabytes * 2 ** 20)
@@ -26,7 +26,7 @@ const BEFORE_CONTENT = [
   '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << >> >>',
 ]
 
-/** One page, and another number of pages that it says it has. */
+/** One page, and a page count that is wrong. */
 const lying = (count: number): string[] => [
   '<< /Type /Catalog /Pages 2 0 R >>',
   `<< /Type /Pages /Kids [4 0 R 3 0 R] /Count ${count} >>`,
@@ -34,13 +34,13 @@ const lying = (count: number): string[] => [
   `<< /Type /Pages /Parent 2 0 R /Kids [] /Count ${count - 1} >>`,
 ]
 
-/** Without its end, so that readers have to look for its parts. */
+/** Cuts the trailer off, so that readers have to search for objects. */
 function withoutTrailer(objects: readonly string[]): Uint8Array {
   const bytes = Buffer.from(rawPdf(objects))
   return bytes.subarray(0, bytes.lastIndexOf('xref\n0 '))
 }
 
-/** Pages that are all the same strip of 100 white pixels. */
+/** Pages that all share one strip of 100 white pixels. */
 function overlappingTiff(count: number): Buffer {
   const strip = 13
   const size = 2 + 12 * 8 + 4
@@ -73,7 +73,7 @@ function overlappingTiff(count: number): Buffer {
   return file
 }
 
-/** A grey PNG of so many bytes of zeros, whatever its size. */
+/** A grey PNG with `bytes` zeros of pixel data, whatever its size. */
 function png(name: string, width: number, height: number, bytes: number): Bomb {
   return {
     name,
@@ -98,7 +98,7 @@ function png(name: string, width: number, height: number, bytes: number): Bomb {
   }
 }
 
-/** An animation of one pixel. */
+/** An animation of `frames` one-pixel frames. */
 function gif(name: string, frames: number): Bomb {
   const head = Buffer.from('GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff', 'latin1')
   const frame = Buffer.from('\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0', 'latin1')
@@ -112,14 +112,14 @@ const long = (name: string, unit: string): Bomb => ({
   make: () => Buffer.alloc(90_000_000, unit),
 })
 
-/** A file of characters. */
+/** A file of Latin-1 text. */
 const written = (name: string, fileName: string, make: () => string): Bomb => ({
   name,
   fileName,
   make: () => Buffer.from(make(), 'latin1'),
 })
 
-/** A word processing document of a unit, so many megabytes of it unpacked. */
+/** A Word document that repeats `unit` up to so many megabytes, uncompressed. */
 const docx = (name: string, unit: string, megabytes: number): Bomb => ({
   name,
   fileName: 'bomb.docx',
@@ -136,7 +136,7 @@ const docx = (name: string, unit: string, megabytes: number): Bomb => ({
 const MAIL =
   'From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nContent-Type: multipart/mixed; boundary=b\n\n'
 
-/** For the reading of documents: files that burst, never end, or say of themselves what is not so. */
+/** Bombs for reading documents: huge once decompressed, endless, or with false headers. */
 export const documentBombs: readonly Bomb[] = [
   made('two thousand million pages, without a trailer', () => withoutTrailer(lying(2_147_483_647))),
   made('50 million pages, without a trailer', () => withoutTrailer(lying(50_000_000))),

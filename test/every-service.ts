@@ -5,10 +5,10 @@ export const METRICS_TOKEN = 'a-token-of-the-reader-of-metrics'
 
 export const PUBLIC_BASE_URL = 'http://localhost:8000'
 
-/** Settings of an edge that can be asked everything. */
+/** Settings of an edge on which every route is enabled. */
 export const SERVICES = {
   PUBLIC_BASE_URL,
-  // Jobs are added and nobody does them: whoever would wait for one is answered 202.
+  // No worker runs the jobs, so requests that wait for one get 202.
   REQUEST_WAIT_SECONDS: '0',
   RATE_LIMIT_INVITE: '0',
   METRICS_TOKEN,

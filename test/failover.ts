@@ -6,36 +6,36 @@ import { Client, launch } from './service.ts'
 import { mailServer } from './standins/smtp.ts'
 import { until } from './until.ts'
 
-/** How the primary goes. */
+/** Failure of the primary: its process dies, or its connections fall silent. */
 export type Death = 'killed' | 'silent'
 
 export interface FailoverOptions {
   readonly death: Death
-  /** How long before its death the primary's standby has heard the last of it, in ms; null: a commit waits for the standby. */
+  /** Time in ms between the standby's disconnection and the primary's death; null if commits wait for the standby. */
   readonly behindMs?: number | null
 }
 
 export interface FailedOver {
-  /** From the promotion until each edge had acknowledged a write, in ms. */
+  /** Time in ms from the promotion until each edge acknowledged a write. */
   readonly backMs: number
-  /** From the promotion until every job had ended, in ms. */
+  /** Time in ms from the promotion until every job ended. */
   readonly endedMs: number
   readonly acknowledged: { readonly tags: number; readonly tasks: number; readonly mails: number }
-  /** What was acknowledged and is not there, or not done. */
+  /** Acknowledged writes that are missing or not done. */
   readonly lost: readonly string[]
-  /** Jobs that had not ended after a minute and a half. */
+  /** Jobs that did not end within 90 s. */
   readonly unended: readonly Readonly<Record<string, unknown>>[]
-  /** What is there, or came to its reader, more than once. */
+  /** Rows or mails that exist more than once. */
   readonly doubled: readonly string[]
 }
 
-// As fast as they can, writes would take all there is of a small machine.
+// Without a pause, the writes would saturate a small machine.
 const BETWEEN_MS = 40
 const DEATH_SEEN_MS = 1_000
 const BACK_MS = 60_000
 const ENDED_MS = 90_000
 
-/** Two edges and a worker write while their primary goes and its standby is promoted. */
+/** Runs two edges and a worker under writes while their primary fails and its standby is promoted. */
 export async function failOver({ death, behindMs = null }: FailoverOptions): Promise<FailedOver> {
   const endings: (() => Promise<unknown>)[] = []
   try {
@@ -94,7 +94,7 @@ export async function failOver({ death, behindMs = null }: FailoverOptions): Pro
   }
 }
 
-/** Writes of all kinds to every edge, each repeated under its key until it is acknowledged. */
+/** Writes of all kinds to every edge, each retried with its idempotency key until it is acknowledged. */
 class Load {
   readonly tags: string[] = []
   readonly tasks: string[] = []
@@ -130,7 +130,7 @@ class Load {
     ])
   }
 
-  /** How many each client's edge has acknowledged. */
+  /** Acknowledged writes of each client's edge. */
   writes(): number[] {
     return [...this.#counts]
   }

@@ -2,9 +2,9 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, relative, resolve } from 'node:path'
 import type { Depth } from './runs.ts'
 
-/** Which test files a run is about, and in which order. */
+/** Selects the test files of a run and orders them. */
 
-// Those of `npm test`; the others start, kill and upgrade real services (`flow`), or are corpora, fuzz and nemesis (`long`).
+// The rings of `npm test`. The others start, kill and upgrade real services (`flow`), or are corpora, fuzz and nemesis (`long`).
 const QUICK_RINGS = ['sql', 'tasks', 'edge', 'workers']
 const RINGS = [...QUICK_RINGS, 'flow', 'long']
 const LONGEST: ReadonlySet<string> = new Set(['workers', 'flow'])
@@ -14,9 +14,11 @@ export const ROOT = resolve(import.meta.dirname, '..')
 export const allFiles = (): string[] => filesOf(RINGS)
 
 /**
- * The files that `names` name: a ring (`edge`), an area (`documents`: every ring's files of it) or a file. Without names those
- * of a depth: `quick` has the rings of `npm test`, `fixed` the ring `long` and the tests of chance of the quick rings, `long`
- * all tests of chance. @throws when a name finds nothing.
+ * The test files that `names` select: a ring (`edge`), an area (`documents`: its files in every ring) or a file. Without names,
+ * `quick` selects the rings of `npm test`. The other depths select the ring `long` and randomized tests: `fixed` those of the
+ * quick rings, `long` all.
+ *
+ * @throws if a name matches nothing.
  */
 export function chosenFiles(names: readonly string[], depth: Depth): string[] {
   const all = () => filesOf(depth === 'quick' ? QUICK_RINGS : RINGS)
@@ -48,7 +50,7 @@ export const areaOf = (file: string): string => basename(file).split(/[-.]/)[0]!
 const isOfArea = (file: string, area: string): boolean =>
   file.startsWith(`${area}.`) || file.startsWith(`${area}-`)
 
-/** True if a file tests more in a run of that depth. What starts services does so only in a long one. */
+/** True if a file tests more at this depth. Files that start services do so only at depth `long`. */
 function goesFurther(file: string, depth: Depth): boolean {
   const text = readFileSync(resolve(ROOT, file), 'utf8')
   if (!text.includes('/runs.ts')) return false
@@ -56,8 +58,8 @@ function goesFurther(file: string, depth: Depth): boolean {
 }
 
 /**
- * The files in the order in which processes take them. The rings take turns: what waits in one runs beside what computes in
- * another. Those with the longest files come to their end first, so that no process is left with half a minute at the end.
+ * The files in the order in which processes claim them. Rings alternate, so that files that wait run next to files that
+ * compute. Rings with the longest files finish early, so that no process is left with a long file at the end.
  */
 export function inTurns(files: readonly string[]): string[] {
   const rings = Map.groupBy(files, ringOf)

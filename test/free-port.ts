@@ -2,16 +2,16 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
 
-// Below those that systems hand out by themselves: of these, any connection or server may take one before it is used here.
+// Below the ephemeral range, from which any connection or server may take a port first.
 const [FIRST, END] = [20_000, 30_000]
 
-/** Has a server listen on this machine. @throws when it can't. */
+/** Makes a server listen on this machine. @throws if it can't. */
 export async function listenAt(server: net.Server, port: number): Promise<void> {
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
 }
 
-/** Has a server listen at a port that nobody else is given, not even while it is closed for a while; answers which. */
+/** Makes a server listen at a random port that the system assigns to no other process, and returns the port. */
 export async function listenAnywhere(server: net.Server): Promise<number> {
   for (;;) {
     const port = randomInt(FIRST, END)
@@ -24,7 +24,7 @@ export async function listenAnywhere(server: net.Server): Promise<number> {
   }
 }
 
-/** A port that nobody listens on now: a process can be started at it, and again after its end. */
+/** A port without a listener. A process can listen there, and again after a restart. */
 export async function freePort(): Promise<number> {
   const probe = net.createServer()
   const port = await listenAnywhere(probe)

@@ -6,8 +6,8 @@ export interface Answer {
 }
 
 /**
- * A client with one connection, which it keeps as long as it may. The only thing that it tries twice is a new connection that was
- * reset unread: the kernel does so with what arrives just as a process stops listening (`edge/http/server.ts`).
+ * A client with one keep-alive connection. It retries only a new connection that was reset before the server read anything. The
+ * kernel resets connections that arrive just as a process stops listening (`edge/http/server.ts`).
  */
 export interface KeepingClient {
   ask(method: string, path: string, body?: object | Content): Promise<Answer>

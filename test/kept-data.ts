@@ -6,8 +6,8 @@ import { TERMINAL } from './sql/ledger-help.ts'
 import { until } from './until.ts'
 
 /**
- * What a database holds when it is upgraded: data of several areas and waiting jobs, written through an edge. Snapshots of releases
- * (`test/data/releases`) hold what was written at their time: what is written later must be looked for only where it is.
+ * The data in a database before an upgrade: rows of several areas and waiting jobs, written through an edge. Snapshots of
+ * releases (`test/data/releases`) keep what their version wrote, so check for later additions only if they are present.
  */
 
 const ADMIN = 'admin@example.com'
@@ -15,7 +15,7 @@ const KEEPER = 'keeper@example.com'
 const PDF = () => textPdf(2, { line: (n) => `kept words of page ${n}` })
 const WAITING = ['documents.extract', 'load_test.io_simulation_task']
 
-/** Writes all of it, into a database without accounts. No worker must serve the queues `documents` and `load_test` meanwhile. */
+/** Writes the data into a database without accounts. No worker may serve the queues `documents` and `load_test` meanwhile. */
 export async function writeKept(port: number): Promise<void> {
   const admin = new Client(port)
   await admin.register(ADMIN)
@@ -44,7 +44,7 @@ async function created(asked: Promise<Response>, status: number): Promise<{ id: 
   return JSON.parse(text) as { id: number }
 }
 
-/** All of it is there, and the jobs that waited are done; a worker must be running. */
+/** Asserts that all data is present and the waiting jobs are done; a worker must be running. */
 export async function assertKept(port: number): Promise<void> {
   const keeper = new Client(port)
   await keeper.signIn(KEEPER)
@@ -54,7 +54,7 @@ export async function assertKept(port: number): Promise<void> {
     return (await response.json()) as T
   }
   const jobs = await until('the jobs that waited have ended', async () => {
-    // Others have no owner, and everybody sees them.
+    // Other jobs have no owner, so every account sees them.
     const all = (await read<Job[]>('/api/v1/jobs')).filter(({ name }) => WAITING.includes(name))
     return all.every(({ status }) => TERMINAL.includes(status)) && all
   })
@@ -65,7 +65,7 @@ export async function assertKept(port: number): Promise<void> {
   const [organization] = await read<{ slug: string; description: string }[]>('/api/v1/orgs')
   assert.deepEqual([organization!.slug, organization!.description], ['kept', 'Kept description'])
 
-  // By a word of a page that the job has read.
+  // Search for a word on a page that the job has read.
   const found = await read<{ items: Document[] }>('/api/v1/documents?search=kept&tag=kept')
   const [document] = found.items
   assert.deepEqual([document!.title, document!.note, document!.page_count], ['kept.pdf', 'kept note', 2])

@@ -1,22 +1,22 @@
 import { percentile } from './perf/stats.ts'
 
-/** What a load test has seen so far: tasks by how they ended, and how long things took. */
+/** Counts of a load test: tasks by outcome, and latencies. */
 export interface Tally {
-  /** A request sent at `sentAt` (ms) was answered with these tasks. */
+  /** Records the answer to a request that was sent at `sentAt`; times in ms. */
   answered(ids: readonly string[], sentAt: number, at: number): void
   refusal(reason: string): void
-  /** A task's state as the stream tells it; only ends count, and each once. */
+  /** Records a state from the stream. Only terminal states count, each once. */
   state(id: string, status: string, at: number): void
-  /** Everything has been added. */
+  /** Records that all tasks have been added. */
   added(): void
-  /** Tasks added and not ended. */
+  /** Number of tasks that have been added and not ended. */
   readonly waiting: number
   readonly refused: number
-  /** Their ids. */
+  /** Ids of the waiting tasks. */
   left(): readonly string[]
-  /** One line since the last one. */
+  /** One line about the time since the previous line. */
   line(): string
-  /** The whole of it. */
+  /** The final report. */
   report(): string
 }
 
@@ -26,7 +26,7 @@ const BAR = 40
 export function createTally(now = (): number => performance.now()): Tally {
   const startedAt = now()
   const sent = new Map<string, number>()
-  // The stream can be faster than the answer.
+  // The stream may report an end before the request is answered.
   const early = new Map<string, { status: string; at: number }>()
   const requests: number[] = []
   const latencies: number[] = []
@@ -102,7 +102,7 @@ export function createTally(now = (): number => performance.now()): Tally {
 
 const ms = (value: number): string => `${Number.isNaN(value) ? '-' : value.toFixed(1)} ms`.padStart(11)
 
-/** Times by powers of two, from the first to the last that has some. */
+/** Latencies by powers of two, from the first to the last bucket with values. */
 export function histogram(values: readonly number[]): string {
   if (values.length === 0) return ''
   const counts = new Map<number, number>()

@@ -6,21 +6,21 @@ import { createTally, type Tally } from './load-tally.ts'
 import { FrameReader } from './perf/load/frames.ts'
 
 /**
- * `npm run load-test -- [options]`: drives the named queues through the HTTP API. Each connection adds a task, and the
- * next when it is answered; the stream of all jobs says when they end. Prints a line a second, and what it came to.
+ * `npm run load-test -- [options]` drives the named queues through the HTTP API. Each connection adds a task, and the next one
+ * after the answer. The stream of all jobs reports their ends. The script prints a line every second, then a summary.
  */
 
 const USAGE = `Usage: npm run load-test -- [options]
   --url URL            the service; default PUBLIC_BASE_URL
-  --token TOKEN        a bearer token, where the areas tasks and jobs are not open; or set LOAD_TEST_TOKEN
+  --token TOKEN        a bearer token, if the areas tasks and jobs require one; default LOAD_TEST_TOKEN
   --queue NAME         ${NAMED_QUEUES.join(' or ')}; default load_test
   --task NAME          default io_simulation_task
-  --args JSON          the task's; default {"operations":1,"duration_ms":50}
+  --args JSON          the task's arguments; default {"operations":1,"duration_ms":50}
   --connections N      default 16
-  --rate N             most requests a second, of all connections together; default no bound
-  --batch N            tasks a request; default 1
-  --seconds N          how long to add; default 10
-  --wait N             longest wait for the last ends, in seconds; default 60
+  --rate N             maximum requests a second over all connections; default no limit
+  --batch N            tasks per request; default 1
+  --seconds N          time to add tasks, in seconds; default 10
+  --wait N             maximum wait for the last tasks, in seconds; default 60
 `
 const COMPARED_MS = 1000
 
@@ -61,7 +61,7 @@ async function run({ url, headers, seconds, wait, ...rest }: Order): Promise<num
   return tally.refused === 0 && tally.waiting === 0 ? 0 : 1
 }
 
-/** One connection's requests until the time is over, at its part of the rate. */
+/** Sends one connection's requests until `stop`, at its share of the rate. */
 async function connection(order: Order, n: number, stop: number, tally: Tally): Promise<void> {
   const pauseMs = order.rate > 0 ? (order.connections / order.rate) * 1000 : 0
   for (let due = performance.now() + (pauseMs * n) / order.connections; due < stop; due += pauseMs) {
@@ -91,7 +91,7 @@ async function enqueue({ url, headers, body }: Order, tally: Tally): Promise<rea
   return []
 }
 
-/** Follows the stream of all jobs, and goes on where it broke off. */
+/** Reads the stream of all jobs; reconnects after the last event. */
 function watch(url: string, headers: Order['headers'], tally: Tally, signal: AbortSignal) {
   const { promise: open, resolve, reject } = Promise.withResolvers<void>()
   let lastId = ''
@@ -121,7 +121,7 @@ function watch(url: string, headers: Order['headers'], tally: Tally, signal: Abo
   return { open, end: follow() }
 }
 
-/** What the stream did not tell, such as of a service that ended meanwhile, the results do. */
+/** Asks for the results of tasks that the stream did not report, for example because the service stopped. */
 async function settleLeft(url: string, headers: Order['headers'], tally: Tally): Promise<void> {
   for (const id of tally.left()) {
     const response = await fetch(`${url}/api/v1/tasks/result/${id}`, { headers }).catch(() => null)

@@ -2,9 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * A model of embeddings that is small enough to be made for each test: a table with a row of floats for each word, in
- * ONNX's own form (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto), with the files of its tokenizer. Words of one group
- * mean the same to it.
+ * An embedding model small enough to build for each test: an ONNX file and tokenizer files. The file contains a table with one
+ * row of floats per word (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Words of one group have similar vectors.
  */
 export const MODEL = 'tests/tiny'
 export const DIMENSIONS = 16
@@ -39,7 +38,7 @@ export function writeModel(folder: string): void {
   writeFileSync(join(at, 'onnx', 'model.onnx'), graph(words.map(rowOf)))
 }
 
-/** Words of a group point one way; those that are special, or that it does not know, hardly anywhere. */
+/** The vector of a word. Words of a group share a direction; special and unknown words have almost none. */
 function rowOf(word: string): Float32Array {
   const group = GROUPS.findIndex((words) => words.includes(word))
   const row = new Float32Array(DIMENSIONS).fill(0.01)
@@ -102,7 +101,7 @@ function tokenizer(vocabulary: Readonly<Record<string, number>>): object {
   }
 }
 
-// Protocol buffers: a field's number and kind, then its value.
+// Protocol buffers encode a field's number and wire type, then its value.
 const varint = (value: number): number[] =>
   value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]
 const whole = (field: number, value: number): number[] => [...varint(field << 3), ...varint(value)]
@@ -114,7 +113,7 @@ const text = (field: number, value: string): number[] => bytes(field, Buffer.fro
 
 const [FLOAT, INT64] = [1, 7]
 
-/** `last_hidden_state = Gather(table, input_ids)`. */
+/** The graph `last_hidden_state = Gather(table, input_ids)`. */
 function graph(rows: readonly Float32Array[]): Uint8Array {
   const raw = Buffer.concat(rows.map((row) => Buffer.from(row.buffer)))
   const table = [

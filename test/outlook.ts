@@ -1,6 +1,6 @@
 import Burner from '@kenjiuno/msgreader/lib/Burner.js'
 
-/** What a mail of Outlook says. */
+/** The content of an Outlook message. */
 export interface OutlookMail {
   readonly subject: string
   readonly senderName: string
@@ -18,10 +18,10 @@ interface Entry {
   readonly children?: number[]
 }
 
-// MS-CFB, 2.6.1.
+// Entry types (MS-CFB, 2.6.1).
 const [DIRECTORY, DOCUMENT, ROOT] = [1, 2, 5]
 
-/** A file of Outlook, property by property (MS-OXMSG, 2.1 to 2.2.2): strings are streams that are named by their tags. */
+/** An Outlook file, built property by property (MS-OXMSG, 2.1 to 2.2.2). Strings are streams named by their property tags. */
 export function outlookMail(mail: OutlookMail): Buffer {
   const entries: Entry[] = []
   const stream = (name: string, bytes: Uint8Array): number =>

@@ -1,10 +1,10 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 
-/** An authenticator of passkeys and the browser before it (WebAuthn level 3): ES256, attestation `none`. */
+/** A passkey authenticator and its browser (WebAuthn Level 3): ES256, attestation `none`. */
 
 type Cbor = number | string | Uint8Array | ReadonlyMap<number | string, Cbor>
 
-/** A value in CBOR (RFC 8949), as far as credentials need it. */
+/** Encodes a value as CBOR (RFC 8949); supports only the types that credentials use. */
 export function cbor(value: Cbor): Buffer {
   if (typeof value === 'number') return value < 0 ? head(1, -1 - value) : head(0, value)
   if (typeof value === 'string') return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)])
@@ -21,10 +21,10 @@ function head(major: number, length: number): Buffer {
 const sha256 = (data: string | Uint8Array): Buffer => createHash('sha256').update(data).digest()
 const base64url = (data: string | Uint8Array): string => Buffer.from(data).toString('base64url')
 
-// Bits of the flags of authenticator data.
+// Bits of the authenticator data flags.
 const [PRESENT, VERIFIED, ELIGIBLE, BACKED_UP, ATTESTED] = [1, 4, 8, 16, 64]
 
-/** What a hostile or broken client does otherwise. */
+/** Deviations of a hostile or broken client. */
 export interface Twist {
   readonly origin?: string
   readonly rpId?: string
@@ -32,15 +32,15 @@ export interface Twist {
   readonly challenge?: string
   readonly crossOrigin?: boolean
   readonly topOrigin?: string
-  /** Whether its user was there, and was verified. Default: both. */
+  /** True if the user was present and verified; default true. */
   readonly present?: boolean
   readonly verified?: boolean
-  /** In place of the next count. */
+  /** Replaces the next signature count. */
   readonly counter?: number
   readonly userHandle?: string
   readonly format?: string
   readonly alg?: number
-  /** Makes the signature one of something else. */
+  /** Signs other data than the response. */
   readonly forged?: boolean
 }
 
@@ -70,7 +70,7 @@ export class Authenticator {
     this.counter = 0
   }
 
-  /** Its public key in COSE's format. */
+  /** The public key in COSE format. */
   get coseKey(): Buffer {
     return this.key()
   }
@@ -89,7 +89,7 @@ export class Authenticator {
     )
   }
 
-  /** Makes its credential: the `toJSON()` of what `navigator.credentials.create` gives. */
+  /** Creates its credential: the `toJSON()` of the result of `navigator.credentials.create`. */
   create(options: Asked, twist: Twist = {}) {
     this.userHandle = options.user!.id
     const attested = [Buffer.alloc(16), Buffer.from([0, this.id.length]), this.id, this.key(twist.alg)]
@@ -106,7 +106,7 @@ export class Authenticator {
     })
   }
 
-  /** Signs in: the `toJSON()` of what `navigator.credentials.get` gives. */
+  /** Signs in: returns the `toJSON()` of the result of `navigator.credentials.get`. */
   get(options: Asked, twist: Twist = {}) {
     if (this.counts) this.counter++
     const client = this.client('webauthn.get', options, twist)

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 
-/** Events as the provider sends them, and how it signs them. */
+/** Events in the provider's format, and their signatures. */
 
 export interface TestEvent {
   readonly id: string
@@ -14,7 +14,7 @@ export interface TestEvent {
 
 export const WEBHOOK_SECRET = 'whsec_for_tests'
 
-/** The header `Stripe-Signature` of a body (https://docs.stripe.com/webhooks/signature). */
+/** The header `Stripe-Signature` for a body (https://docs.stripe.com/webhooks/signature). */
 export function signature(
   body: string,
   { secret = WEBHOOK_SECRET, at = Math.floor(Date.now() / 1000) } = {},
@@ -41,11 +41,11 @@ export interface PaymentIds {
   readonly customer?: string | null
   readonly amount?: number
   readonly currency?: string
-  /** When it was made, in seconds. */
+  /** Creation time in seconds since the epoch. */
   readonly at?: number
 }
 
-/** A payment intent as its events have it. */
+/** A payment intent as its events contain it. */
 export function intentObject(given: PaymentIds, more: object = {}): Record<string, unknown> {
   const { name, customer = `cus_${name}`, amount = 2000, currency = 'usd', at = 1_700_000_000 } = given
   return {
@@ -60,7 +60,7 @@ export function intentObject(given: PaymentIds, more: object = {}): Record<strin
   }
 }
 
-/** A charge as `charge.refunded` has it. */
+/** A charge as `charge.refunded` contains it. */
 export function chargeObject(
   given: PaymentIds,
   refunded: number,
@@ -94,7 +94,7 @@ export function refundObject(name: string, n: number, amount: number, at: number
   }
 }
 
-/** An invoice of a subscription, in the shape of before 2025: it names its payment intent and charge. */
+/** An invoice of a subscription, in the format before 2025, which includes its payment intent and charge. */
 export function invoiceObject(given: PaymentIds, paid: boolean, more: object = {}): Record<string, unknown> {
   const { name, customer = `cus_${name}`, amount = 1500, currency = 'usd', at = 1_700_000_000 } = given
   return {

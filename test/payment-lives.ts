@@ -11,7 +11,7 @@ import {
   warningObject,
 } from './payment-events.ts'
 
-/** Whole lives of payments as events: what has happened, in the order in which it did, some within the same second. */
+/** Complete payment histories as events, in the order in which they happened; some share a second. */
 
 export const LIVES = [
   'payment',
@@ -24,7 +24,7 @@ export const LIVES = [
 ] as const
 export type Life = (typeof LIVES)[number]
 
-/** The events of a life. Everything in it bears its name, so that lives never meet. */
+/** The events of a history. All its ids contain `name`, so that histories never overlap. */
 export function lifeOf(life: Life, name: string, at = 1_700_000_000): TestEvent[] {
   let n = 0
   const said = (
@@ -42,7 +42,7 @@ export function lifeOf(life: Life, name: string, at = 1_700_000_000): TestEvent[
 type Said = (seconds: number, type: string, object: Record<string, unknown>, before?: object) => TestEvent
 
 const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => TestEvent[]>> = {
-  // A first card is declined, a second one is not; the session tells last.
+  // The first card is declined, the second succeeds; the session event arrives last.
   payment: (name, at, said) => [
     said(
       0,
@@ -55,7 +55,7 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
     said(5, 'payment_intent.succeeded', intentObject({ name, at })),
     said(5, 'checkout.session.completed', sessionObject({ name, at })),
   ],
-  // Two cards that are declined within a second, and nothing tells which was the last one.
+  // Two cards are declined within a second, and no event says which came last.
   declined: (name, at, said) =>
     [1, 2].map((n) =>
       said(
@@ -67,7 +67,7 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
         ),
       ),
     ),
-  // An invoice whose payment fails twice, the second time in the very second of the last try.
+  // The payment of an invoice fails twice, the second time in the same second as the final attempt.
   recovered: (name, at, said) => [
     said(0, 'customer.subscription.created', subscriptionObject({ name, at }, { status: 'incomplete' })),
     said(1, 'invoice.payment_failed', invoiceObject({ name, at }, false, { charge: `ch_${name}_0` })),
@@ -81,7 +81,7 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
     said(60, 'payment_intent.succeeded', intentObject({ name, at, amount: 1500 }, { invoice: `in_${name}` })),
     said(60, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'incomplete' }),
   ],
-  // Created, active, past due and paid, cancelled at the end of the period, and gone; several of it in one second.
+  // Created, active, past due, paid, cancelled at the end of the period, deleted; several events share a second.
   subscription: (name, at, said) => [
     said(0, 'customer.subscription.created', subscriptionObject({ name, at }, { status: 'incomplete' })),
     said(0, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'incomplete' }),
@@ -118,7 +118,7 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
       subscriptionObject({ name, at }, { status: 'canceled', cancel_at_period_end: true }),
     ),
   ],
-  // Two refunds in one second, and a third one that gives back the rest.
+  // Two refunds in one second, and a third one for the rest.
   refunded: (name, at, said) => {
     const refunds = [
       refundObject(name, 1, 300, at + 10),
@@ -148,7 +148,7 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
     said(90, 'charge.dispute.closed', disputeObject({ name, at: at + 10 }, 'lost')),
     said(95, 'charge.refunded', chargeObject({ name, at }, 700), { amount_refunded: 0 }),
   ],
-  // The session knows the invoice, the invoice knows the intent, and only the charge knows the refund: one payment.
+  // One payment: the session names the invoice, the invoice the intent, and only the charge the refund.
   renewal: (name, at, said) => [
     said(
       0,

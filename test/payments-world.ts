@@ -11,13 +11,13 @@ import { sharedByFiles } from './services.ts'
 import { KEY, type StripeStandIn, stripeStandIn } from './stripe.ts'
 import { until } from './until.ts'
 
-/** A provider, an edge and a worker, and what tests of payments do with them. */
+/** A payment provider, an edge and a worker, with helpers for tests of payments. */
 export interface PaymentsWorld extends TestDatabase {
   readonly api: Api
   readonly stripe: StripeStandIn
-  /** What an edge or worker of this world needs to be told. */
+  /** Settings for another edge or worker of this world. */
   readonly env: Readonly<Record<string, string>>
-  /** Calls a path below /payment; by nobody when there is no one. */
+  /** Calls a path below /payment, without credentials if `who` is null. */
   call(
     who: Person | null,
     method: string,
@@ -26,24 +26,24 @@ export interface PaymentsWorld extends TestDatabase {
     headers?: Record<string, string>,
   ): Promise<Answered>
   people(count: number, role?: string): Promise<Person[]>
-  /** Sends an event as the provider does. */
+  /** Sends an event to the webhook, as the provider does. */
   tell(event: TestEvent, header?: string): Promise<Answered>
-  /** The same, and where there is a worker waits until it is applied: the answer waits for that as well, but 2 s at most. */
+  /** As `tell`; with a worker, waits until the event is applied. The webhook's answer also waits for that, but for 2 s at most. */
   send(event: TestEvent, header?: string): Promise<Answered>
-  /** Makes a customer of the provider, `cus_NAME`, somebody's. */
+  /** Makes `who` the owner of the provider's customer `cus_NAME`. */
   link(who: Person, name: string): Promise<void>
-  /** A payment that has succeeded, here and at the provider; its transaction. */
+  /** Makes a payment that succeeded, here and at the provider, and returns its transaction's id. */
   paid(name: string, amount?: number, more?: object): Promise<number>
-  /** All that clients see of a transaction. */
+  /** A transaction as clients see it. */
   transaction(who: Person | null, id: number): Promise<Record<string, unknown>>
 }
 
 export interface WorldOptions extends EdgeOptions {
-  /** Without one nothing is done with jobs. */
+  /** False for no worker, so that jobs stay queued; default true. */
   readonly worker?: boolean
 }
 
-/** Starts it all; ended after the file. Call it at the top of the file. */
+/** Starts all parts; they stop after the file. Call it at the top of the file. */
 export async function paymentsWorld(options: WorldOptions = {}): Promise<PaymentsWorld> {
   const database = await testDatabase()
   const stripe = await stripeStandIn()
@@ -58,7 +58,7 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
   const api = await startEdge(database.url, { ...options, env })
   if (options.worker !== false) {
     await startOwnWorker(database.url, 'payments', env)
-    // A thread's first job waits for all that it has to load, longer than an event is waited for.
+    // A thread's first job waits for module loading, which takes longer than the webhook waits for an event.
     await ran(database, { event_id: 'evt_of_nothing', subject: 'nothing' })
   }
   const people = peopleOf(api, database.query)
@@ -117,8 +117,8 @@ const startShared = sharedByFiles(async () => {
 })
 
 /**
- * A world that all files of this process share, with an edge without authentication and one without a provider. It holds
- * payments of other files: their names tell them apart.
+ * A world that all files of this process share, with an edge without authentication and one without a provider. It also holds
+ * payments of other files, so select rows by name.
  */
 export async function sharedPayments() {
   const shared = await startShared()
@@ -127,7 +127,7 @@ export async function sharedPayments() {
   return shared
 }
 
-/** Has a worker run a job that finds nothing to do. */
+/** Runs a job without effects, which makes the worker load its code. */
 async function ran(
   { db, query }: TestDatabase,
   payload: { event_id: string; subject: string },

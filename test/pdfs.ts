@@ -1,11 +1,11 @@
-/** PDFs for tests, built in memory; the same arguments give the same bytes. */
+/** PDFs for tests, built in memory; equal arguments give equal bytes. */
 import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { createCanvas, GlobalFonts } from '@napi-rs/canvas'
 
 const A4: [number, number] = [595.28, 841.89]
 
-/** Sentences without rare words, each of its own number, so that a lost or doubled one shows. */
+/** Sentences of common words, each with its own number, so that a test notices lost or repeated ones. */
 export function sentences(count: number, from = 1): string[] {
   const subjects = ['The harbour office', 'A careful reader', 'The second committee', 'Our northern branch']
   const verbs = ['received', 'answered', 'recorded', 'delivered', 'examined']
@@ -17,14 +17,14 @@ export function sentences(count: number, from = 1): string[] {
   })
 }
 
-/** What a picture of a page is printed with, and on. */
+/** Colours of a page image. */
 export interface Colours {
-  /** Of the lines, in turn. */
+  /** Text colours; lines alternate between them. */
   readonly inks: readonly string[]
   readonly paper: string
 }
 
-/** What `textPdf` and `scanPdf` take: words of one's own for page `n`, the sentences on each page, a scan's colours. */
+/** Options of `textPdf` and `scanPdf`: an extra line for each page, the number of sentences, a scan's colours. */
 export interface PdfOptions {
   readonly line?: ((pageNumber: number) => string) | undefined
   readonly sentences?: number | undefined
@@ -43,7 +43,7 @@ export function textPdf(pages: number, options: PdfOptions = {}): Promise<Uint8A
   return mixedPdf(pages, [], options)
 }
 
-/** A4 pages that are one picture each (JPEG at 200 dpi) of the lines that `textPdf` writes. */
+/** A4 pages that consist of one image (JPEG at 200 dpi) with the lines of `textPdf`. */
 export function scanPdf(pages = 1, options: PdfOptions = {}): Promise<Uint8Array> {
   return mixedPdf(
     pages,
@@ -52,7 +52,7 @@ export function scanPdf(pages = 1, options: PdfOptions = {}): Promise<Uint8Array
   )
 }
 
-/** Text pages of which those numbered in `scans` are pictures instead. */
+/** Text pages; those numbered in `scans` are images instead. */
 export async function mixedPdf(
   pages: number,
   scans: readonly number[],
@@ -70,7 +70,7 @@ export async function mixedPdf(
   )
 }
 
-/** An A4 page without anything on it. */
+/** An empty A4 page. */
 export async function blankPdf(): Promise<Uint8Array> {
   return pagesPdf([{ content: '' }])
 }
@@ -87,7 +87,7 @@ export async function hugePagePdf(text?: string): Promise<Uint8Array> {
   ])
 }
 
-/** An object of `depth` arrays, one in the other, where the pages should be, or a page tree that deep. */
+/** A PDF with `depth` nested arrays in place of the pages or the content, or with a page tree of that depth. */
 export function deepPdf(kind: 'arrays' | 'content' | 'tree' = 'arrays', depth = 200_000): Uint8Array {
   const nest = '['.repeat(depth) + ']'.repeat(depth)
   const page = '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R >>'
@@ -100,13 +100,13 @@ export function deepPdf(kind: 'arrays' | 'content' | 'tree' = 'arrays', depth = 
   return rawPdf([catalog, ...tree, page])
 }
 
-/** The first `share` of a text PDF: cross-reference table and catalogue are lost. */
+/** The first `share` of a text PDF, without its cross-reference table and catalogue. */
 export async function truncatedPdf(share = 0.5): Promise<Uint8Array> {
   const bytes = await textPdf(4)
   return bytes.slice(0, Math.floor(bytes.length * share))
 }
 
-/** A one-page PDF with `text`, under RC4 with 40-bit keys; it needs `password` to open, '' opens as it is. */
+/** A one-page PDF with `text`, encrypted with RC4 and a 40-bit key. It needs `password` to open, unless that is ''. */
 export function encryptedPdf(password = 'secret', text = 'Only for those who know'): Uint8Array {
   const id = md5(Buffer.from('identifier'))
   const permissions = -4
@@ -130,7 +130,7 @@ export function encryptedPdf(password = 'secret', text = 'Only for those who kno
   )
 }
 
-/** A PDF of these objects, numbered from 1, the catalogue first. */
+/** A PDF with these objects, numbered from 1; the catalogue comes first. */
 export function rawPdf(objects: readonly (string | Uint8Array)[], trailer = ''): Uint8Array {
   const parts: Uint8Array[] = [Buffer.from('%PDF-1.4\n')]
   const offsets: number[] = []
@@ -156,7 +156,7 @@ export function rawPdf(objects: readonly (string | Uint8Array)[], trailer = ''):
   return new Uint8Array(Buffer.concat(parts))
 }
 
-/** A page in Helvetica, whose codes from 0x41 on stand for these letters, or several of them, instead. */
+/** A page in Helvetica whose character codes from 0x41 on map to these strings (ToUnicode). */
 export function mappedPdf(letters: readonly string[], content: string): Uint8Array {
   const map = letters.map((letter, i) => {
     const units = Array.from({ length: letter.length }, (_, n) => letter.charCodeAt(n))
@@ -184,14 +184,14 @@ export function stream(content: string | Uint8Array, dictionary = ''): Uint8Arra
   return Buffer.concat([head, bytes, Buffer.from('\nendstream')])
 }
 
-/** A JPEG file and its size in pixels. */
+/** A JPEG image and its size in pixels. */
 export interface Jpeg {
   readonly bytes: Uint8Array
   readonly width: number
   readonly height: number
 }
 
-/** A picture of these lines on A4, 11 points, as JPEG. */
+/** An A4 page image with these lines in 11 points, as JPEG. */
 export function scanImage(
   lines: readonly string[],
   dpi = 200,
@@ -211,7 +211,7 @@ export function scanImage(
   }
   const { width, height } = canvas
   const bytes = new Uint8Array(canvas.toBuffer('image/jpeg', quality))
-  // The pixels are outside the heap: the collector would leave gigabytes of them.
+  // Pixels live outside the heap, so the garbage collector would let gigabytes of them accumulate.
   canvas.width = 0
   return { bytes, width, height }
 }
@@ -232,7 +232,7 @@ function textContent(lines: readonly string[]): string {
   return `BT /F1 11 Tf 18 TL 60 770 Td ${shown.join('\n')} ET`
 }
 
-// Three objects a page after catalogue and tree: page, content, and the picture, which may be an empty one.
+// Three objects per page after catalogue and tree: page, content, and the image or null.
 function pagesPdf(pages: readonly { content: string; image?: Jpeg }[]): Uint8Array {
   const kids = pages.map((_, i) => `${3 + 3 * i} 0 R`).join(' ')
   return rawPdf([
@@ -252,14 +252,14 @@ function imageDictionary({ width, height }: Jpeg): string {
   return `/Type /XObject /Subtype /Image ${size} /ColorSpace /DeviceRGB /Filter /DCTDecode`
 }
 
-// ISO 32000-1, 7.6.3: the standard security handler, revision 2
+// ISO 32000-1, 7.6.3: the standard security handler, revision 2.
 const PADDING = Buffer.from('28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a', 'hex')
 
 const padded = (password: string) => Buffer.concat([Buffer.from(password, 'latin1'), PADDING]).subarray(0, 32)
 
 const md5 = (bytes: Uint8Array) => createHash('md5').update(bytes).digest()
 
-// OpenSSL 3 no longer has it.
+// OpenSSL 3 no longer provides RC4.
 function rc4(key: Uint8Array, bytes: Uint8Array): Buffer {
   const box = Uint8Array.from({ length: 256 }, (_, i) => i)
   const swap = (i: number, j: number) => ([box[i], box[j]] = [box[j]!, box[i]!])

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Failed } from './reporter.ts'
 
-/** Runs test files in a few processes of node:test, each of which takes one file after the other (`runner.ts`). */
+/** Runs test files in a few processes of node:test, each of which runs one file after another (`runner.ts`). */
 
 export interface Run {
   readonly files: readonly string[]
-  /** A new folder for what the run writes. */
+  /** A new folder for the run's files. */
   readonly folder: string
   readonly processes: number
   readonly env: Readonly<Record<string, string>>
@@ -21,25 +21,25 @@ export interface Run {
 export interface Ended {
   /** 0 if everything passed. */
   readonly code: number
-  /** Empty although `code` is not 0 when node:test itself ended early. */
+  /** May be empty with a `code` other than 0, if node:test itself ended early. */
   readonly failed: readonly Failed[]
 }
 
-// More than this is no flake: a second look would only take longer to say so.
+// More failed files than this are no flakes, and a rerun would only delay the result.
 const MOST_FILES_LOOKED_AT = 5
 
-/** Runs the files to their end. */
+/** Runs the files to completion. */
 export async function runFiles(run: Run): Promise<Ended> {
   const failures = join(run.folder, 'failures.json')
   const child = spawn(
     process.execPath,
     [
       '--disable-warning=ExperimentalWarning',
-      // Tests make many short-lived objects: with the default of 16 MB they cost 4 % more CPU.
+      // Tests create many short-lived objects: the default of 16 MB costs 4 % more CPU.
       '--max-semi-space-size=64',
       '--test',
       `--test-concurrency=${run.processes}`,
-      // Says at its end which tests failed, and how: a log of which only the end is kept shows it.
+      // Lists the failed tests and their errors at the end, where a truncated log still has them.
       `--test-reporter=${import.meta.resolve('./reporter.ts')}`,
       ...(run.flags ?? []),
       ...writeEntries(run),
@@ -63,8 +63,8 @@ export async function runFiles(run: Run): Promise<Ended> {
 }
 
 /**
- * Runs the files; those with a failure run once more, alone and one after the other. If they pass then, what failed was a
- * flake: it is counted and named, and the run succeeds.
+ * Runs the files, then reruns those with a failure one after another. If they pass, the failures were flakes: the run prints
+ * their number and names, and succeeds.
  */
 export async function runWithSecondLook(run: Run): Promise<number> {
   const first = await runFiles(run)
@@ -84,8 +84,8 @@ export async function runWithSecondLook(run: Run): Promise<number> {
 }
 
 /**
- * A module for each process of node:test. tsx is not loaded by a flag, which threads would inherit: they run code as in
- * production. What tsx compiles it keeps outside the run's folder, for the next run.
+ * Writes a module for each process of node:test. It loads tsx itself: threads would inherit a flag, but should run code as in
+ * production. Output of tsx is cached outside the run's folder, for the next run.
  */
 function writeEntries({ files, folder, processes, isCompiled = true }: Run): string[] {
   const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))

@@ -11,15 +11,15 @@ export interface FileCpu {
   readonly postgres: number
 }
 
-// Both are 100 on every Linux that Node runs on.
+// 100 on every Linux that Node runs on.
 const TICKS_PER_SECOND = 100
 const SAMPLE_MS = 100
 const DATABASE = /\b(test_f(\d+)_\w+)/
 
-/** User and system seconds of a process, then those of the children that it has waited for. */
+/** User plus system seconds of a process, then of the children that it has waited for. */
 function cpuOf(pid: number | 'self'): readonly [own: number, children: number] {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // The name may hold spaces and brackets: fields are counted from its end.
+  // The name may contain spaces and brackets: count fields from its end.
   const fields = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
@@ -33,7 +33,7 @@ function cpuOf(pid: number | 'self'): readonly [own: number, children: number] {
   return [(user + system) / TICKS_PER_SECOND, (childrenUser + childrenSystem) / TICKS_PER_SECOND]
 }
 
-/** Measures one file in its own process. Call the result when the file has ended: it writes `N.json` into the folder. */
+/** Starts to measure one file in its process. Call the result after the file: it writes `N.json` into the folder. */
 export function profileFile(folder: string, number: number, file: string): () => void {
   const [own, children] = cpuOf('self')
   return () => {
@@ -43,11 +43,11 @@ export function profileFile(folder: string, number: number, file: string): () =>
   }
 }
 
-/** The server process of a backend. */
+/** The process id of the server that started a backend. */
 export const postmasterOf = (backend: number): number =>
   Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${backend}/status`, 'utf8'))![1])
 
-/** Samples the backends of a PostgreSQL. Backends that end between two samples count as unattributed. */
+/** Samples the backends of a PostgreSQL server. Backends that end between two samples count as unattributed. */
 export class PostgresProfile {
   readonly #postmaster: number
   readonly #started: number
@@ -61,7 +61,7 @@ export class PostgresProfile {
     this.#timer = setInterval(() => this.#sample(), SAMPLE_MS)
   }
 
-  /** Stops sampling; answers each file's seconds by its number, and the server's seconds in all. */
+  /** Stops sampling; returns each file's seconds by its number, and the server's total seconds. */
   end(): { readonly byFile: ReadonlyMap<number, number>; readonly total: number } {
     this.#sample()
     clearInterval(this.#timer)
@@ -114,7 +114,7 @@ function fileOf(pid: number): number | null {
   return found === null ? null : Number(found[2])
 }
 
-/** The table that the run prints: sums by ring, then all files, the costliest first. */
+/** The table that the run prints: sums by ring, then all files by descending cost. */
 export function profileTable(folder: string, { byFile, total }: ReturnType<PostgresProfile['end']>): string {
   const files = readdirSync(folder).map((name): FileCpu => {
     const cpu = JSON.parse(readFileSync(join(folder, name), 'utf8')) as Omit<FileCpu, 'postgres'>

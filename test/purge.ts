@@ -4,7 +4,7 @@ import type { TaskContext } from '../tasks/context.ts'
 
 export type Progress = readonly [label: string, current: number | undefined]
 
-/** Deletes what belongs to deleted accounts and organizations, as a worker would; `seen` gets each report of progress. */
+/** Deletes the data of deleted accounts and organizations, as a worker does; `seen` collects its progress reports. */
 export function purge(
   db: Database,
   seen: Progress[] = [],

@@ -10,9 +10,9 @@ import tesseract from 'tesseract.js'
 import type { SandboxOptions } from '../workers/children/sandbox.ts'
 
 /**
- * Kept output of the OCR engine, for tests of everything around the engine. `data/recognized/` has one file per picture, named
- * by a hash of its pixels. The real engine reads pictures without a file, e.g. after a change of a renderer, or on a CPU that
- * renders other pixels: the result is right, but takes longer. `RECORD_OCR=1 npm test -- FILE` adds the missing files. To drop
+ * Recorded output of the OCR engine, for tests of the code around it. `data/recognized/` has one file per image, named by a
+ * hash of its pixels. The real engine reads images without a file, for example after a change of a renderer, or on a CPU that
+ * renders other pixels. The result is correct but takes longer. `RECORD_OCR=1 npm test -- FILE` adds the missing files. To drop
  * unused files, delete the folder and record it again. Longer runs use the real engine.
  */
 
@@ -22,13 +22,13 @@ const IS_RECORDING = process.env.RECORD_OCR === '1'
 const { version } = createRequire(import.meta.resolve('tesseract.js'))('tesseract.js-core/package.json') as {
   readonly version: string
 }
-// The product expects a thread that lives until it terminates the thread.
+// The code under test expects a thread that lives until it terminates the thread.
 const IDLE_THREAD = `require('node:worker_threads').parentPort.on('message', () => {})`
 
 type CreateEngine = typeof tesseract.createWorker
 type Engine = Awaited<ReturnType<CreateEngine>>
 
-/** Replaces the engine in this process, until the test file ends. Close an engine that runs before and after it. */
+/** Replaces the engine in this process until the test file ends. Close engines that were created before that. */
 export function useKeptOutput(isRecording = IS_RECORDING): void {
   const { createWorker } = tesseract
   mock.method(tesseract, 'createWorker', (...args: Parameters<CreateEngine>) =>
@@ -40,7 +40,7 @@ export function useKeptOutput(isRecording = IS_RECORDING): void {
 export function childrenWithKeptOutput(): SandboxOptions {
   const entry = join(mkdtempSync(join(tmpdir(), 'child-')), 'main.mjs')
   const main = new URL('../workers/children/main.ts', import.meta.url).href
-  // A child inherits no environment that could tell it to record.
+  // A child inherits no environment variables, so the recording flag goes into its code.
   const lines = [
     `const { useKeptOutput } = await import(${JSON.stringify(import.meta.url)})`,
     `useKeptOutput(${IS_RECORDING})`,
@@ -51,14 +51,14 @@ export function childrenWithKeptOutput(): SandboxOptions {
   return { entry, reads: [fileURLToPath(new URL('.', import.meta.url))], writes: [FOLDER, languages] }
 }
 
-/** An engine that starts the real one for its first picture without kept output. */
+/** An engine that starts the real one for its first image without recorded output. */
 async function createKeptEngine(
   createEngine: CreateEngine,
   [languages, mode, options]: Parameters<CreateEngine>,
   isRecording: boolean,
 ): Promise<Engine> {
   const thread = new Worker(IDLE_THREAD, { eval: true })
-  // The product deletes its folder once the engine has started.
+  // The code under test deletes its folder once the engine has started.
   const langPath = mkdtempSync(join(tmpdir(), 'languages-'))
   cpSync(options!.langPath!, langPath, { recursive: true })
   let parameters: Parameters<Engine['setParameters']>[0] = {}
@@ -95,7 +95,7 @@ async function createKeptEngine(
 
 type Read = Awaited<ReturnType<Engine['recognize']>>
 
-/** The confidence in the first line, then the TSV. */
+/** Writes the confidence to the first line, then the TSV. */
 function keep(file: string, { confidence, tsv }: Read['data']): void {
   mkdirSync(FOLDER, { recursive: true })
   writeFileSync(file, `${confidence}\n${tsv}`)

@@ -9,25 +9,25 @@ import { writeKept } from './kept-data.ts'
 import { SECRET } from './service.ts'
 
 /**
- * Snapshots of releases: `VERSION.backup` is a backup of a database with data and waiting jobs, `VERSION.json` has the digests of what
- * its schema was made from. `npm run snapshot` makes both; tests upgrade each to the present version.
+ * Snapshots of releases. `VERSION.backup` is a backup of a database with data and waiting jobs; `VERSION.json` has the digests
+ * of its baseline and migrations. `npm run snapshot` makes both; tests upgrade each to the present version.
  */
 
 export const RELEASES = new URL('./data/releases/', import.meta.url)
 
-/** The versions that have a snapshot, oldest first. */
+/** The versions with a snapshot, oldest first. */
 export const released = (): string[] =>
   globSync('*.backup', { cwd: fileURLToPath(RELEASES) })
     .map((name) => basename(name, '.backup'))
     .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
 
-/** Whether a version may not be without a snapshot. */
+/** True if a version requires a snapshot. */
 export const needsSnapshot = (version: string): boolean => Number(version.split('.')[0]) >= 1
 
 export const versionOf = (manifest: string | URL): string =>
   (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version
 
-/** Name -> SHA-256 of the baseline and all migrations, without comments: what existing databases were made from. */
+/** Maps names of the baseline and all migrations to the SHA-256 of their text without comments. Existing databases depend on them. */
 export async function digests(): Promise<Record<string, string>> {
   const names = (await migrationNames()).filter((name) => name !== SEEDS)
   const texts = await Promise.all(names.map((name) => migrationText(name)))
@@ -38,7 +38,7 @@ export async function digests(): Promise<Record<string, string>> {
 
 const plain = (text: string): string => text.replace(/--.*$/gm, '').replace(/\s+/g, ' ').trim()
 
-/** Fills a migrated database through its edge, and backs it up into `file`. */
+/** Fills a migrated database through its edge and backs it up into `file`. */
 export async function makeSnapshot(url: string, port: number, file: string): Promise<void> {
   await writeKept(port)
   await backUp(parse({ NODE_ENV: 'test', SECRET_KEY: SECRET }), { url, directUrl: url }, file)

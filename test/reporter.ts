@@ -3,17 +3,17 @@ import { Readable } from 'node:stream'
 import type { TestEvent } from 'node:test/reporters'
 import { spec } from 'node:test/reporters'
 
-/** A test that failed, in the test file that holds it. */
+/** A failed test and its test file. */
 export interface Failed {
-  /** The suite at the top: a test file, or a process of node:test that died. */
+  /** The top-level suite: a test file, or a process of node:test that died. */
   readonly file: string
   readonly name: string
 }
 
 /**
- * `spec`, and an exit code that every failure sets: by itself Node 22 exits with 0 when nothing failed but a suite without its
- * tests, such as a file that ends while it is loaded, or whose `after` throws (nodejs/node#58687). Writes what failed, as a
- * list of `Failed`, into the file that `TEST_FAILURES` names.
+ * The `spec` reporter, with an exit code of 1 after any failure. By default, Node 22 exits with 0 if a suite fails
+ * but none of its tests (nodejs/node#58687). An example is a file that exits while it loads, or whose `after` throws. Writes the
+ * failures as a list of `Failed` into the file that `TEST_FAILURES` names.
  */
 export default (events: AsyncIterable<TestEvent>): AsyncIterable<Buffer> =>
   Readable.from(collectFailures(events)).compose(spec())
@@ -25,7 +25,7 @@ async function* collectFailures(events: AsyncIterable<TestEvent>): AsyncGenerato
     if (event.type === 'test:fail') {
       process.exitCode = 1
       const { name, nesting, details } = event.data
-      // A suite fails with its tests, after them; a file's is the last.
+      // A suite fails after its tests; the suite of the file is the last.
       if (causeOf(details.error) !== 'subtestsFailed') names.push(name)
       if (nesting === 0) {
         failed.push(...names.map((one) => ({ file: name, name: one })))

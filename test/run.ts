@@ -12,10 +12,10 @@ import { PostgresProfile, postmasterOf, profileTable } from './profile.ts'
 import type { Depth } from './runs.ts'
 
 /**
- * `npm test [-- RING|AREA|FILE…]`: a PostgreSQL of its own with one migrated template, then node:test in a few processes. Each
- * file clones the template, so that files share no rows. `--changed` runs the files that a change concerns; `--depth fixed`
- * and `--depth long` run the tests of chance for longer; `--coverage` shows lines of `edge/` and `workers/` that no test
- * reaches. With `TEST_POSTGRES_URL` it uses that server, as its superuser and over its socket. Other options go to node:test.
+ * `npm test [-- RING|AREA|FILE…]` starts its own PostgreSQL with one migrated template, then node:test in a few processes. Each
+ * file clones the template, so that files share no rows. `--changed` runs the files that a change affects. `--depth fixed` and
+ * `--depth long` run randomized tests for longer. `--coverage` lists lines of `edge/` and `workers/` that no test reaches. With
+ * `TEST_POSTGRES_URL` it uses that server, as superuser and over its socket. Other options go to node:test.
  */
 
 type TestServer = Pick<EmbeddedDatabase, 'urlFor' | 'stop'>
@@ -49,12 +49,12 @@ const flags = tokens.flatMap((token) =>
 )
 const depth = options.depth as Depth
 const isLong = depth === 'long'
-// A fixed seed fails a change for what the change did.
+// With a fixed seed, only the change itself can fail a check of a change.
 const seed = process.env.TEST_SEED ?? (depth === 'fixed' ? '1' : String(Date.now() % 2 ** 31))
 const files = await filesOfRun()
 
 const folder = mkdtempSync(join(fastFolder(), `millrace-test-${randomBytes(3).toString('hex')}-`))
-// For root's PostgreSQL, which runs as another user, to pass through.
+// PostgreSQL runs as another user when the tests run as root, and must traverse this folder.
 chmodSync(folder, 0o711)
 const external = process.env.TEST_POSTGRES_URL
 const database = external === undefined ? await startOwn() : serverAt(external)
@@ -83,7 +83,7 @@ async function filesOfRun(): Promise<string[]> {
   return inTurns(found)
 }
 
-/** Runs the files. Only the rings `quick` and `flow` get a second look: what the long ring finds once is a finding. */
+/** Runs the files. Runs of depth `quick` repeat failed files; at other depths a single failure is a finding. */
 function run(): Promise<number> {
   const one: Run = {
     files,
@@ -96,7 +96,7 @@ function run(): Promise<number> {
       TEST_DEPTH: depth,
     },
     flags: [...(options.coverage ? COVERAGE : []), ...flags],
-    // Coverage counts places in one form of a file: there all code is that of production.
+    // Coverage maps positions in one form of a file, so all code runs as in production.
     isCompiled: !options.coverage,
   }
   return depth === 'quick' ? runWithSecondLook(one) : runFiles(one).then(({ code }) => code)
@@ -108,14 +108,14 @@ function startOwn(): Promise<TestServer> {
     ephemeral: true,
     settings: {
       max_connections: '400',
-      // Autovacuum would change plans while tests look at them, and costs CPU that only runs of hours repay.
+      // Autovacuum would change plans under the tests, and its CPU cost pays off only in runs of hours.
       ...(isLong ? {} : { autovacuum_naptime: '1d' }),
       ...(process.env.TEST_LOG ? { log_statement: 'all' } : {}),
     },
   })
 }
 
-/** A server that is running, such as one of another version. */
+/** A server that is already running, for example of another version. */
 function serverAt(url: string): TestServer {
   const urlFor = (name: string): string => {
     const found = new URL(url)
@@ -135,7 +135,7 @@ async function administrate(statement: string): Promise<void> {
   }
 }
 
-/** Measures the server while the files run. */
+/** Starts to measure the server's CPU time. */
 async function profilePostgres(): Promise<PostgresProfile> {
   const admin = new pg.Client({ connectionString: database.urlFor('postgres') })
   await admin.connect()
@@ -146,8 +146,8 @@ async function profilePostgres(): Promise<PostgresProfile> {
 }
 
 /**
- * Memory where there is much of it: each test file makes and drops a database of 400 files, and ext4 without a journal
- * looks long for an inode that was not just deleted.
+ * A folder in memory if there is enough of it. Each test file creates and drops a database of 400 files. ext4 without a
+ * journal searches long for an inode that was not deleted recently.
  */
 function fastFolder(): string {
   try {

@@ -7,12 +7,12 @@ import { LONG } from './runs.ts'
 import { endServices, endShared } from './services.ts'
 
 /**
- * Runs test files one after the other in this process, each as a suite of its own, so that what they import is loaded once. It
- * takes the next file that no other process has claimed in `folder`. `run.ts` starts a few.
+ * Runs test files one after another in this process, each as its own suite, so that shared imports load once. It picks the next
+ * file that no other process has claimed in `folder`. `run.ts` starts a few such processes.
  */
 export async function runFiles(files: readonly string[], folder: string): Promise<void> {
-  // A test that waits for what never comes leaves the event loop empty: node:test would give up all files, and go on with them
-  // half. So it is ended by the time limit of its file.
+  // A test that waits forever leaves the event loop empty, and node:test would then cancel all files. The timer keeps the loop
+  // busy, so that the file's time limit ends the test.
   const busy = setInterval(() => {}, FILE_MS)
   for (const [n, file] of files.entries()) {
     if (!claim(join(folder, 'claims', String(n)))) continue
@@ -30,10 +30,10 @@ export async function runFiles(files: readonly string[], folder: string): Promis
   clearInterval(busy)
 }
 
-// For a file that hangs: on a busy machine the longest take minutes.
+// For a file that hangs: on a busy machine the slowest files take minutes.
 const FILE_MS = 600_000
 
-/** Makes the file, of which there can be one; false when another process has. */
+/** Claims a file for this process by creating `file`; false if another process has it. */
 function claim(file: string): boolean {
   try {
     writeFileSync(file, '', { flag: 'wx' })

@@ -1,16 +1,16 @@
 /**
- * How far tests of chance go: `quick` in `npm test`, `fixed` in `npm run test:fixed`, which always takes the same seed, and
- * `long` for hours in `npm run test:long`.
+ * The depth of randomized tests: `quick` in `npm test`, `fixed` with a fixed seed in `npm run test:fixed`, `long` for hours in
+ * `npm run test:long`.
  */
 export type Depth = 'quick' | 'fixed' | 'long'
 
 export const DEPTH = (process.env.TEST_DEPTH ?? 'quick') as Depth
 export const LONG = DEPTH === 'long'
 
-/** Where chance begins. The run prints it; `TEST_SEED` repeats it. */
+/** The random seed. The run prints it; `TEST_SEED` repeats it. */
 export const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 
-/** CPU limit of a bomb in ms: short, or long enough to show which bombs go off at all. */
+/** CPU limit of a bomb in ms: short, or long enough to show which bombs exceed it at all. */
 export const BOMB_CPU_MS = LONG ? 2000 : 200
 
 const QUICK_RUNS = 20
@@ -22,6 +22,6 @@ export const runs = (fixed = 100): { numRuns: number; seed: number } => ({
   seed: SEED,
 })
 
-/** How often a race is tried: half of the `fixed` times in `npm test`, ten times as often in a long run. */
+/** Repetitions of a race: half of `fixed` in `npm test`, ten times as many in a long run. */
 export const rounds = (fixed: number): number =>
   LONG ? 10 * fixed : DEPTH === 'fixed' ? fixed : Math.ceil(fixed / 2)

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import S3rver from '@20minutes/s3rver'
 
-/** A server that speaks S3, checks signatures, and keeps its objects in files that a test can look at and lose. */
+/** An S3 server that checks signatures and stores objects in files, which a test can inspect and delete. */
 export interface S3Server {
-  /** Settings for an edge or worker that stores there. */
+  /** Settings for an edge or worker that uses this store. */
   readonly env: Readonly<Record<string, string>>
-  /** The files of whole objects, and of parts of objects that are not whole. */
+  /** The files of complete objects and of parts of incomplete uploads. */
   files(): readonly string[]
-  /** What clients have asked, such as `PUT /bucket/key`, in order. */
+  /** Requests so far, in order, such as `PUT /bucket/key`. */
   readonly requests: string[]
   /** Answers every request with 500 while true. */
   failing: boolean
@@ -60,7 +60,7 @@ export async function startS3(prefix = ''): Promise<S3Server> {
   }
 }
 
-/** AbortMultipartUpload, which the server leaves out; answers the status that S3 has for it. */
+/** AbortMultipartUpload, which the server lacks; returns S3's status for it. */
 function abortUpload(directory: string, uploadId: string): number {
   const folder = join(directory, BUCKET, '._S3rver_uploads', basename(uploadId))
   if (!existsSync(folder)) return 404

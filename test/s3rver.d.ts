@@ -1,4 +1,4 @@
-/** The part of the S3 server that tests use; it brings no types. */
+/** Types for the part of the S3 server that tests use; the package has none. */
 declare module '@20minutes/s3rver' {
   interface Context {
     readonly method: string

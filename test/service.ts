@@ -10,13 +10,13 @@ import { LONG } from './runs.ts'
 import { stopAfterFile } from './services.ts'
 import { until } from './until.ts'
 
-/** Real processes of the service on a test database, and a client for them. */
+/** Processes of the service on a test database, and a client for them. */
 
 export interface Child {
   readonly process: ChildProcess
-  /** What it sent when it was ready: an edge its `port`, a worker its `lease`. */
+  /** The message that it sent when it was ready: an edge its `port`, a worker its `lease`. */
   readonly ready: { readonly port?: number; readonly lease?: string }
-  /** Ends it and waits for its end. */
+  /** Kills the process and waits until it has exited. */
   kill(signal?: NodeJS.Signals): Promise<void>
   /** Lines of its log so far. */
   readonly log: readonly string[]
@@ -26,15 +26,16 @@ export const SECRET = 'a secret for tests, long enough to be one'
 const ROOT = new URL('../', import.meta.url)
 
 /**
- * Flags of processes that live for seconds: to optimize what they run often takes a sixth of their CPU. All have the same
- * flags, because V8 caches code for each set of flags.
+ * Flags of processes that live for seconds: optimizing hot code takes a sixth of their CPU. All have the same flags, because V8
+ * caches code for each set of flags.
  */
 export const BRIEF = ['--disable-warning=ExperimentalWarning', ...(LONG ? [] : ['--no-opt'])]
 
 /**
- * Starts `edge/main.ts` or `workers/main.ts` as its own process; ended after the file. Call it at the top of the file, not in a hook.
+ * Starts `edge/main.ts` or `workers/main.ts` as a process that is killed after the file. Call it at the top of the file, not in
+ * a hook.
  *
- * @param root where the code is, if it is another version.
+ * @param root the folder of the code, for another version.
  */
 export async function startProcess(
   kind: 'edge' | 'worker',
@@ -49,7 +50,7 @@ export async function startProcess(
   return child
 }
 
-/** The same for who ends it themselves. Lines of its log go into `log`, also while it starts. @throws when it ends before it is ready */
+/** As `startProcess`, but the caller ends the process. Adds log lines to `log`, also while it starts. @throws if it exits before it is ready. */
 export async function launch(
   kind: 'edge' | 'worker',
   url: string,
@@ -69,7 +70,7 @@ export async function launch(
       LOG_LEVEL: 'info',
       NODE_ENV: 'test',
       UWS_HTTP_MAX_HEADERS_SIZE: '16384',
-      // Ends with its test, however that ends.
+      // It exits with its test, however the test ends.
       MILLRACE_SUPERVISED: '1',
       ...env,
     },
@@ -88,7 +89,7 @@ export async function launch(
   return { process: child, ready, kill, log }
 }
 
-/** Adds the lines of an output to a log, whole, in whatever pieces they come. */
+/** Appends complete lines of an output stream to a log. */
 export function collectLines(output: Readable, log: string[]): void {
   createInterface({ input: output }).on('line', (line) => {
     if (line !== '') log.push(line)
@@ -101,7 +102,7 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** Runs a script of the service, such as `workers/doctor.ts`, to its end. */
+/** Runs a script of the service, such as `workers/doctor.ts`, and waits until it exits. */
 export async function runScript(
   script: string,
   env: Readonly<Record<string, string>>,
@@ -140,7 +141,7 @@ export class Client {
     path: string,
     init: RequestInit & { headers?: Record<string, string> } = {},
   ): Promise<Response> {
-    // Where a test has just computed for long, connections are closed that nobody has looked at.
+    // After long computation in a test, this lets Node process sockets that have closed meanwhile.
     await setImmediate()
     const headers = {
       ...(this.token === '' ? {} : { authorization: `Bearer ${this.token}` }),
@@ -158,7 +159,7 @@ export class Client {
     })
   }
 
-  /** Registers an account and signs in as it. */
+  /** Registers an account and signs in to it. */
   async register(email: string, password = 'correct horse'): Promise<{ id: number; role: string }> {
     const response = await this.post('/api/v1/auth/register', { email, password })
     if (response.status !== 200) throw new Error(`register: ${response.status} ${await response.text()}`)
@@ -183,7 +184,7 @@ export class Client {
     return this.fetch('/api/v1/documents', { method: 'POST', body: form })
   }
 
-  /** Opens an event stream. Frames collect in `frames`; `ended` tells that the server ended it or that it broke. */
+  /** Opens an event stream. Frames collect in `frames`; `ended` is true once the server ends it or it breaks. */
   async stream(path: string, headers: Record<string, string> = {}): Promise<Stream> {
     const abort = new AbortController()
     const response = await this.fetch(path, {
@@ -194,7 +195,7 @@ export class Client {
   }
 }
 
-/** An event stream being read. */
+/** An open event stream. */
 export class Stream {
   readonly frames: Frame[] = []
   readonly response: Response
@@ -225,7 +226,7 @@ export class Stream {
     return until(what, () => condition(this.frames), deadlineMs)
   }
 
-  /** Waits for the server to end the stream. */
+  /** Waits until the server ends the stream. */
   async finished(deadlineMs = 30_000): Promise<readonly Frame[]> {
     await until('the stream ends', () => this.ended, deadlineMs)
     return this.frames

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** What test files start: databases, edges, workers and processes of the service. A database must outlive what uses it. */
+/** Resources that test files start: databases, edges, workers, processes. A database must outlive its users. */
 
 type Stop = () => Promise<unknown>
 
@@ -8,19 +8,19 @@ const ofFile: Stop[] = []
 const ofProcess: Stop[] = []
 const shared = new AsyncLocalStorage<true>()
 
-/** Stops it when the file ends, or with the process if it is shared; the last one started is stopped first. */
+/** Registers a stop function for the end of the file, or of the process if the resource is shared. They run in reverse order. */
 export function stopAfterFile(stop: Stop): void {
   const stops = isShared() ? ofProcess : ofFile
   stops.push(stop)
 }
 
-/** True while something starts that the files of a process share. */
+/** True while a resource starts that the files of a process share. */
 export const isShared = (): boolean => shared.getStore() ?? false
 
-/** Starts something once for all files that this process runs: each call after the first returns the same. */
+/** Starts a resource once for all files of this process; later calls return the same one. */
 export function sharedByFiles<T>(start: () => Promise<T>): () => Promise<T> {
   let started: Promise<T> | undefined
-  // node:test assigns what follows an await to the file that made the promise: each call returns a promise of its own.
+  // node:test assigns code after an await to the file that created the promise, so each call returns a new one.
   return () =>
     new Promise((resolve, reject) => {
       started ??= shared.run(true, start)
@@ -28,10 +28,10 @@ export function sharedByFiles<T>(start: () => Promise<T>): () => Promise<T> {
     })
 }
 
-/** Stops what the file has started. */
+/** Stops the file's resources. */
 export const endServices = (): Promise<void> => endAll(ofFile)
 
-/** Stops what the files of this process have shared. */
+/** Stops the resources that the files of this process share. */
 export const endShared = (): Promise<void> => endAll(ofProcess)
 
 async function endAll(stops: Stop[]): Promise<void> {

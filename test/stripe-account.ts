@@ -1,13 +1,13 @@
-/** What the stand-in's Stripe account holds, and what its API does with it. */
+/** The state of the stand-in's Stripe account, and its API. */
 
 type Row = Record<string, unknown> & { readonly id: string }
 
 export interface StripeAccount {
   readonly customers: Row[]
-  /** Ids of customers that there are no longer. */
+  /** Ids of deleted customers. */
   readonly deleted: Set<string>
   readonly sessions: Row[]
-  /** Payments that can be refunded, by charge. */
+  /** Refundable payments by charge. */
   readonly charges: Map<
     string,
     {
@@ -31,7 +31,7 @@ export interface StripeAccount {
 export interface Answer {
   readonly status: number
   readonly body: unknown
-  /** It is what an earlier request under the same key was answered. */
+  /** True if this repeats the answer to an earlier request with the same key. */
   readonly isReplayed?: boolean
 }
 
@@ -56,7 +56,7 @@ export function newAccount(): StripeAccount {
   }
 }
 
-/** An error as Stripe words it. */
+/** An error in Stripe's format. */
 export function error(status: number, type: string, message: string, more: object = {}): Answer {
   return { status, body: { error: { type, message, ...more } } }
 }
@@ -82,7 +82,7 @@ function group(fields: Call['fields'], name: string): Record<string, string> {
   return Object.fromEntries(found)
 }
 
-/** Carries a request out. */
+/** Executes a request. */
 export function dispatch(account: StripeAccount, call: Call): Answer {
   const [, , kind = '', one = '', two = '', three = ''] = call.path.split('/')
   switch (`${call.method} ${kind}`) {
@@ -168,7 +168,7 @@ function listSubscriptions(account: StripeAccount, fields: Call['fields']): Answ
   return listOfCustomer(account, running, fields)
 }
 
-/** Those of a customer, of the status that is asked for, the newest first. */
+/** Rows of a customer, newest first, filtered by the requested status. */
 function listOfCustomer(account: StripeAccount, rows: readonly Row[], fields: Call['fields']): Answer {
   const { customer = '', status } = fields
   if (account.deleted.has(customer)) return missingCustomer(customer)

@@ -5,13 +5,13 @@ import { stopAfterFile } from './services.ts'
 import { type Answer, dispatch, error, newAccount, type StripeAccount } from './stripe-account.ts'
 
 /**
- * A stand-in that speaks Stripe's wire protocol to the real SDK: form bodies, its errors, idempotency keys
- * (https://docs.stripe.com/api/idempotent_requests), and the ways in which a provider fails.
+ * A stand-in that speaks Stripe's wire protocol to the real SDK: form bodies, errors, idempotency keys
+ * (https://docs.stripe.com/api/idempotent_requests) and provider failures.
  */
 
 export const KEY = 'sk_test_standin'
 
-/** How a request goes wrong. `cut` and `hang-after` come after it was carried out: the client can't know. */
+/** A failure of a request. `cut` and `hang-after` follow its execution, which the client can't know. */
 export type Fault =
   | 'declined'
   | 'invalid'
@@ -28,7 +28,7 @@ export type Fault =
 export interface Asked {
   readonly method: string
   readonly path: string
-  /** Form fields, or the query of a GET; names as they were sent. */
+  /** Form fields, or the query of a GET, under the names that were sent. */
   readonly fields: Readonly<Record<string, string>>
   readonly idempotencyKey: string
   readonly fault: Fault | null
@@ -39,15 +39,15 @@ export interface StripeStandIn {
   readonly account: StripeAccount
   /** Requests so far, in order. */
   readonly asked: Asked[]
-  /** The list of events was asked for: the schedule does so whenever it is time, in the middle of any test. */
+  /** Requests for the list of events, which a worker's schedule may send during any test. */
   readonly eventsAsked: Asked[]
-  /** Faults of the next requests, one each; null: none. */
+  /** Faults of the next requests, one each; null for none. */
   readonly faults: (Fault | null)[]
-  /** Those of the list of events alone, which a worker's cron reads in between whatever a test does. */
+  /** Faults for requests of the list of events only, which the worker's schedule sends during any test. */
   readonly eventFaults: (Fault | null)[]
-  /** How long it takes to answer, in ms. */
+  /** Delay of answers in ms. */
   delayMs: number
-  /** Keys that it accepts. */
+  /** API keys that it accepts. */
   readonly keys: Set<string>
   stop(): Promise<void>
 }
@@ -71,7 +71,7 @@ const FAULTS: Readonly<Partial<Record<Fault, Answer>>> = {
   broken: error(500, 'api_error', 'An unknown error occurred'),
 }
 
-/** Starts one; stopped after the file. Call it at the top of the file. */
+/** Starts a stand-in that stops after the file. Call it at the top of the file. */
 export async function stripeStandIn(): Promise<StripeStandIn> {
   const kept = new Map<string, Kept>()
   const standIn: Omit<StripeStandIn, 'url' | 'stop'> = {
@@ -123,7 +123,7 @@ async function serve(
   send(response, answer)
 }
 
-/** The same request under the same key is carried out once, and answered the same again. */
+/** Executes a request once per key; repeats its answer for later requests with that key. */
 function idempotent(account: StripeAccount, kept: Map<string, Kept>, asked: Asked): Answer {
   if (asked.idempotencyKey === '') return dispatch(account, asked)
   const fingerprint = `${asked.path} ${JSON.stringify(asked.fields)}`

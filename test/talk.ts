@@ -2,29 +2,29 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Frame, Stream } from './service.ts'
 
-/** Readers of answers who lose their streams, and come back. */
+/** Readers of chat answers that lose their streams and reconnect. */
 
 export interface Listening {
-  /** Where edges answer now. */
+  /** Ports of the edges that are up. */
   readonly ports: () => readonly number[]
   readonly message: string
-  /** The Idempotency-Key: a question whose answer did not come is asked again under it. */
+  /** The Idempotency-Key, under which a question without an answer is retried. */
   readonly key: string
   /** From 0 to 1. */
   readonly random: () => number
-  /** The chance that a stream is dropped by its reader, at each look. */
+  /** The probability that the reader drops its stream, at each check. */
   readonly drop: number
-  /** How long an answer may take, in ms. */
+  /** Maximum time for the answer, in ms. */
   readonly limitMs?: number
-  /** When to stop the turn, by the frames that have come. */
+  /** True if the turn should be cancelled, given the frames so far. */
   readonly stopWhen?: (frames: readonly Frame[]) => boolean
-  /** An account's; without one it is nobody's turn, which only admins may stop. */
+  /** Access token; without one the turn has no owner, and only admins may cancel it. */
   readonly token?: string
 }
 
 export interface Heard {
   readonly frames: readonly Frame[]
-  /** How often the stream was opened. */
+  /** Number of streams opened. */
   readonly opened: number
 }
 
@@ -32,7 +32,7 @@ const LOOK_MS = 15
 const LIMIT_MS = 90_000
 const CHAT = '/api/v1/ai/chat'
 
-/** Reads an answer to its end, however often that takes. */
+/** Reads an answer to its end over as many streams as that takes. */
 export async function hear(listening: Listening): Promise<Heard> {
   const { ports, random } = listening
   const frames: Frame[] = []
@@ -71,7 +71,7 @@ export async function hear(listening: Listening): Promise<Heard> {
 const credentials = ({ token }: Listening): Record<string, string> =>
   token === undefined ? {} : { authorization: `Bearer ${token}` }
 
-/** Null when it could not be opened now. */
+/** Opens a stream; null if that fails for now. */
 async function open(
   port: number,
   listening: Listening,
@@ -95,7 +95,7 @@ async function open(
   ).catch(() => null)
   if (response?.status === 204) return 'nothing more'
   if (response?.status === 200) return new Stream(response, abort)
-  // A question that is being asked by a process that was killed, or a process that is about to go.
+  // A killed process still holds the question's key, or the process is shutting down.
   if (response !== null) assert.ok([409, 500, 503].includes(response.status), await response.text())
   return null
 }
@@ -108,8 +108,8 @@ export interface Checked {
 }
 
 /**
- * What a reader has seen is what the ledger holds, each event once and none left out; what they have put together is what
- * is stored. @throws AssertionError
+ * Asserts that the reader saw each event of the ledger exactly once, and that the assembled answer equals the stored one.
+ * @throws AssertionError
  */
 export async function assertHeard(query: Ask, { frames }: Heard): Promise<Checked> {
   const { message_id, job_id } = frames[0]!.data

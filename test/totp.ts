@@ -1,16 +1,16 @@
 import { createHmac } from 'node:crypto'
 
-/** An authenticator app: one-time codes as RFC 4226 and RFC 6238 have them, by nothing that the service uses. */
+/** An authenticator app: one-time codes by RFC 4226 and RFC 6238, independent of the service's code. */
 
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** The bytes of a text in Base 32 (RFC 4648, section 6). */
+/** Decodes Base 32 (RFC 4648, section 6). */
 export function fromBase32(text: string): Buffer {
   const bits = [...text].map((digit) => DIGITS.indexOf(digit).toString(2).padStart(5, '0')).join('')
   return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)))
 }
 
-/** The code of a time step. */
+/** The code for a time step. */
 export function codeOf(secret: Buffer, step: number): string {
   const counter = Buffer.alloc(8)
   counter.writeBigUInt64BE(BigInt(step))
@@ -19,12 +19,12 @@ export function codeOf(secret: Buffer, step: number): string {
   return String(number % 1_000_000).padStart(6, '0')
 }
 
-/** The time step of now, or so many later. */
+/** The current time step, or `later` steps after it. */
 export const stepNow = (later = 0): number => Math.floor(Date.now() / 30_000) + later
 
 /**
- * Uses the code of the step before now, which leaves that of now unused. Where a step has begun on the way it was two steps old, and
- * refused: then it uses the next one.
+ * Uses the code of the previous step, which leaves the current one unused. If a new step begins meanwhile, that code is two
+ * steps old and is rejected; then it uses the next one.
  */
 export async function useEarlierCode<T extends { readonly status: number }>(
   secret: Buffer,

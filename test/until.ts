@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-// What is about to be true is seen at once; what takes seconds is not asked for a hundred times in each.
+// Detects a condition quickly if it is about to hold, and checks less often if it takes seconds.
 const FIRST_MS = 5
 const LAST_MS = 40
 
-/** Looks until a condition holds, at first every 5 ms, later every 40; the value it held with. Fails with `what` after the deadline in ms. */
+/**
+ * Checks a condition until it holds, at first every 5 ms, later every 40 ms; returns its value. @throws naming `what` after
+ * `deadlineMs`.
+ */
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
@@ -20,6 +23,6 @@ export async function until<T>(
   }
 }
 
-/** Keeps this thread from everything else, as a computation does, but leaves the processor to others. */
+/** Blocks this thread, as a computation does, without using CPU. */
 export const standStill = (ms: number): void =>
   void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)

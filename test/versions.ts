@@ -9,15 +9,15 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { versionOf } from './releases.ts'
 import { collectLines, SECRET } from './service.ts'
 
-/** Versions that do not exist yet: copies of this code with changes to the schema, as later releases will have them. */
+/** Future versions: copies of this code with changes to the schema, as later releases will have. */
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const COPIED = ['edge', 'sql', 'tasks', 'workers', 'Procfile']
 
-/** What a version changes: paths of new files to their text, or of existing ones to replacements. */
+/** Changes of a version: paths mapped to the text of a new file, or to replacements in an existing one. */
 type Changes = Readonly<Record<string, string | readonly (readonly [old: string, replacement: string])[]>>
 
-/** A version's folder. */
+/** A version and its folder. */
 export interface Version {
   readonly number: string
   readonly root: URL
@@ -33,7 +33,7 @@ function minorAfter({ number }: Version): string {
   return `${major}.${Number(minor) + 1}.0`
 }
 
-/** Makes a version; removed after the file. */
+/** Creates a version's folder, which is removed after the file. */
 function makeVersion(number: string, before: Version, changes: Changes): Version {
   const folder = mkdtempSync(join(tmpdir(), `millrace-${number}-`))
   after(() => rmSync(folder, { recursive: true, force: true }))
@@ -59,14 +59,14 @@ function replaced(file: string, replacements: readonly (readonly [string, string
   return text
 }
 
-/** A command under way. */
+/** A running command. */
 export interface Command {
-  /** The lines of its output so far. */
+  /** Lines of its output so far. */
   readonly log: readonly string[]
-  /** Resolves with its status. */
+  /** Resolves with its exit status. */
   readonly ended: Promise<number | null>
 }
-
+/** Runs a command of a version on a database; killed after the test. */
 /** Runs a command of a version on a database; ended after the test. */
 function runIn({ root }: Version, command: string, url: string): Command {
   const log: string[] = []
@@ -80,27 +80,26 @@ function runIn({ root }: Version, command: string, url: string): Command {
   return { log, ended: once(child, 'close').then(([code]) => code as number | null) }
 }
 
-/** Its `release`, as the Procfile has it. */
+/** Runs the version's `release` command of the Procfile. */
 export function release(version: Version, url: string): Command {
   const line = /^release: (.+)$/m.exec(readFileSync(new URL('Procfile', version.root), 'utf8'))![1]!
   return runIn(version, line, url)
 }
 
-/** Its `npm run restore FILE`. */
+/** Runs the version's `npm run restore FILE`. */
 export function restore(version: Version, url: string, file: string): Command {
   const { scripts } = JSON.parse(readFileSync(new URL('package.json', version.root), 'utf8')) as {
     scripts: { restore: string }
   }
   return runIn(version, `exec node_modules/.bin/${scripts.restore} '${file}'`, url)
 }
-
 /**
- * What the next version changes: what was the description of an organization is in a column `about`, some tables have more columns, there is a table
- * of reminders with a trigger, and a new index of a busy table. The version before works beside it.
+ * Changes of the next version. An organization's description moves to a column `about`, and some tables get columns. There
+ * is a new table of reminders with a trigger, and a busy table gets an index. The previous version runs next to it.
  */
 export const EXPANDING: Changes = {
   'sql/migrations/900001-organization-about.sql': `
-      -- \`about\` takes the place of \`description\`: each follows the other until nothing writes the old one any more.
+      -- \`about\` replaces \`description\`; a trigger copies each to the other until no code writes the old one.
       alter table organization add column about text;
       alter table organization add constraint organization_about_check check (length(about) between 1 and 2000) not valid;
       create function organization_about() returns trigger language plpgsql as $$
@@ -134,7 +133,7 @@ export const EXPANDING: Changes = {
       create index reminder_document_id_idx on reminder (document_id);`,
   'sql/migrations/900006-job-name.sql':
     '-- not in a transaction\ncreate index concurrently job_name_idx on job (name, ordinal);',
-  // Of a table that the baseline does not have.
+  // A trigger on a table that the baseline does not have.
   'sql/functions/documents/reminder_noted.sql': `
       create or replace function reminder_noted() returns trigger language plpgsql as $$
       begin
@@ -143,7 +142,7 @@ export const EXPANDING: Changes = {
       end $$;
       create or replace trigger reminder_noted before insert on reminder for each row execute function reminder_noted();`,
   'sql/functions/orgs/organization_json.sql': [['o.description', 'o.about']],
-  // All functions of the ledger are applied anew, and its triggers.
+  // Triggers that all functions of the ledger and its triggers are applied again.
   'sql/functions/jobs/job_done.sql': [['create or replace', '-- Changed.\ncreate or replace']],
   'sql/orgs.ts': [
     ['(name, slug, description, is_active', '(name, slug, about, is_active'],
@@ -154,7 +153,7 @@ export const EXPANDING: Changes = {
 
 export const expanded = (): Version => makeVersion(minorAfter(PRESENT), PRESENT, EXPANDING)
 
-/** What the version after that one takes away: what no process has used since `number`. */
+/** Changes of the version after that: it drops a column that no process has used since `number`. */
 export const contractingChanges = (number: string): Changes => ({
   'sql/migrations/900007-organization-description.sql': `
 -- contracts: ${number}

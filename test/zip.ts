@@ -21,18 +21,18 @@ export function zipOf(
 const isPacked = (text: string | Uint8Array | Packed): text is Packed =>
   typeof text === 'object' && 'packed' in text
 
-/** A file in an archive, and what is said of it. */
+/** A file in an archive, with optional false headers. */
 export interface RawEntry {
   readonly name: string
   readonly data: Buffer | Packed
   readonly flags?: number
   readonly method?: number
   readonly attributes?: number
-  /** What the headers say, where that is not the truth. */
+  /** Overrides of the true sizes in the headers. */
   readonly central?: Partial<Sizes>
   readonly local?: Partial<Sizes>
   readonly localName?: string
-  /** Where its data are said to be: those of another entry. */
+  /** Offset of its data according to the directory; by default the true one. */
   readonly at?: number
 }
 
@@ -42,7 +42,7 @@ interface Sizes {
   readonly crc: number
 }
 
-/** An archive byte by byte, truthful or not. The same bytes in many entries are packed once. */
+/** Builds an archive byte by byte, valid or not. Equal buffers in several entries are compressed once. */
 export function rawZip(entries: readonly RawEntry[], count = entries.length): Buffer {
   const parts: Buffer[] = []
   const directory: Buffer[] = []
@@ -108,7 +108,7 @@ export function rawZip(entries: readonly RawEntry[], count = entries.length): Bu
 
 const stored = (data: Buffer): Packed => ({ packed: data, unpacked: data.length, crc: crc32(data) })
 
-/** The two records that say how many entries there are when two bytes can't. */
+/** The two zip64 records, for entry counts that exceed two bytes. */
 function zip64(count: number, size: number, offset: number): Buffer {
   const record = Buffer.alloc(76)
   record.write('PK\x06\x06', 'latin1')

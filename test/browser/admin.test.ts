@@ -8,7 +8,7 @@ import { findChromium, NO_CHROMIUM } from './chromium.ts'
 import { triedJob } from './tried-job.ts'
 import { EMAIL, focused, jobIn, press, READER, section, signIn, watchedService } from './watched.ts'
 
-/** The pages of admins: usage, jobs, queues and schedules. */
+/** Pages for admins: usage, jobs, queues and schedules. */
 
 const chromium = findChromium()
 if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
@@ -17,7 +17,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
   if (chromium === null) return
   const { query, port, client, open } = await watchedService(chromium)
 
-  test('what the service takes is shown to admins: tables, and the models and messages of the days they choose', async (t) => {
+  test('admins see the size of tables, and the models and messages of the days they choose', async (t) => {
     await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success, created_at)
       select 'u', 'chat', 'openai', 'gpt-4o-mini', 900, 100, 0.5, false, true, now() - n * interval '20 days' from generate_series(0, 3) n`)
     await query(`insert into comms_send (id, channel, job_id, recipients, status, message, requested_at, settled_at)
@@ -41,7 +41,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     const days = cost.getByRole('row', { name: /^\d{4}-\d\d-\d\d .* \$0\.50$/ })
     await until('each of its days', async () => (await days.count()) === 4)
     await page.getByRole('row', { name: /^Documents \d+ none/ }).waitFor()
-    // Everybody else sees their quotas there.
+    // Other accounts see their quotas on this page.
     const other = await open(t, '/monitor/usage')
     await signIn(other, READER)
     await other.getByRole('row', { name: /^Bytes of documents .* 93.1 GiB/ }).waitFor()
@@ -154,7 +154,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await query('delete from queue_control')
   })
 
-  test('tools for people who see or hear little find nothing to object to, wide or narrow, light or dark', async (t) => {
+  test('axe finds nothing in the pages, wide or narrow, light or dark', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
@@ -235,7 +235,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
        select gen_random_uuid(), 'llm.sync', 'system', status, '{}', status, 1, now(), case when status = 'failed' then 'internal' end,
          'It broke' from unnest(array['failed', 'cancelled', 'done']) status`,
     )
-    // One of each outcome, and one that is paused.
+    // One schedule for each outcome, and a paused one.
     await query(
       `insert into schedule_control (identifier, last_job_id, last_run_at, paused_at)
        select case status when 'failed' then 'retention' when 'done' then 'llm-sync' else 'blog-retag' end, id, now(),
@@ -257,7 +257,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await query(`update schedule_control set paused_at = null`)
   })
 
-  test('a job tells of each attempt, of what it is about and was given, and of its retries, by the keyboard', async (t) => {
+  test('a job page shows each attempt, its subject, payload and retries, by the keyboard', async (t) => {
     const { id, failed } = await triedJob(query, 1, 7)
     const page = await open(t, `/monitor/jobs/${id}`)
     await signIn(page)
@@ -296,7 +296,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     assert.equal(await page.evaluate('document.activeElement.tagName'), 'PRE')
   })
 
-  test('a job that was done at once says in milliseconds how long it took', async (t) => {
+  test('a short job shows its duration in milliseconds', async (t) => {
     const { id } = await triedJob(query, 1, 8)
     await query(
       `update job set attempt = 1, retry_of = null, finished_at = started_at + interval '302 ms', run_at = created_at where id = $1`,

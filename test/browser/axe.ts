@@ -1,7 +1,7 @@
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 
-/** What axe-core finds wrong with a page as it is now: its rule, and the elements. */
+/** Accessibility violations that axe-core finds in the current page: the rule and the elements of each. */
 export async function findingsOf(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source)
   return page.evaluate<readonly string[]>(`axe.run().then(({ violations }) =>

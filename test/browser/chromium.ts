@@ -2,13 +2,13 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
 
-/** The system's Chromium: playwright-core brings none. */
+/** The system's Chromium: playwright-core includes none. */
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 
 export const NO_CHROMIUM = `No Chromium is installed: browser tests need one of ${NAMES.join(', ')} in PATH, or CHROMIUM=/path/to/it. On Debian: apt-get install chromium`
 
-/** Its path, or null. */
+/** The path of the executable, or null if there is none. */
 export function findChromium(): string | null {
   const { CHROMIUM, PATH = '' } = process.env
   const candidates = CHROMIUM
@@ -18,7 +18,7 @@ export function findChromium(): string | null {
 }
 
 export function launch(executablePath: string): Promise<Browser> {
-  // Root has no sandbox of its own; the pages are ours.
+  // Chromium's sandbox does not work as root, and the pages are trusted.
   return chromium.launch({
     executablePath,
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],

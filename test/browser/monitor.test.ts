@@ -8,7 +8,7 @@ import { until } from '../until.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
 import { EMAIL, focused, jobIn, PASSWORD, press, READER, section, signIn, watchedService } from './watched.ts'
 
-/** Sessions, documents and the reference, and a connection that is lost. */
+/** Sessions, documents, the reference, and a lost connection. */
 
 const chromium = findChromium()
 if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
@@ -35,7 +35,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
   })
 
-  test('who is no admin is told so, and sees the own documents', async (t) => {
+  test('an account that is no admin gets a notice, and sees its own documents', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page, READER)
     await page.getByRole('heading', { name: 'For admins' }).waitFor()
@@ -46,7 +46,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   test('an extraction fills in while one watches', async (t) => {
     const page = await open(t, '/monitor/documents')
     await signIn(page)
-    // Enough that the last is far from stored when the first is seen.
+    // Enough pages that the last is not stored yet when the first is seen.
     const PAGES = 100
     const bytes = Buffer.from(await textPdf(PAGES, { line: () => 'filled in' }))
     await page.getByLabel('PDF, picture or text').setInputFiles({
@@ -56,7 +56,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     })
     await page.getByRole('button', { name: 'Upload and read' }).click()
     await page.getByRole('heading', { name: 'Minutes.pdf' }).waitFor()
-    // The first pages stand there with picture and text before the last have been read.
+    // The first pages appear with image and text before the last ones are read.
     await page
       .getByRole('region', { name: 'Text of page 1', exact: true })
       .getByText(`Page 1 of ${PAGES}`)
@@ -92,7 +92,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const label = page.locator('p.label')
     await label.getByText(/^Pages? (\d+ to )?\d+ of 100/).waitFor()
     await page.getByText('100 of 100 pages read').waitFor()
-    // Once more, from rest: what was followed has ended.
+    // A second extraction: the stream of the first has ended.
     await client.fetch(`/api/v1/documents/${id}/extract?background=true&force=true`, { method: 'POST' })
     await label.getByText(/^Pages? (\d+ to )?\d+ of 100/).waitFor()
     await page.getByText('100 of 100 pages read').waitFor()
@@ -108,7 +108,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await box.fill('What does page 2 say?')
     await box.press('Enter')
     const answer = section(page, 'Ask')
-    // There is no model here.
+    // No model is configured here.
     await answer.getByText(/^No model answers/).waitFor()
     await answer.getByRole('link', { name: 'Page 2', exact: true }).click()
     assert.equal(new URL(page.url()).hash, '#page-2')
@@ -121,7 +121,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const page = await open(t, '/monitor')
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
-    // Nothing renews it here: a page that is left while it does would lose the new refresh token.
+    // This page does not renew the session: leaving a page during a renewal would lose the new refresh token.
     await page.goto(`http://127.0.0.1:${port}/health`)
     await page.context().clearCookies({ name: 'millrace_session' })
     await page.goto(`http://127.0.0.1:${port}/monitor/documents`)
@@ -136,7 +136,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       const page = await open(t, '/health')
       await page.emulateMedia({ colorScheme })
       await page.goto(`http://127.0.0.1:${port}/docs`)
-      // Of so many operations it draws those in view.
+      // The reference draws only the operations in view.
       await page.getByPlaceholder('Filter by tag').fill('jobs')
       await page.getByText('/api/v1/jobs/{job_id}/retry').waitFor()
       const isDark = await page.evaluate(`document.documentElement.classList.contains('dark-mode')`)
@@ -153,13 +153,13 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await form.getByRole('button', { name: 'Apply given OAuth2 credentials' }).click()
     await form.getByText('Authorized', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Close', exact: true }).first().click()
-    // So that only the token tells who calls.
+    // Leaves the token as the only credential.
     await page.context().clearCookies()
     await page.getByPlaceholder('Filter by tag').fill('accounts')
     const me = page.locator('#operations-accounts-get_accounts_me')
     const arrow = me.locator('.opblock-control-arrow')
     const tryIt = me.getByRole('button', { name: 'Try it out' })
-    // What it draws anew, as it filters, is closed again.
+    // Filtering redraws the list and closes its operations again.
     await until('the operation is open', async () => {
       if ((await arrow.getAttribute('aria-expanded')) !== 'true') await arrow.click()
       return tryIt.isVisible()
@@ -246,7 +246,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.evaluate('globalThis.notReloaded = true')
     await edge.kill()
     await page.getByText('Connection lost, trying again').waitFor()
-    // Ends with this test, which is the last.
+    // Stops with this test, which is the last one.
     await startProcess('edge', url, { PORT: String(port) })
     const id = await crash.extract(client, await crash.uploadText(client, 200, 'meanwhile'))
     await page.getByText('Live', { exact: true }).waitFor()

@@ -11,7 +11,7 @@ import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { findChromium, launch, NO_CHROMIUM } from './chromium.ts'
 
-/** `npm run pictures`: draws the pictures of the README anew, from the service at work. */
+/** `npm run pictures`: takes the README's screenshots again, from a running service. */
 
 const FOLDER = new URL('../../edge/pages/pictures/', import.meta.url)
 const MAX_BYTES = 200_000
@@ -22,7 +22,7 @@ const database = await testDatabase()
 const { url, query } = database
 const ledger = ledgerOf(database)
 await crash.witness(query, 350)
-// One for each picture of the monitor: an edge keeps what it has read of the past.
+// One edge for each screenshot of the monitor, because an edge caches statistics of the past.
 const edges = { light: await startEdge(), dark: await startEdge() }
 const QUEUES = 'accounts,blog,comms,documents,payments,pictures,system'
 await startProcess('worker', url, { WORKER_THREADS: '2', WORKER_QUEUES: QUEUES })
@@ -33,7 +33,7 @@ async function startEdge(): Promise<Client> {
   return new Client((await startProcess('edge', url)).ready.port!)
 }
 
-/** Ten minutes of work that nobody had the time to wait for, up to now: rows of jobs that ended. */
+/** Inserts ended jobs that fill the last ten minutes, instead of waiting for real ones. */
 async function past(): Promise<void> {
   await query(`delete from job where payload = '{}' and finished_at is not null`)
   await query(`
@@ -54,7 +54,7 @@ async function past(): Promise<void> {
       where random() < 0.35 + 0.6 * abs(sin(n * 9.0 / count))) ended`)
 }
 
-/** Uploads documents and has them read; the id of the first. */
+/** Uploads documents and extracts them; returns the id of the first. */
 async function readDocuments(edition: string): Promise<number> {
   const read = async (pages: number, title: string): Promise<number> => {
     const line = (n: number): string => `${title}, ${edition}, page ${n}`

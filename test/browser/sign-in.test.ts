@@ -8,9 +8,9 @@ import { codeOf, fromBase32, stepNow, useEarlierCode } from '../totp.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
 import { READER, signIn, watchedService } from './watched.ts'
 
-/** Signing in where a code is asked for. */
+/** Signing in with one-time codes and passkeys. */
 
-/** What a page needs to make a passkey and to sign in with it: calls, and the browser's own JSON. */
+/** Page code for passkeys: API calls, and the browser's own JSON conversion. */
 const IN_PAGE = `
   const post = async (path, body) => {
     const isForm = body instanceof URLSearchParams
@@ -27,14 +27,14 @@ if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
 describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
   if (chromium === null) return
   const port = await freePort()
-  // Browsers have passkeys for names of hosts only, and without TLS for this one.
+  // Browsers allow passkeys only for host names, and without TLS only for localhost.
   const base = `http://localhost:${port}`
   const settings = { SECRET_KEY: SECRET, PORT: String(port), PUBLIC_BASE_URL: base }
   const { query, open } = await watchedService(chromium, settings)
   const CODE = 'Code of the authenticator app, or a recovery code'
   const WRONG = 'The code is incorrect or already used; wait for the next one'
 
-  /** Switches one-time codes of the reader on. */
+  /** Enables one-time codes for the reader. */
   async function secure(): Promise<{ secret: Buffer; recoveryCodes: string[] }> {
     await query('delete from account_totp')
     const post = (path: string, body: unknown, token = '') => {
@@ -76,7 +76,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByRole('heading', { name: 'For admins' }).waitFor()
   })
 
-  test('and takes a recovery code', async (t) => {
+  test('the monitor accepts a recovery code', async (t) => {
     const { recoveryCodes } = await secure()
     const page = await open(t, '/monitor')
     await signIn(page, READER)

@@ -2,8 +2,8 @@ import { uuidv7 } from '../../sql/ids.ts'
 import type { TestDatabase } from '../database.ts'
 
 /**
- * A job of an account that failed twice, as its rows say afterwards: it waited 1.5 s, 20 ms and 5 ms, and ran 302 ms, 2.5 s and
- * 40 ms. It retries another one. No worker knows of it.
+ * Inserts the rows of a job with three attempts, two of which failed or were interrupted. It waited 1.5 s, 20 ms and 5 ms, and
+ * ran 302 ms, 2.5 s and 40 ms. It is a retry of another job id. No worker knows it.
  */
 export async function triedJob(
   query: TestDatabase['query'],

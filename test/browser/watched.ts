@@ -8,7 +8,7 @@ import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { launch } from './chromium.ts'
 
-/** The pages as people use them: a real service, the system's Chromium. */
+/** The pages as people use them: a running service and the system's Chromium. */
 
 export const EMAIL = 'admin@example.com'
 export const READER = 'reader@example.com'
@@ -19,19 +19,19 @@ export interface Watched {
   readonly query: TestDatabase['query']
   readonly port: number
   readonly edge: Awaited<ReturnType<typeof startProcess>>
-  /** Of the admin. */
+  /** A client signed in as the admin. */
   readonly client: Client
-  /** A page of a fresh browser; what went wrong in it fails the test. */
+  /** Opens a page in a new browser context; errors in it fail the test. */
   open(t: { after(work: () => unknown): void }, path: string): Promise<Page>
 }
 
-/** A service with a worker, an admin and a reader, and a browser that ends with the suite. */
+/** Starts a service with a worker, an admin and a reader, and a browser that closes after the suite. */
 export async function watchedService(
   chromium: string,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Watched> {
   const { url, query } = await testDatabase()
-  // Long enough to watch.
+  // Slow enough to watch.
   await crash.witness(query, 60)
   const port = Number(more.PORT ?? (await freePort()))
   const edge = await startProcess('edge', url, { PORT: String(port), RAG_EMBEDDINGS: 'lexical', ...more })
@@ -47,7 +47,7 @@ export async function watchedService(
     const problems: string[] = []
     page.on('pageerror', (error) => problems.push(String(error)))
     page.on('console', (message) => {
-      // Refusals and lost connections are logged by the browser itself.
+      // The browser itself logs error responses and lost connections.
       if (message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text()))
         problems.push(message.text())
     })
@@ -67,13 +67,13 @@ export async function signIn(page: Page, email = EMAIL): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** Presses a button, or what else there is to press, by the keyboard. */
+/** Presses a button or another element with the keyboard. */
 export async function press(page: Page, button: Locator): Promise<void> {
   await button.focus()
   await page.keyboard.press('Enter')
 }
 
-/** Waits until it has the keyboard's focus; `within`: or something in it. */
+/** Waits until an element has the keyboard focus, or an element inside it if `within`. */
 export async function focused(name: string, node: Locator, within = false): Promise<void> {
   const selector = within ? ':focus, :focus-within' : ':focus'
   await until(`the focus is at ${name}`, () => node.evaluate((one, at) => one.matches(at), selector))

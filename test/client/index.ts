@@ -3,19 +3,19 @@ import createFetchClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from './api.js'
 
 /**
- * A client of Millrace: every operation of its reference by `openapi-fetch`, with a key, with retries that have no second
- * effect, and with streams that resume.
+ * A client of Millrace: every operation of its reference through `openapi-fetch`, with an API key, safe retries and streams that
+ * resume.
  */
 
 export type { components, paths }
 export type Schemas = components['schemas']
 
 export interface ClientOptions {
-  /** Where the service is, such as `https://mill.example.com`. */
+  /** Base URL of the service, such as `https://mill.example.com`. */
   readonly baseUrl: string
-  /** An API key or an access token; a function is asked before each request. */
+  /** An API key or an access token; a function is called before each request. */
   readonly key?: string | (() => string | Promise<string>)
-  /** How often a request that got no answer, or one that says to try again, is sent again; default 4. */
+  /** Maximum retries of a request without an answer, or with a retryable status; default 4. */
   readonly retries?: number
   readonly fetch?: typeof fetch
 }
@@ -27,7 +27,7 @@ export interface Frame<T> {
   readonly data: T
 }
 
-/** What the stream of a job tells: its state, or with another `event` what its task emits. */
+/** Data of a job's stream: its state. Frames with an `event` other than `status` have data from the job's task. */
 export interface JobState {
   readonly job_id: string
   readonly status: 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
@@ -39,11 +39,11 @@ export interface JobState {
 
 export interface StreamOptions {
   readonly signal?: AbortSignal
-  /** Begins after this event. */
+  /** Resumes after the event with this id. */
   readonly lastEventId?: string
 }
 
-/** The fields of an upload beside its file. */
+/** Fields of an upload other than its file. */
 export type UploadFields = Partial<
   Omit<
     NonNullable<paths['/api/v1/documents']['post']['requestBody']>['content']['multipart/form-data'],
@@ -52,31 +52,31 @@ export type UploadFields = Partial<
 >
 
 export interface UploadOptions extends UploadFields {
-  /** Default: that of a `File`. */
+  /** Default: the name of the `File`. */
   readonly filename?: string
   readonly signal?: AbortSignal
-  /** How many bytes of the request have been taken, of how many. */
+  /** Reports the bytes sent so far and in total. */
   readonly onProgress?: OnProgress
 }
 
 export type OnProgress = (progress: { readonly loaded: number; readonly total: number }) => void
 
 export type Millrace = Client<paths> & {
-  /** The events of a stream, which goes on by itself where it was cut, until nothing follows. */
+  /** Yields the events of a stream, and reconnects after the last one, until the server has no more. */
   events<T = unknown>(path: string, options?: StreamOptions): AsyncGenerator<Frame<T>, void, undefined>
   readonly jobs: {
-    /** The events of a job until its end. */
+    /** Yields the events of a job until it ends. */
     events(jobId: string, options?: StreamOptions): AsyncGenerator<Frame<JobState>, void, undefined>
-    /** The result of a job. @throws {JobError} when it fails or is cancelled. */
+    /** The result of a job. @throws {JobError} if it fails or is cancelled. */
     result<T = unknown>(jobId: string, options?: StreamOptions): Promise<T>
   }
   readonly documents: {
-    /** Stores a file. @throws {RequestError} when it is refused. */
+    /** Stores a file. @throws {RequestError} if it is rejected. */
     upload(file: Blob, options?: UploadOptions): Promise<Schemas['Document']>
   }
 }
 
-/** A request that was refused. */
+/** An error response. */
 export class RequestError extends Error {
   override readonly name = 'RequestError'
   readonly response: Response
@@ -89,7 +89,7 @@ export class RequestError extends Error {
   }
 }
 
-/** A job that did not succeed. */
+/** A failed or cancelled job. */
 export class JobError extends Error {
   override readonly name = 'JobError'
   readonly state: JobState
@@ -131,7 +131,7 @@ export function createClient(options: ClientOptions): Millrace {
           yield { event, id, data: JSON.parse(data) as T }
         }
       } catch (error) {
-        // The connection was lost: what follows the last event is asked for again.
+        // After a lost connection, the loop reconnects and resumes after the last event.
         if (signal?.aborted || error instanceof SyntaxError) throw error
       }
       await delay(waitMs, signal)
@@ -183,13 +183,13 @@ const hasEnded = ({ event, data }: Frame<JobState>): boolean =>
 
 const textOf = (value: unknown): string => (Array.isArray(value) ? value.join(',') : String(value))
 
-// What a request that was not, or not yet, served is answered with.
+// Statuses of requests that were not processed, or not yet.
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const LONGEST_MS = 30_000
 
 type Transport = (request: Request) => Promise<Response>
 
-/** Sends a request until it is answered. Each POST has a key, so that the service does once what is sent again. */
+/** Sends a request with retries. Each POST has an idempotency key, so that its effect happens once. */
 function sender({ key, retries = 4, fetch: given }: ClientOptions) {
   return async (make: () => Request, transport: Transport = given ?? fetch): Promise<Response> => {
     const idempotencyKey = crypto.randomUUID()
@@ -213,7 +213,7 @@ function sender({ key, retries = 4, fetch: given }: ClientOptions) {
   }
 }
 
-/** Whether to send it again; 409 of a repetition means that the first request with its key is still under way. */
+/** True if the request should be retried. On a retry, 409 means that the first request with its key is still running. */
 const isToRepeat = ({ status }: Response, attempt: number): boolean =>
   AGAIN.has(status) || (status === 409 && attempt > 0)
 
@@ -247,12 +247,12 @@ async function refusalOf(response: Response): Promise<RequestError> {
   }
 }
 
-/** Sends a form as browsers do, whose `fetch` does not tell how far an upload is. */
+/** Sends a form with XMLHttpRequest, because `fetch` in browsers reports no upload progress. */
 function byXhr(request: Request, form: FormData, onProgress: OnProgress): Promise<Response> {
   return new Promise((resolve, reject) => {
     const xhr = new XMLHttpRequest()
     xhr.open(request.method, request.url)
-    // The form brings a boundary of its own.
+    // The form sets its own content type, with a boundary.
     for (const [name, value] of request.headers)
       if (name !== 'content-type') xhr.setRequestHeader(name, value)
     xhr.responseType = 'blob'
@@ -268,14 +268,14 @@ function byXhr(request: Request, form: FormData, onProgress: OnProgress): Promis
       })
       resolve(new Response(xhr.response as Blob, { status: xhr.status, headers }))
     }
-    xhr.onerror = () => reject(new TypeError('The upload was not answered'))
+    xhr.onerror = () => reject(new TypeError('The upload received no answer'))
     xhr.onabort = () => reject(request.signal.reason as Error)
     request.signal.addEventListener('abort', () => xhr.abort(), { once: true })
     xhr.send(form)
   })
 }
 
-/** A request that tells how much of its body has been taken; the size of its file stands for that of all. */
+/** A request that reports how many bytes were read from its body; `total` approximates the body's size by that of the file. */
 function counted(request: Request, total: number, onProgress: OnProgress): Request {
   let loaded = 0
   const counter = new TransformStream<Uint8Array, Uint8Array>({

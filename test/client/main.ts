@@ -17,7 +17,7 @@ import { openApi, VERSION } from '../../edge/openapi.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { parse } from '../../tasks/settings.ts'
 
-/** `npm run client -- DIR`: writes a TypeScript package that calls the service, made from its reference. */
+/** `npm run client -- DIR`: generates a TypeScript client package from the API reference. */
 
 const NAME = 'millrace-client'
 const ROOT = new URL('../../', import.meta.url)
@@ -29,7 +29,10 @@ const { devDependencies } = JSON.parse(readFileSync(new URL('package.json', ROOT
 }
 const pinned = (...names: string[]) => Object.fromEntries(names.map((name) => [name, devDependencies[name]!]))
 
-/** The package in a folder, which is made anew: sources in `src`, compiled in `dist`. @throws what the compiler says, or for a folder that has anything else. */
+/**
+ * Replaces the package in a folder: sources in `src`, compiled output in `dist`. @throws with the compiler's output, or if the
+ * folder has other content.
+ */
 export async function writeClient(folder: string): Promise<void> {
   empty(folder)
   mkdirSync(join(folder, 'src'), { recursive: true })
@@ -77,11 +80,11 @@ const COMPILER = {
 async function typesOf(): Promise<string> {
   const settings = parse({ DATABASE_URL: 'postgresql://localhost', SECRET_KEY: '-'.repeat(32) })
   const reference = JSON.stringify(openApi(areas, settings))
-  // What has a default may be left out of a request; the generator takes it for what an answer always has.
+  // Request fields with a default are optional; by default the generator marks them as required.
   return astToString(await openapiTS(reference, { defaultNonNullable: false }))
 }
 
-/** Compiles with the packages of this checkout: the folder has none yet. */
+/** Compiles with the packages of this checkout, because the folder has none. */
 async function compile(folder: string): Promise<void> {
   const modules = join(folder, 'node_modules')
   symlinkSync(MODULES, modules)
@@ -94,12 +97,13 @@ async function compile(folder: string): Promise<void> {
   }
 }
 
-/** Removes what an earlier run wrote. @throws for a folder that has anything else. */
+/** Removes the output of an earlier run. @throws if the folder has other content. */
 function empty(folder: string): void {
   if (!existsSync(folder) || readdirSync(folder).length === 0) return
   const file = join(folder, 'package.json')
   const { name } = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { name?: unknown }) : {}
-  if (name !== NAME) throw new Error(`${folder} is not empty, and no ${NAME}: give another folder`)
+  if (name !== NAME)
+    throw new Error(`${folder} is neither empty nor a ${NAME} package: choose another folder`)
   rmSync(folder, { recursive: true })
 }
 

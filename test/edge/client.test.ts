@@ -314,6 +314,6 @@ describe('an upload', () => {
 test('a folder with anything else in it is left alone', async () => {
   const other = mkdtempSync(join(tmpdir(), 'millrace-other-'))
   writeFileSync(join(other, 'letter.txt'), 'mine')
-  await assert.rejects(writeClient(other), /is not empty/)
+  await assert.rejects(writeClient(other), /neither empty nor/)
   assert.deepEqual(readdirSync(other), ['letter.txt'])
 })

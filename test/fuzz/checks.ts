@@ -3,22 +3,22 @@ import formats from 'ajv-formats'
 import type { Answer, Sent } from './client.ts'
 import { type Document, nameOf } from './document.ts'
 
-/** What is wrong with an answer, by the document: an undeclared status, another type, a body that is not what was promised. */
+/** Checks answers against the document: status, content type and body. */
 export class Checks {
   private readonly ajv = new Ajv2020({ strict: false, logger: false, allErrors: true })
   private readonly compiled = new Map<string, ValidateFunction>()
 
   constructor(document: Document) {
-    // Its types are those of another copy of the same library.
+    // The package types its parameter with another copy of ajv.
     const addFormats = formats as unknown as (ajv: Ajv2020) => void
     addFormats(this.ajv)
     this.ajv.addSchema({ ...document } as never, 'document')
   }
 
-  /** In words that are the same for the same defect; null when all is well. */
+  /** Describes a defect in words that stay the same for the same defect; null if the answer is correct. */
   problemOf(sent: Sent, answer: Answer): string | null {
     const { status, headers, bytes } = answer
-    // What the parser of HTTP refuses has no route.
+    // The HTTP parser rejects such a request before any route.
     if (status === 431) return null
     const text = bytes.toString()
     if (headers['x-request-id'] === undefined) return 'no X-Request-Id'
@@ -27,11 +27,11 @@ export class Checks {
       return 'no WWW-Authenticate'
     if (status === 405 && headers.allow === undefined) return 'no Allow'
     if (sent.method === 'HEAD' && bytes.length > 0) return 'a body for HEAD'
-    if (status >= 400 && LEAK.test(text)) return 'the refusal shows what is inside'
+    if (status >= 400 && LEAK.test(text)) return 'the error leaks internals'
     if (isOfNoRoute(sent, status, text)) return status < 400 ? null : this.refusal(sent, answer)
     const declared = sent.operation.responses
     const key = [String(status), `${String(status)[0]}XX`].find((each) => declared[each] !== undefined)
-    // That it is overloaded, or failed: nothing here should bring it there.
+    // 5XX means overload or failure, which no request here should cause.
     if (key === undefined || key === '5XX') return 'undeclared status'
     if (status >= 400) return this.refusal(sent, answer)
     return this.success(sent, answer, key)
@@ -39,18 +39,18 @@ export class Checks {
 
   private refusal(sent: Sent, answer: Answer): string | null {
     if (sent.method === 'HEAD') return null
-    if (!isJson(answer)) return 'a refusal that is no JSON'
+    if (!isJson(answer)) return 'an error that is not JSON'
     const schema = '#/components/schemas/Problem'
     return this.mismatch(schema, answer)
   }
 
   private success(sent: Sent, answer: Answer, key: string): string | null {
     const { status, headers, bytes } = answer
-    if (status === 204 || status === 304) return bytes.length === 0 ? null : 'a body where there is none'
+    if (status === 204 || status === 304) return bytes.length === 0 ? null : 'a body where none is allowed'
     const content = sent.operation.responses[key]!.content ?? sent.operation.responses[200]?.content ?? {}
     const type = headers['content-type']?.split(';', 1)[0] ?? ''
     const types = Object.keys(content)
-    // The head of what a job would answer is not known without the job.
+    // Without the job, the headers of its answer are unknown.
     if (sent.method === 'HEAD' && type === '') return null
     if (types.length > 0 && !types.some((each) => admits(each, type))) return `undeclared type ${type}`
     if (!isJson(answer) || content['application/json'] === undefined || sent.method === 'HEAD') return null
@@ -64,21 +64,21 @@ export class Checks {
     try {
       value = JSON.parse(bytes.toString())
     } catch {
-      return 'a body that is no JSON'
+      return 'a body that is not JSON'
     }
     const validate = this.compiled.get(schema) ?? this.ajv.compile({ $ref: `document${schema}` })
     this.compiled.set(schema, validate)
     if (validate(value)) return null
     const [error] = validate.errors!
     const where = error!.instancePath.replace(/\d+/g, 'n')
-    return `the body is not as declared: ${where} ${error!.message}`
+    return `the body does not match its schema: ${where} ${error!.message}`
   }
 }
 
-// Paths of ours, exceptions, statements and addresses of other services.
+// Internal paths, exceptions, statements and addresses of other services.
 const LEAK = /node_modules|\bat \S+ \(|\.ts:\d|Error: |\bselect .+ from\b|constraint "|ECONN|127\.0\.0\.1/
 
-/** Whether no operation was reached: another path, another method, or a path that can not be read. */
+/** True if the request reached no operation: its path or method is unknown, or its path cannot be decoded. */
 function isOfNoRoute(sent: Sent, status: number, text: string): boolean {
   if (status === 405 || sent.method === 'OPTIONS') return true
   const isHead = sent.method === 'HEAD' && sent.operation.method === 'GET'
@@ -87,7 +87,7 @@ function isOfNoRoute(sent: Sent, status: number, text: string): boolean {
   return status === 400 && !isReadable(sent.target.split('?', 1)[0]!)
 }
 
-/** Whether a path can be decoded. */
+/** True if a path can be decoded. */
 function isReadable(path: string): boolean {
   try {
     decodeURIComponent(path)
@@ -100,7 +100,7 @@ function isReadable(path: string): boolean {
 const isJson = ({ headers }: Answer): boolean =>
   headers['content-type']?.startsWith('application/json') === true
 
-/** Whether a type is of what was declared, which may be a range. */
+/** True if a declared type, which may be a range, includes a type. */
 const admits = (declared: string, type: string): boolean =>
   declared === type ||
   declared === '*/*' ||

@@ -2,20 +2,20 @@ import http from 'node:http'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { Operation } from './document.ts'
 
-/** Sends requests as they are, byte by byte, and shows them as commands. */
+/** Sends requests unchanged, byte by byte, and prints them as commands. */
 
 export interface Body {
-  /** Made when it is sent: bodies may be large. */
+  /** Builds the body on demand: bodies may be large. */
   readonly bytes: () => Buffer
 }
 
 export interface Sent {
   readonly operation: Operation
   readonly method: string
-  /** Path and query, as they go out. */
+  /** Path and query as sent. */
   readonly target: string
   readonly headers: Readonly<Record<string, string>>
-  /** Whose credential comes with it. */
+  /** Name of the caller whose credential it carries. */
   readonly caller: string
   readonly body: Body | null
 }
@@ -23,23 +23,23 @@ export interface Sent {
 export interface Answer {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
-  /** Decompressed; of a stream what had come when it was closed. */
+  /** Decompressed; for a stream, the data received until it was closed. */
   readonly bytes: Buffer
 }
 
-// No request may take longer; the service's own waits are shorter. Far outside what a slow machine needs.
+// Limit for any request. The service's own waits are shorter, and a slow machine needs far less.
 const LIMIT_MS = 90_000
-// A stream is listened to for this long, or until its first event.
+// A stream is read for this long, or until its first event.
 const STREAM_MS = 100
 
-/** Headers by the name of the caller. */
+/** Headers by caller name. */
 export type Credentials = Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export class Client {
   private readonly port: number
   private readonly credentials: Credentials
   private readonly agent = new http.Agent({ keepAlive: true, maxSockets: 32 })
-  /** How many requests met a connection that was just being closed, and were sent once more. */
+  /** Number of requests that were retried because their connection closed before an answer. */
   repeated = 0
 
   constructor(port: number, credentials: Credentials) {
@@ -52,8 +52,9 @@ export class Client {
   }
 
   /**
-   * Sends a request again, on a new connection, if the one that it reused is closed before any answer.
-   * @throws what broke the connection, or that there was no answer in time.
+   * Sends a request. Retries it on a new connection if a reused one closes before any answer.
+   *
+   * @throws if the connection breaks or the answer is late
    */
   send(sent: Sent): Promise<Answer> {
     return this.attempt(sent, this.agent)
@@ -69,7 +70,7 @@ export class Client {
         headers: { ...headers, ...this.credentials[caller], ...length },
       })
       const limit = setTimeout(
-        () => request.destroy(new Error(`no whole answer within ${LIMIT_MS} ms`)),
+        () => request.destroy(new Error(`no complete answer within ${LIMIT_MS} ms`)),
         LIMIT_MS,
       )
       let readBefore = 0
@@ -129,7 +130,10 @@ const credentialOf: Readonly<Record<string, string>> = {
   stranger: ' -H "authorization: Bearer no.such.token"',
 }
 
-/** The request as a command, with the address in `$base` and tokens in `$owner`, `$admin` and so on; bytes that a shell would spoil go through printf. */
+/**
+ * The request as a curl command, with the base URL in `$base` and tokens in `$owner`, `$admin` and so on. Bytes that a shell would
+ * change go through printf.
+ */
 export function curlOf({ method, target, headers, caller, body }: Sent): string {
   const credential = credentialOf[caller] ?? ` -H "authorization: Bearer $${caller}"`
   const parts = [`curl -i --path-as-is -g -X ${method} "$base"${quoted(target)}${credential}`]

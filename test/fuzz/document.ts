@@ -15,7 +15,7 @@ interface Described {
 
 export interface Operation {
   readonly method: string
-  /** With its parameters in braces. */
+  /** With parameter names in braces. */
   readonly path: string
   readonly parameters: readonly Parameter[]
   readonly requestBody?: Described

@@ -5,13 +5,13 @@ import type { Operation } from './document.ts'
 import type { Json } from './values.ts'
 import type { Seeds } from './world.ts'
 
-/** Good values where a schema alone does not lead to them: names of what is there, and fields that mean something. */
+/** Valid values that a schema alone cannot produce: names of existing rows, and fields with special meanings. */
 
 type Any = fc.Arbitrary<unknown>
 const any = (...values: readonly unknown[]): Any => fc.constantFrom(...values)
 const word = fc.stringMatching(/^[a-z]{1,12}$/)
 
-/** By the name of a field, of a body or a query. */
+/** Values by the name of a body field or query parameter. */
 export function knownFields(seeds: Seeds): (name: string, schema: Json) => Any | undefined {
   const email = fc.oneof(
     any(...seeds.emails),
@@ -74,7 +74,7 @@ export function knownFields(seeds: Seeds): (name: string, schema: Json) => Any |
     amount: any(1, 100, 2000),
   }
   return (name, schema) => {
-    // Whoever is not active answers, or asks, no more.
+    // An inactive agent or account could not be used afterwards.
     if (name === 'is_active') return any(true)
     if (schema.type === 'array') return lists[name]
     if (schema.type === 'integer') return numbers[name]
@@ -85,7 +85,7 @@ export function knownFields(seeds: Seeds): (name: string, schema: Json) => Any |
   }
 }
 
-/** By the name of a part of a path, and what the path is of. */
+/** Values by path and parameter name. */
 export function knownParts(seeds: Seeds): (operation: Operation, name: string) => readonly unknown[] {
   const ofPath: readonly (readonly [RegExp, readonly unknown[]])[] = [
     [/\/transactions\/\{id}|\/refund\/\{id}/, seeds.transactions],
@@ -156,7 +156,7 @@ const COLLECTIONS: Any = fc.oneof(
   }),
 )
 
-/** Whole bodies of operations whose schema says little, or whose work would be much. */
+/** Complete bodies for operations whose schema says little, or that could start too much work. */
 export const WHOLE: Readonly<Record<string, Any>> = {
   'POST /api/v1/tasks/enqueue': TASKS,
   'POST /rag/index': COLLECTIONS,
@@ -173,7 +173,7 @@ const EVENT_TYPES = [
   ...['checkout.session.completed', 'radar.early_fraud_warning.created', 'charge.dispute.closed'],
 ]
 
-/** An event of the provider, signed as it signs, whatever it holds. */
+/** A provider event with arbitrary content and a valid signature. */
 export function signedEvent(
   value: fc.Arbitrary<unknown>,
 ): fc.Arbitrary<{ body: Body; headers: Readonly<Record<string, string>> }> {

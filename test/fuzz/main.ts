@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
 
 /**
- * `npm run fuzz [-- --requests N --seed S --only TEXT]`: requests of every operation, good and broken, against processes
- * of the service; `--only` those whose method and path hold a text. It is the test of that name, with these numbers.
+ * `npm run fuzz [-- --requests N --seed S --only TEXT]` sends valid and broken requests of every operation to processes of the
+ * service. `--only` selects operations whose method and path contain a text. It runs `test/long/fuzz.test.ts` with these values.
  */
 
 const { values } = parseArgs({

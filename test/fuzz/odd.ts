@@ -1,11 +1,11 @@
-/** What has broken services: texts, parts of paths, headers, bodies and files. */
+/** Values that are known to break services: texts, path parts, headers, bodies and files. */
 
 const LONE = String.fromCharCode(0xd800)
 
-/** Texts that JSON can carry and PostgreSQL can not store. */
+/** Texts that JSON can represent and PostgreSQL cannot store. */
 export const POISON: readonly string[] = ['\0', 'a\0b', LONE, `a${LONE}`, `${String.fromCharCode(0xdc00)}b`]
 
-/** Texts that have broken services. */
+/** Texts that are known to break services. */
 export const ODD_TEXTS: readonly string[] = [
   ...[
     '',

@@ -7,7 +7,7 @@ import { BROKEN_TEXTS, EXTRA_QUERIES, FILES, OPTIONAL_HEADERS, RAW_PARTS, TYPES 
 import { type Components, type Json, oddText, oddValue, poisoned, Values } from './values.ts'
 import type { Seeds } from './world.ts'
 
-/** Requests of every operation: good ones, and ones that are spoiled in one place or another. */
+/** Requests of every operation: valid ones, and ones with a broken part. */
 
 type Text = fc.Arbitrary<string>
 type Headers = Readonly<Record<string, string>>
@@ -15,7 +15,7 @@ const rarely = <T>(one: fc.Arbitrary<T>, often: fc.Arbitrary<T>, weight = 9): fc
   fc.oneof({ weight, arbitrary: often }, { weight: 1, arbitrary: one })
 const pick = <T>(...values: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...values)
 
-// The head of a request is refused beyond 16 KiB.
+// The server rejects request heads beyond 16 KiB.
 const LONGEST_TARGET = 10_000
 const LONGEST_PART = 3000
 const encoded = (text: string): string =>
@@ -159,13 +159,13 @@ function made(bytes: string | Uint8Array, type: string): Made {
   }
 }
 
-/** A value in the form that a body has. */
+/** A body with the value, encoded for its content type. */
 function written(value: unknown, type: string): Made {
   const text = (): string => {
     if (type !== 'application/x-www-form-urlencoded') return JSON.stringify(value) ?? ''
     const pairs = Object.entries((value ?? {}) as object).map(([name, each]) => [
       name,
-      // As JSON: an object may have a `toString` of its own, that is no function.
+      // Encode as JSON: an object may have a `toString` property that is not a function.
       (typeof each === 'string' ? each : (JSON.stringify(each) ?? '')).toWellFormed(),
     ])
     return new URLSearchParams(Object.fromEntries(pairs)).toString()

@@ -5,18 +5,18 @@ import { type Document, nameOf, operationsOf } from './document.ts'
 import { Requests } from './requests.ts'
 import type { Service } from './world.ts'
 
-/** Sends so many requests, some at once, and shrinks what comes of those that fail. */
+/** Sends random requests concurrently, and shrinks those that fail. */
 
 export interface Options {
   readonly requests: number
   readonly seed: number
-  /** Part of the name of the operations that are asked; empty: all. */
+  /** Selects operations whose name contains this; empty for all. */
   readonly only: string
 }
 
 export interface Finding {
   readonly signature: string
-  /** How many requests failed that way. */
+  /** Number of requests that failed in this way. */
   times: number
   readonly curl: string
   readonly answer: string
@@ -24,22 +24,22 @@ export interface Finding {
 
 export interface Report {
   readonly findings: readonly Finding[]
-  /** Of how many operations there was a success, and which had none. */
+  /** Number of operations, and the names of those without a successful answer. */
   readonly operations: number
   readonly withoutSuccess: readonly string[]
   readonly statuses: ReadonlyMap<number, number>
-  /** How many requests were sent again because their connection was closed before an answer. */
+  /** Number of requests that were retried because their connection closed before an answer. */
   readonly repeated: number
 }
 
-// So many requests are on their way at once.
+// Concurrent requests.
 const LANES = 6
-// Values of so many requests are held at once.
+// Requests whose values are in memory at the same time.
 const CHUNK = 500
-// Beyond it the service is not what it was; more would say no more.
+// With more findings than this, the service is broken, and further ones add nothing.
 const MAX_FINDINGS = 25
 const SHRINK_MS = 10_000
-// All of it together: the report has to come before the limit of a test.
+// Total time to shrink: the report must come before the test's time limit.
 const SHRINK_ALL_MS = 40_000
 
 export async function fuzz(service: Service, options: Options): Promise<Report> {
@@ -70,7 +70,7 @@ class Fuzz {
     this.client = client
     this.checks = new Checks(document)
     const operations = operationsOf(document).filter((operation) => nameOf(operation).includes(options.only))
-    if (operations.length === 0) throw new Error(`No operation has ${options.only} in its name`)
+    if (operations.length === 0) throw new Error(`No operation's name contains ${options.only}`)
     this.names = operations.map(nameOf)
     this.arbitrary = new Requests(document.components.schemas, service.seeds).of(operations)
   }
@@ -124,7 +124,7 @@ class Fuzz {
     }
   }
 
-  /** Sends a request; the name of what is wrong with what came of it. */
+  /** Sends a request; returns the signature of its failure, or null if the answer is correct. */
   private async failure(sent: Sent): Promise<string | null> {
     try {
       const answer = await this.client.send(sent)
@@ -138,7 +138,7 @@ class Fuzz {
     }
   }
 
-  /** The smallest request that fails in the same way; the one that failed when it does so no more. */
+  /** Shrinks a request while it fails in the same way; keeps the first one if it no longer fails. */
   private async shrunk(seed: number, index: number, signature: string, first: Sent): Promise<Finding> {
     let smallest = first
     const fails = async (sent: Sent): Promise<boolean> => {
@@ -165,7 +165,7 @@ class Fuzz {
     return { signature, times: 1, curl: curlOf(smallest), answer }
   }
 
-  /** Which process has ended, and how; null while both live. */
+  /** Describes a process that has exited; null while both run. */
   private gone(): string | null {
     for (const [name, { process }] of [
       ['edge', this.service.edge],

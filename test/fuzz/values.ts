@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { ODD_TEXTS, POISON } from './odd.ts'
 
-/** Values for JSON schemas: such as they admit, such as they only just admit, and such as nobody expects. */
+/** Values for JSON schemas: valid ones, ones just inside or outside the bounds, and unexpected ones. */
 
 export type Json = Readonly<Record<string, unknown>>
 export type Components = Readonly<Record<string, Json>>
@@ -32,7 +32,7 @@ const nested = (depth: number, isArray: boolean): unknown => {
   return value
 }
 
-/** Anything that JSON can say. */
+/** Any JSON value. */
 export const oddValue: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 5, arbitrary: odd },
   {
@@ -49,10 +49,10 @@ export const oddValue: fc.Arbitrary<unknown> = fc.oneof(
   },
 )
 
-// So long a text is made; longer limits are met by the limit of bodies.
+// Longest generated text. Longer limits exceed the size limit of bodies anyway.
 const LONGEST = 1_100_000
 
-/** Just inside and just outside what a schema admits; anything else where it has no bounds. */
+/** Values just inside and just outside the schema's bounds; any value if it has none. */
 function boundary(schema: Json): fc.Arbitrary<unknown> {
   const { minLength, maxLength, minimum, maximum, minItems, maxItems } = schema as Bounds
   const values: unknown[] = []
@@ -65,7 +65,7 @@ function boundary(schema: Json): fc.Arbitrary<unknown> {
   return values.length === 0 ? oddValue : fc.constantFrom(...values)
 }
 
-/** Makes values of schemas; `known` gives good ones for names of fields. */
+/** Generates values for schemas; `known` supplies valid values by field name. */
 export class Values {
   private readonly components: Components
   private readonly known: (name: string, schema: Json) => fc.Arbitrary<unknown> | undefined
@@ -84,7 +84,7 @@ export class Values {
       : schema
   }
 
-  /** Such as the schema admits, as far as it says. */
+  /** A value that the schema allows, as far as it says. */
   good(given: Json, name = ''): fc.Arbitrary<unknown> {
     const schema = this.resolved(given)
     const known = this.known(name, schema)
@@ -100,7 +100,7 @@ export class Values {
       return fc.array(item, { minLength: minItems, maxLength: Math.min(maxItems, minItems + 3) })
     }
     if (schema.type === 'string') return text(schema)
-    // Half of what the bounds admit would be more than anybody has.
+    // Uniform values within the bounds would be mostly unrealistically large.
     if (schema.type === 'integer') return fc.integer({ min: minimum, max: Math.min(maximum, minimum + 1000) })
     if (schema.type === 'number')
       return fc.double({ min: minimum, max: Math.min(maximum, minimum + 1000), noNaN: true })
@@ -117,7 +117,7 @@ export class Values {
     return fc.record(Object.fromEntries(entries), { requiredKeys: [...required] })
   }
 
-  /** A good value, spoiled in one place. */
+  /** A valid value with one or two changed fields. */
   spoiled(given: Json): fc.Arbitrary<unknown> {
     const schema = this.resolved(given)
     const properties = Object.entries((schema.properties ?? {}) as Record<string, Json>)
@@ -141,7 +141,7 @@ export class Values {
   }
 }
 
-/** Good values in which one text can not be stored. */
+/** Valid values with one string that PostgreSQL cannot store. */
 export function poisoned(good: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   return fc.tuple(good, fc.nat(100), fc.constantFrom(...POISON)).map(([value, n, poison]) => {
     const places = textsIn(value)

@@ -4,7 +4,7 @@ import { bombReaders } from '../bomb-readers.ts'
 import { indexBombs, postBombs, zipBombs } from '../bombs.ts'
 import { documentBombs } from '../document-bombs.ts'
 
-/** Every bomb through its reader; `tasks/bombs.test.ts` has one of each mechanism. */
+/** Every bomb through its reader; `tasks/bombs.test.ts` has one bomb of each mechanism. */
 
 const { pool, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument } = bombReaders()
 

@@ -7,8 +7,8 @@ import { LONG, SEED } from '../runs.ts'
 import { until } from '../until.ts'
 
 /**
- * Requests that fast-check makes from `/openapi.json`, against an edge and a worker: every answer is one that the document
- * declares, and nothing ends or hangs. `npm run fuzz -- --requests 20000 --seed S` sends more, or the same again.
+ * Random requests that fast-check generates from `/openapi.json`, against an edge and a worker. Every answer must match the
+ * document, no request may hang and no process may exit. `npm run fuzz -- --requests 20000 --seed S` sends more, or repeats a run.
  */
 
 const requests = Number(process.env.FUZZ_REQUESTS ?? (LONG ? 100_000 : 1000))
@@ -17,7 +17,7 @@ const only = process.env.FUZZ_ONLY ?? ''
 const database = await testDatabase()
 const service = await startService(database, Math.min(100, Math.max(15, Math.round(requests / 150))))
 
-// What a job may end with only when something is wrong with the service itself.
+// Error codes of jobs that indicate a defect of the service itself.
 const faults = () =>
   database.query(
     `select id, name, payload, error_code, error_detail from job
@@ -30,7 +30,7 @@ test(`${requests} requests get answers that are declared (seed ${seed})`, async 
     ...{ requests, seed, only },
   })
   const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`)
-  t.diagnostic(`seed ${seed}; ${counts.join(', ')}; sent again: ${repeated}`)
+  t.diagnostic(`seed ${seed}; ${counts.join(', ')}; retried: ${repeated}`)
   t.diagnostic(
     `no success of ${withoutSuccess.length} of ${operations} operations: ${withoutSuccess.join(', ')}`,
   )

@@ -5,11 +5,11 @@ import { MODES } from '../nemesis/world.ts'
 import { LONG, SEED } from '../runs.ts'
 
 /**
- * Everything fails while everything is used: `npm run test:long -- nemesis`, for `NEMESIS_SECONDS` in all, in the modes that
- * `NEMESIS_MODES` names. `TEST_SEED` gives the same faults again.
+ * Faults in every part while every area is in use: `npm run test:long -- nemesis`. It runs for `NEMESIS_SECONDS` in total, in
+ * the modes in `NEMESIS_MODES`. `TEST_SEED` repeats the faults.
  */
 
-// In `npm run test:fixed` it shows that it works; in hours it looks for violations.
+// `npm run test:fixed` only checks that the harness works; hours of it search for violations.
 const SECONDS = Number(process.env.NEMESIS_SECONDS ?? (LONG ? 120 : 4))
 const modes = process.env.NEMESIS_MODES?.split(',') ?? (LONG ? MODES : ['direct'])
 

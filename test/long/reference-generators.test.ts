@@ -12,7 +12,7 @@ import rulesets from '@stoplight/spectral-rulesets'
 import { generateApi } from 'swagger-typescript-api'
 import { edgeAndDatabase } from '../edge/harness.ts'
 
-/** The reference as further tools take it: another linter, and generators beside that of `reference.test.ts`. */
+/** The reference in other tools: another linter, and other generators than in `reference.test.ts`. */
 
 const run = promisify(execFile)
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
@@ -36,7 +36,7 @@ const CONFIG = {
   include: ['*.ts', 'made'],
 }
 
-/** Compiles a program beside what a generator made, and runs it as its module `out/use.js`. */
+/** Compiles a program together with generated code, and runs its module `out/use.js`. Returns its parsed output. */
 async function use(name: string, program: string): Promise<unknown> {
   const place = join(folder, name)
   symlinkSync(MODULES, join(place, 'node_modules'))
@@ -45,7 +45,7 @@ async function use(name: string, program: string): Promise<unknown> {
   writeFileSync(join(place, 'use.ts'), program)
   const tsc = join(MODULES, 'typescript-native/bin/tsc')
   await run(process.execPath, [tsc, '-p', place]).catch(({ stdout }) => assert.fail(String(stdout)))
-  // Generated files import each other without endings, as bundlers take them.
+  // Generated files import each other without extensions, for bundlers.
   const args = ['--import', import.meta.resolve('tsx'), 'out/use.js', `http://127.0.0.1:${api.port}`, token]
   const { stdout } = await run(process.execPath, args, { cwd: place })
   return JSON.parse(stdout)
@@ -60,7 +60,7 @@ type Check = (
   context: { path: (string | number)[] },
 ) => unknown[] | undefined
 
-/** The rule, which checks once what many operations share: for each example it compiles a schema, of 1700 there are 340. */
+/** A rule that checks equal values once: it compiles a schema for each of 1700 examples, of which 340 differ. */
 function onceEach(name: string): Rule {
   const rule = (rulesets.oas.rules as unknown as Record<string, Rule>)[name]!
   const check = rule.then.function
@@ -72,7 +72,7 @@ function onceEach(name: string): Rule {
     if (problems.length === 0) right.add(known)
     return problems
   }
-  // biome-ignore lint/suspicious/noThenProperty: Spectral's name for what a rule does
+  // biome-ignore lint/suspicious/noThenProperty: Spectral's name for a rule's action
   return { ...rule, then: { ...rule.then, function: Object.assign(checkOnce, check) } }
 }
 

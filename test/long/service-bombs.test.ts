@@ -11,11 +11,11 @@ import { textPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-/** Bombs sent to a whole service: they cost their own jobs, and nobody else's. */
+/** Bombs sent to a whole service: each fails its own job and disturbs no other. */
 
 const root = folder()
 const { url, query } = await testDatabase()
-// A page beyond its limit has had 28 s of processor time, of which a busy machine has little.
+// A page fails only after 28 s of CPU time, which takes much longer on a busy machine.
 const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', REQUEST_WAIT_SECONDS: '280' }
 const worker = await startProcess('worker', url, { ...env, WORKER_QUEUES: 'blog,documents,load_test,rag' })
 const admin = await startReader(url, env)
@@ -24,7 +24,7 @@ await stranger.register('stranger@example.com')
 
 const bomb = (name: string) => [...postBombs, ...documentBombs].find((one) => one.name === name)!
 
-/** Begins something that takes as long as the test: its attempt shows whether the worker went on. */
+/** A job that outlasts the test; its attempt number shows whether the worker survived. */
 const victim = (
   (await (
     await stranger.post('/api/v1/tasks/enqueue', {
@@ -107,7 +107,7 @@ test('a file that cannot be taken apart is left out of its collection, and the o
   assert.deepEqual(skipped, [{ source: 'bomb.md', reason: 'more than 500000 lines' }])
 })
 
-test('the worker lives, and who was at work beside all that has noticed nothing', async () => {
+test('the worker survives, and an unrelated job is undisturbed', async () => {
   const [row] = await query('select status, attempt, interruptions from job where id = $1', [victim])
   assert.deepEqual(row, { status: 'running', attempt: 1, interruptions: 0 })
   assert.equal(worker.process.exitCode, null)

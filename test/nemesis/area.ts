@@ -1,26 +1,26 @@
 import type { Caller } from './caller.ts'
 
-/** What users do in one area of the service, and what has to hold of it when all is quiet. */
+/** A simulated user's actions in one area, and the invariants that must hold after the last fault. */
 export interface Area {
-  /** One thing that a user does, from its beginning to its end. */
+  /** Runs one complete action of a user. */
   act(): Promise<void>
-  /** What does not hold, in words. */
+  /** Checks the invariants; returns a sentence for each violation. */
   judge(): Promise<string[]>
 }
 
-/** An area of an administrator and of an account without a role. */
+/** Creates an area from callers for an administrator and for an account without a role. */
 export type MakeArea = (admin: Caller, user: Caller) => Area
 
-/** How often each is there. */
+/** Number of occurrences of each word. */
 export function tally(words: readonly string[]): Map<string, number> {
   return new Map([...Map.groupBy(words, (word) => word)].map(([word, all]) => [word, all.length]))
 }
 
-/** Which of these are not there exactly once. */
+/** A sentence for each wanted word that `found` does not contain exactly once. */
 export function notOnce(what: string, wanted: readonly string[], found: readonly string[]): string[] {
   const counts = tally(found)
   return wanted.flatMap((one) => {
     const count = counts.get(one) ?? 0
-    return count === 1 ? [] : [`${what} ${one} is there ${count} times`]
+    return count === 1 ? [] : [`${what} ${one} exists ${count} times`]
   })
 }

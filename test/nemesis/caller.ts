@@ -3,11 +3,11 @@ import type { Chance } from '../chance.ts'
 import { type Frame, Stream } from '../service.ts'
 import type { World } from './world.ts'
 
-/** What an edge has said to a request that it carried out. */
+/** The final answer of an edge to a request. */
 export interface Acknowledged {
   readonly status: number
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: answers are judged by what is stored, not by their types.
+  // biome-ignore lint/suspicious/noExplicitAny: tests check stored data, not the types of answers.
   readonly json: any
 }
 
@@ -17,22 +17,22 @@ export interface Request {
   readonly text?: string
   readonly form?: () => FormData
   readonly headers?: Readonly<Record<string, string>>
-  /** Statuses of refusals that mean that an earlier try was carried out, and its answer lost. */
+  /** Error statuses of a retry which mean that an earlier try succeeded and its answer was lost. */
   readonly done?: readonly number[]
 }
 
-/** What has been asked and answered, of all callers. */
+/** Requests and answers of all callers. */
 export class History {
-  /** By area. */
+  /** Requests by area. */
   readonly requests = new Map<string, number>()
   readonly acknowledged = new Map<string, number>()
-  /** Answers that say "not now", by status. */
+  /** Temporary rejections by status. */
   readonly refused = new Map<string, number>()
   /** Streams that were read to their end. */
   readonly followed: { readonly jobId: string; readonly frames: readonly Frame[] }[] = []
-  /** How many words there are that nothing else has. */
+  /** Number of unique words so far. */
   words = 0
-  /** What no edge may answer, and what it has not answered at all. */
+  /** Answers that no edge may give, and requests without an answer. */
   readonly violations: string[] = []
 
   count(of: Map<string, number>, what: string): void {
@@ -40,13 +40,13 @@ export class History {
   }
 }
 
-// A request waits 120 s for its job, and then there may be a fault.
+// A request waits up to 120 s for its job; a fault may add to that.
 const ANSWER_MS = 150_000
 const GIVE_UP_MS = 300_000
 const AGAIN_MS = [20, 300] as const
 const REPEATED = 0.1
 
-/** Somebody who repeats what was not answered, at any edge, until it is. */
+/** A client that retries unanswered requests at random edges until one answers. */
 export class Caller {
   readonly area: string
   readonly chance: Chance
@@ -62,7 +62,7 @@ export class Caller {
     this.chance = chance
   }
 
-  /** The same area, signed in as somebody else or nobody. */
+  /** A caller of the same area with another token; '' for no credentials. */
   as(token: string): Caller {
     const caller = new Caller(this.area, this.world, this.history, this.chance)
     caller.token = token
@@ -70,12 +70,12 @@ export class Caller {
     return caller
   }
 
-  /** A word that nothing else has. */
+  /** A unique word. */
   word(): string {
     return `${this.area}-${++this.history.words}-${this.chance.between(1, 1e12).toString(36)}`
   }
 
-  /** Posts under a key until it is acknowledged; now and then once more, which has to be answered alike. */
+  /** Posts with an idempotency key until the request is acknowledged. Sometimes posts again, which must give the same answer. */
   async post(path: string, request: Request = {}): Promise<Acknowledged> {
     const key = `${this.area}-${++this.#keys}-${this.word()}`
     const keyed = {
@@ -88,18 +88,18 @@ export class Caller {
     const again = await this.ask(path, keyed)
     if (again.status !== first.status || again.text !== first.text)
       this.violate(
-        `POST ${path} answered ${first.status} ${first.text}, and its repetition ${again.status} ${again.text}`,
+        `POST ${path} answered ${first.status} ${first.text}, but its retry ${again.status} ${again.text}`,
       )
     return first
   }
 
-  /** Asks until there is an answer that is no refusal for now. @throws when there is none, which is a violation */
+  /** Retries until there is a final answer. @throws if there is none in time or it is an error, both of which are violations. */
   async ask(path: string, request: Request = {}): Promise<Acknowledged> {
     const { method = 'GET', done = [] } = request
     const end = performance.now() + GIVE_UP_MS
     for (let tries = 1; ; tries++) {
       if (performance.now() > end)
-        throw this.violate(`${method} ${path} was not answered in ${GIVE_UP_MS / 1000} s`)
+        throw this.violate(`${method} ${path} had no answer within ${GIVE_UP_MS / 1000} s`)
       const answer = await this.#once(path, request)
       if (answer !== null) {
         const { status, text } = answer
@@ -107,16 +107,16 @@ export class Caller {
           this.history.count(this.history.acknowledged, this.area)
           return answer
         }
-        // Of a key whose request is under way somewhere, or was when its edge was killed.
+        // A request with this key is running, or its edge was killed meanwhile.
         const isForNow = status === 503 || (status === 409 && text.includes('Idempotency-Key'))
-        if (!isForNow) throw this.violate(`${method} ${path} answered ${status} ${text} at try ${tries}`)
+        if (!isForNow) throw this.violate(`${method} ${path} answered ${status} ${text} on try ${tries}`)
         this.history.count(this.history.refused, `${status}`)
       }
       await delay(this.chance.between(...AGAIN_MS))
     }
   }
 
-  /** Opens an event stream once; null when that is not possible now. */
+  /** Opens an event stream once; null if that is not possible now. */
   async open(path: string, lastId: string): Promise<Stream | null> {
     const port = this.#port()
     if (port === null) return null
@@ -133,7 +133,7 @@ export class Caller {
     return null
   }
 
-  /** Notes what must not be; answers an error to throw. */
+  /** Records a violation and returns an error to throw. */
   violate(what: string): Error {
     this.history.violations.push(`${this.area}: ${what}`)
     return new Error(what)
@@ -169,7 +169,7 @@ export class Caller {
       }
     } catch {
       if (performance.now() - startedAt >= ANSWER_MS)
-        this.violate(`${method} ${path} was held for ${ANSWER_MS / 1000} s without an answer`)
+        this.violate(`${method} ${path} stayed open for ${ANSWER_MS / 1000} s without an answer`)
       return null
     }
   }

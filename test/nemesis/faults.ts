@@ -8,18 +8,18 @@ import type { Link } from '../flow/link.ts'
 import { until } from '../until.ts'
 import type { Mode, World } from './world.ts'
 
-/** Something that goes wrong: resolves when it is over, and what it broke can be used again. */
+/** A fault; `inject` resolves when it is over and the system is usable again. */
 interface Fault {
   readonly name: string
-  /** Of how many lots it has one. */
+  /** Relative probability. */
   readonly weight: number
-  /** Absent: in all. */
+  /** Modes in which it applies; absent for all. */
   readonly modes?: readonly Mode[]
-  /** Faults of the database itself come one at a time. */
+  /** Present for faults of the database itself, which never overlap. */
   readonly ofDatabase?: true
   /**
-   * A process of ours dies, and none does before all have been up for as long as they took to start: on a slow machine there
-   * would be nothing but starts.
+   * Present if it kills a process of the service. Such a fault requires that every process's uptime exceeds the
+   * duration of its start: otherwise a slow machine would only start processes.
    */
   readonly kills?: true
   inject(world: World, chance: Chance): Promise<void>
@@ -116,7 +116,7 @@ const FAULTS: readonly Fault[] = [
       await asked(w, 'alter system set default_transaction_read_only = on', 'select pg_reload_conf()')
       await delay(c.between(500, 5_000))
       const reset = ['alter system reset default_transaction_read_only', 'select pg_reload_conf()']
-      await until('it takes writes again', () => asked(w, ...reset), 60_000)
+      await until('the database accepts writes again', () => asked(w, ...reset), 60_000)
     },
   },
   {
@@ -162,7 +162,7 @@ const FAULTS: readonly Fault[] = [
     inject: async (w, c) => {
       const old = w.cluster.urls.indexOf(w.cluster.primary.url)
       const links = w.members.map((member) => member.links[old]!)
-      // As one does with an old primary: those that still reached it would read what was there before.
+      // Operators isolate an old primary in this way: processes that still reach it would read old data.
       for (const link of links) link.isolate()
       await failOver(w, c)
       for (const link of links) link.rejoin()
@@ -173,13 +173,13 @@ const FAULTS: readonly Fault[] = [
 const PAUSE_MS = [200, 4_000] as const
 const MAX_AT_ONCE = 3
 
-/** Injects faults, one after the other and some at once, until told to stop. */
+/** Injects random faults, up to three at a time, until stopped. */
 export class Nemesis {
-  /** How often each happened. */
+  /** Number of injections by fault. */
   readonly counts = new Map<string, number>()
-  /** What happened when, in ms since the start, to look for a cause in. */
+  /** Log of faults, in ms since the start, to find the cause of a violation. */
   readonly history: { readonly at: number; readonly fault: string; readonly over: boolean }[] = []
-  /** Faults that could not be injected or mended, which says nothing about the service. */
+  /** Faults that could not be injected or undone, which says nothing about the service. */
   readonly failures: string[] = []
   readonly #world: World
   readonly #chance: Chance
@@ -195,7 +195,7 @@ export class Nemesis {
     this.#running = this.#run()
   }
 
-  /** Resolves when the last one is over and all is mended. */
+  /** Resolves when the last fault is over and all links work. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#running
@@ -238,14 +238,14 @@ export class Nemesis {
   }
 }
 
-/** Does something to links, and mends them after so many ms. */
+/** Applies a fault to links and restores them after `ms`. */
 async function during(links: readonly Link[], act: (link: Link) => void, ms: number): Promise<void> {
   for (const link of links) act(link)
   await delay(ms)
   for (const link of links) link.mend()
 }
 
-/** Works with the database past all links; false when what else goes wrong at the moment has failed it. */
+/** Runs `work` on a connection that bypasses all links; false if another fault made it fail. */
 async function withDatabase(world: World, work: (client: pg.Client) => Promise<unknown>): Promise<boolean> {
   const client = new pg.Client({ connectionString: world.cluster.primary.url })
   client.on('error', () => {})
@@ -287,15 +287,15 @@ async function fillDisk({ disk, cluster }: World, ms: number): Promise<void> {
   try {
     execFileSync('fallocate', ['--length', String(bavail * bsize), file], { stdio: 'ignore' })
   } catch {
-    // Something took of the rest meanwhile: then it is full now.
+    // Another process took some of the remaining space, so the disk is full anyway.
   }
   await delay(ms)
   rmSync(file, { force: true })
-  // Without room for its log a server ends.
+  // A server without space for its WAL shuts down.
   await cluster.primary.start()
 }
 
-/** Has the standby take the place of the primary, which is dead or unreachable, and makes that one the new standby. */
+/** Promotes the standby, and rebuilds the old primary, which is dead or unreachable, as the new standby. */
 async function failOver({ cluster }: World, chance: Chance): Promise<void> {
   await delay(chance.between(0, 2_000))
   await cluster.promote()
@@ -307,6 +307,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended.
+    // It has already exited.
   }
 }

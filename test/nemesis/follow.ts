@@ -5,15 +5,16 @@ import type { Caller } from './caller.ts'
 
 const LOOK_MS = 25
 const DROPPED = 0.01
-// How long an edge may keep the end of a job to itself, and a job may take: amid faults it begins again and again.
+// Limits for an edge to report a job's end, and for a job, which may restart many times during faults.
 const TOLD_MS = 60_000
 const END_MS = 900_000
 const LOOK_AGAIN_MS = 30_000
 const ENDS = ['done', 'failed', 'cancelled']
 
 /**
- * Reads the stream of a job to its end, at whatever edge, dropping it now and then; answers the last frame's data.
- * @throws when it has no end, or more than one, or is not done, which are violations
+ * Reads a job's stream to its end at random edges, and drops it now and then. Returns the last frame's data.
+ *
+ * @throws if the stream has no end or several, or the job is not done.
  */
 export async function follow(caller: Caller, jobId: string): Promise<Frame['data']> {
   const frames: Frame[] = []
@@ -26,7 +27,7 @@ export async function follow(caller: Caller, jobId: string): Promise<Frame['data
       const job = await jobOf(caller, jobId)
       if (Number(job?.over) * 1000 > TOLD_MS || next - from > END_MS)
         throw caller.violate(
-          `a stream had no end, its last frame ${frames.at(-1)?.id}, of ${JSON.stringify(job)} (job ${jobId})`,
+          `a stream did not end; last frame ${frames.at(-1)?.id}, job ${JSON.stringify(job)} (job ${jobId})`,
         )
     }
     const stream = await caller.open(`/api/v1/jobs/${jobId}/events`, frames.at(-1)?.id ?? '')
@@ -52,7 +53,7 @@ export async function follow(caller: Caller, jobId: string): Promise<Frame['data
   return last
 }
 
-/** A job as it is stored, and for how many seconds it has been over; undefined while the database is away. */
+/** The stored job, and the seconds since it finished; undefined while the database is unavailable. */
 async function jobOf({ world }: Caller, jobId: string): Promise<Record<string, unknown> | undefined> {
   const [job] = await world
     .query(

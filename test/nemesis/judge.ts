@@ -2,7 +2,7 @@ import { assertGapless } from '../flow/crash.ts'
 import type { History } from './caller.ts'
 import type { World } from './world.ts'
 
-/** What must hold of everything, whichever area it is of. `childKills`: how many children of workers were killed. */
+/** Checks invariants that hold for every area. `childKills` is the number of worker children that were killed. */
 export async function judge(world: World, history: History, childKills: number): Promise<string[]> {
   return [
     ...world.members.flatMap(({ strayEnds }) => strayEnds),
@@ -12,7 +12,7 @@ export async function judge(world: World, history: History, childKills: number):
   ]
 }
 
-const isUncaught = (line: string): boolean => /"level":60|nobody caught|UnhandledPromise/.test(line)
+const isUncaught = (line: string): boolean => /"level":60|UnhandledPromise/.test(line)
 
 async function judgeJobs({ query }: World, childKills: number): Promise<string[]> {
   const notDone = await query(
@@ -20,7 +20,7 @@ async function judgeJobs({ query }: World, childKills: number): Promise<string[]
      where status <> 'done' and (status in ('failed', 'cancelled') or run_at < now())`,
   )
   const crashed = notDone.filter(({ error_code }) => error_code === 'job.crashed')
-  // The death of the child that runs a job is its failure: it takes as many as the job has tries.
+  // A job fails once its child has died in each of its tries, so one crashed job explains `max_tries` kills.
   const deaths = crashed.reduce((sum, { max_tries }) => sum + Number(max_tries), 0)
   const bad = deaths <= childKills ? notDone.filter((job) => !crashed.includes(job)) : notDone
   const deliveries = await query(
@@ -28,7 +28,7 @@ async function judgeJobs({ query }: World, childKills: number): Promise<string[]
   )
   return [
     ...bad.map((job) => `not done: ${JSON.stringify(job)}`),
-    ...(deliveries[0]!.n === 0 ? [] : [`${deliveries[0]!.n} deliveries are locked for nobody`]),
+    ...(deliveries[0]!.n === 0 ? [] : [`${deliveries[0]!.n} deliveries are locked by a worker that is gone`]),
   ]
 }
 

@@ -3,18 +3,18 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Link } from '../flow/link.ts'
 import { type Child, launch } from '../service.ts'
 
-// As an init system waits.
+// Like the restart delay of an init system.
 const RESTART_MS = 200
 
-/** An edge or a worker that is started again whenever it ends, as by an init system. */
+/** An edge or a worker that restarts whenever it ends, as under an init system. */
 export class Member {
   readonly name: string
   readonly kind: 'edge' | 'worker'
-  /** Its own ways to the database's servers. */
+  /** Its own connections to the database servers. */
   readonly links: readonly Link[]
-  /** Ends that nobody asked for, with the last lines of its log. */
+  /** Unexpected exits, each with the last line of the log. */
   readonly strayEnds: string[] = []
-  /** All that its processes have said. */
+  /** All log lines of its processes. */
   readonly log: string[] = []
   starts = 0
   readonly #url: string
@@ -40,7 +40,7 @@ export class Member {
     this.#env = env
   }
 
-  /** Where an edge answers; null while there is none. */
+  /** The edge's port; null while no process is up. */
   get port(): number | null {
     return this.#child?.ready.port ?? null
   }
@@ -49,7 +49,7 @@ export class Member {
     return this.#child !== null
   }
 
-  /** Whether it has been up for as long as it took to start. */
+  /** True if its uptime is at least the duration of its start. */
   get isSteady(): boolean {
     return this.isUp && performance.now() - this.#upAt >= this.#upAt - this.#startedAt
   }
@@ -58,7 +58,7 @@ export class Member {
     this.#living = this.#live()
   }
 
-  /** Ends the process in hand, if there is one; another follows. */
+  /** Ends the current process, if any; a new one starts. */
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
     this.#expected = true
     await this.#child?.kill(signal)
@@ -72,14 +72,14 @@ export class Member {
     child.process.kill('SIGCONT')
   }
 
-  /** The processes that it has started itself. */
+  /** Process ids of its direct children. */
   children(): number[] {
     const pid = this.#child?.process.pid
     if (pid === undefined) return []
     return readdirSync('/proc').flatMap((name) => {
       if (!/^\d+$/.test(name)) return []
       try {
-        // The name of a command may hold anything but what follows its last bracket.
+        // A command name may contain anything, so parse from its last bracket.
         const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
         return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === pid ? [Number(name)] : []
       } catch {
@@ -88,7 +88,7 @@ export class Member {
     })
   }
 
-  /** Ends it for good, politely first. */
+  /** Stops it permanently: SIGTERM first, SIGKILL after 15 s. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#expected = true
@@ -112,10 +112,10 @@ export class Member {
         if (child.process.exitCode === null && child.process.signalCode === null)
           await new Promise((resolve) => child.process.once('exit', resolve))
       } catch {
-        // It ended before it was ready, which its log explains.
+        // It exited before it was ready; its log has the reason.
       }
       this.#child = null
-      if (!this.#expected) this.strayEnds.push(`${this.name} ended by itself: ${this.log.at(-1)}`)
+      if (!this.#expected) this.strayEnds.push(`${this.name} exited unexpectedly: ${this.log.at(-1)}`)
       await delay(RESTART_MS)
     }
   }

@@ -19,7 +19,7 @@ import { judge } from './judge.ts'
 import { unsettled } from './unsettled.ts'
 import { type Mode, startWorld, type World } from './world.ts'
 
-/** Areas, and how many users are at work in each. */
+/** Areas and their numbers of simulated users. */
 const AREAS: Readonly<Record<string, readonly [make: MakeArea, users: number]>> = {
   accounts: [accounts, 1],
   organizations: [organizations, 1],
@@ -42,11 +42,11 @@ export interface NemesisOptions {
   readonly mode: Mode
   readonly seconds: number
   readonly seed: number
-  /** Told what goes on, now and then. */
+  /** Receives progress messages. */
   readonly say: (line: string) => void
 }
 
-/** Runs a load through all areas while everything fails, and answers what did not hold at the end. */
+/** Runs a load in all areas under faults, and returns the violations found at the end. */
 export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): Promise<string[]> {
   const world = await startWorld(mode)
   try {
@@ -59,7 +59,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
       while (!stopped) {
         const before = history.violations.length
         await act().catch((error: Error) => {
-          if (history.violations.length === before) caller.violate(`failed of itself: ${error.stack}`)
+          if (history.violations.length === before) caller.violate(`failed unexpectedly: ${error.stack}`)
         })
         await delay(caller.chance.between(...PAUSE_MS))
       }
@@ -78,7 +78,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
     await Promise.all(loops)
     const settled = await until('every job ends', () => isSettled(world), SETTLE_MS).catch(() => false)
     say(
-      `all ended ${Math.round((performance.now() - quietAt) / 1000)} s after the last fault${settled ? '' : ': not all'}`,
+      `${settled ? 'all jobs ended' : 'some jobs had not ended'} ${Math.round((performance.now() - quietAt) / 1000)} s after the last fault`,
     )
     if (!settled) for (const line of await unsettled(world)) say(line)
     const found = [
@@ -97,7 +97,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
   }
 }
 
-/** The first account is an administrator, the second is not. This process may have been held up, and with it all links. */
+/** Signs up an administrator, which is the first account, and another account. Retries: a stall of this process stalls all links. */
 async function signUp(world: World): Promise<{ admin: string; user: string }> {
   const nobody = new Caller('sign-up', world, new History(), chanceOf(1))
   const password = 'correct horse'
@@ -118,7 +118,7 @@ async function isSettled({ query }: World): Promise<boolean> {
   return open.length === 0
 }
 
-/** What members have logged of the request or job that a violation names. */
+/** Log lines about the request or job that a violation names. */
 function logOf({ members }: World, violation: string): string {
   const [, id] = /\((?:request|job) ([\w-]+)\)/.exec(violation) ?? []
   if (id === undefined) return ''
@@ -137,7 +137,7 @@ async function report(
     [...of].map(([name, n]) => `${name} ${n}`).join(', ')
   const { requests, acknowledged, refused, followed } = history
   say(`${sum(requests)} requests, ${sum(acknowledged)} acknowledged: ${list(acknowledged)}`)
-  say(`refused for now: ${list(refused)}; ${followed.length} streams read to their ends`)
+  say(`temporarily rejected: ${list(refused)}; ${followed.length} streams read to the end`)
   say(`${sum(nemesis.counts)} faults: ${list(nemesis.counts)}`)
   say(`starts: ${world.members.map(({ name, starts }) => `${name} ${starts}`).join(', ')}`)
   const [jobs] = await world.query(

@@ -1,6 +1,6 @@
 import type { World } from './world.ts'
 
-/** What to look for a cause in when jobs do not end: what is open, who holds what, and what workers said last. */
+/** Diagnostics for jobs that do not end: open work, lock holders, and the last log lines of workers. */
 
 const QUESTIONS = {
   jobs: `select name, status, count(*)::int as n, min(created_at)::text as since from job
@@ -8,7 +8,7 @@ const QUESTIONS = {
   deliveries: `select task.identifier as task, count(*)::int as n, count(locked_at)::int as locked, max(attempts) as attempts,
       min(run_at)::text as since from graphile_worker._private_jobs one join graphile_worker._private_tasks task on task.id = task_id
     group by 1 order by 1`,
-  'deliveries that nobody holds': `select count(*)::int as n from (
+  'unlocked deliveries': `select count(*)::int as n from (
       select from graphile_worker._private_jobs for update skip locked) free`,
   transactions: `select pid, application_name, state, wait_event, now() - xact_start as age, left(query, 120) as query
     from pg_stat_activity where xact_start < now() - interval '5 s' order by xact_start`,

@@ -14,16 +14,16 @@ import { KEY, type StripeStandIn, stripeStandIn } from '../stripe.ts'
 import { until } from '../until.ts'
 import { Member } from './member.ts'
 
-/** How the processes reach their database: directly, by a pooler in transaction mode, or one of two servers of which one is a standby. */
+/** Paths to the database: direct, through a pooler in transaction mode, or to a primary and its standby. */
 export const MODES = ['direct', 'pooler', 'standby'] as const
 export type Mode = (typeof MODES)[number]
 
-/** Two edges and two workers, their database behind links, and what stands in for all providers. */
+/** Two edges and two workers, links to their database, and stand-ins for all providers. */
 export interface World {
   readonly mode: Mode
   readonly cluster: Cluster
   readonly pooler: Pooler | null
-  /** All ways to the database. */
+  /** All links to the database. */
   readonly links: readonly Link[]
   readonly edges: readonly Member[]
   readonly workers: readonly Member[]
@@ -33,13 +33,13 @@ export interface World {
   readonly models: ModelStandIn
   readonly stripe: StripeStandIn
   readonly speech: SpeechStandIn
-  /** What may be indexed. */
+  /** The folder whose files may be indexed. */
   readonly ragRoot: string
-  /** The file system of the database and of uploaded bytes; null when it cannot be filled here. */
+  /** The file system of the database and of uploads; null if tests cannot fill it on this machine. */
   readonly disk: string | null
-  /** Where edges answer now. */
+  /** Ports of the edges that are up. */
   ports(): number[]
-  /** Rows of the database, asked past all links. */
+  /** Rows from the database, over a connection that bypasses all links. */
   query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
   stop(): Promise<void>
 }
@@ -95,7 +95,7 @@ export async function startWorld(mode: Mode): Promise<World> {
     RATE_LIMIT_REGISTER: '0',
     RATE_LIMIT_PASSWORD_RESET: '0',
     ACCESS_TOKEN_MINUTES: '1440',
-    // What is judged at the end is there until then.
+    // Keeps jobs until the final checks.
     WORKER_KEEP_RESULT_SECONDS: DAY_SECONDS,
     WORKER_THREADS: '2',
   }
@@ -147,7 +147,7 @@ export async function startWorld(mode: Mode): Promise<World> {
   }
 }
 
-/** Gives the folder a file system of its own that can be filled; null where that is not allowed. */
+/** Mounts a file system of limited size at the folder; null if mounting is not allowed. */
 function mountDisk(folder: string): string | null {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES},mode=711`, 'tmpfs', folder], {

@@ -13,10 +13,10 @@ const WARM = 20
 const LOGINS_PER_SECOND = 30
 const CHUNK = 60
 
-/** What logins tell by the time they take, and what they cost those who are signed in. */
+/** Measures information leaks through the duration of logins, and their cost for signed-in users. */
 export async function auth(stack: Stack): Promise<Measured> {
   const url = await stack.database()
-  // Nobody is locked but where that is what is measured.
+  // Accounts are locked only where locking is measured.
   const env = { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_REGISTER: '0' }
   const patient = await stack.edge(url, { ...env, LOGIN_MAX_FAILURES: '1000' })
   const account = await signUp(patient.port)
@@ -57,7 +57,7 @@ interface Samples {
   readonly other: readonly number[]
 }
 
-/** How well the time alone tells one kind from the other: 0.5 is not at all. */
+/** Area under the ROC curve of two kinds by duration alone; 0.5 means indistinguishable. */
 function told(name: string, reference: string, { ours, other }: Samples): Finding[] {
   return [
     {
@@ -111,7 +111,7 @@ interface Round {
   readonly foreignCores: number
 }
 
-/** GET /auth/me at a moderate rate: alone, and beside logins. */
+/** GET /auth/me at a moderate rate, with and without concurrent logins. */
 async function besideLogins(
   stack: Stack,
   client: Child,
@@ -151,27 +151,27 @@ async function besideLogins(
   for (let round = 0; round < ROUNDS; round++) rounds.push(await undisturbed(() => pair(round % 2 === 0)))
   await generator.stop()
   const p99 = {
-    name: `GET /auth/me beside ${LOGINS_PER_SECOND} logins/s, p99`,
+    name: `GET /auth/me during ${LOGINS_PER_SECOND} logins/s, p99`,
     unit: 'ms',
     values: rounds.map(({ busy }) => busy.p99),
-    reference: { name: 'alone', values: rounds.map(({ idle }) => idle.p99) },
+    reference: { name: 'without logins', values: rounds.map(({ idle }) => idle.p99) },
     target: { of: 'ratio' as const, atMost: 5 },
   }
   const p50 = {
-    name: `GET /auth/me beside ${LOGINS_PER_SECOND} logins/s, p50`,
+    name: `GET /auth/me during ${LOGINS_PER_SECOND} logins/s, p50`,
     unit: 'ms',
     values: rounds.map(({ busy }) => busy.p50),
-    reference: { name: 'alone', values: rounds.map(({ idle }) => idle.p50) },
+    reference: { name: 'without logins', values: rounds.map(({ idle }) => idle.p50) },
   }
   const took = rounds.flatMap(({ logins }) => logins.ms)
   const rate = median(rounds.map(({ logins }) => logins.perSecond))
-  const note = `${Math.round(median(rounds.map(({ busy }) => busy.perSecond)))} GET /auth/me per second; ${rate.toFixed(1)} logins/s were answered, p50 ${median(took).toFixed(1)} ms, p99 ${percentile(took, 0.99).toFixed(1)} ms; others kept ${median(rounds.map(({ foreignCores }) => foreignCores)).toFixed(2)} cores busy.`
+  const note = `${Math.round(median(rounds.map(({ busy }) => busy.perSecond)))} GET /auth/me per second; ${rate.toFixed(1)} logins/s were answered, p50 ${median(took).toFixed(1)} ms, p99 ${percentile(took, 0.99).toFixed(1)} ms; other processes used ${median(rounds.map(({ foreignCores }) => foreignCores)).toFixed(2)} cores.`
   return { findings: [p99, p50], note, details: rounds.map(({ logins: _, ...round }) => round) }
 }
 
 async function tell(client: Child, order: LoginOrder): Promise<LoginResult> {
   const { result, error } = await client.ask<{ result?: LoginResult; error?: string }>(order)
-  if (result === undefined) throw new Error(`The client of logins failed: ${error}`)
+  if (result === undefined) throw new Error(`The login client failed: ${error}`)
   return result
 }
 
@@ -184,7 +184,7 @@ async function measure(
   return (await tell(client, { kind: 'measure', port, status, logins })).ms
 }
 
-/** Accounts to sign in as, of two kinds, with one password. */
+/** Inserts accounts of two kinds, all with one password. */
 async function storeAccounts(url: string): Promise<void> {
   await ask(
     url,

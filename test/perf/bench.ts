@@ -2,7 +2,7 @@ import { COUNTING } from './growth/statements.ts'
 import { type Measured, publish, publishReport } from './report.ts'
 import { type Stack, startStack } from './stack.ts'
 
-/** `npm run bench -- NAME…`: measures, prints a table per benchmark, and writes `bench-results/NAME.json`. */
+/** `npm run bench -- NAME…` runs benchmarks, prints a table for each, and writes `bench-results/NAME.json`. */
 
 const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promise<Measured>>>> = {
   reads: async () => (await import('./reads.ts')).reads,
@@ -32,11 +32,11 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   import: async () => (await import('./import.ts')).importReal,
   growth: async () => (await import('./growth.ts')).growth,
 }
-/** Settings of the servers of those that need some. */
+/** PostgreSQL settings of benchmarks that need some. */
 const SERVERS: Readonly<Record<string, Readonly<Record<string, string>>>> = { growth: COUNTING }
 
 const all = process.argv.slice(2)
-// These are about a folder, which is no name.
+// These take a folder as their next argument, which is not a name.
 const OF_FOLDERS = ['corpus', 'import', 'retrieval']
 const given = OF_FOLDERS.includes(all[0] ?? '') ? all.slice(0, 1) : all
 const names = given.includes('all')

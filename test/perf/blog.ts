@@ -18,7 +18,7 @@ interface Server {
   readonly child: Child
 }
 
-/** The public list of 20 out of 10,000 posts with tags, against Fastify; and 1,000 posts through the import. */
+/** The public list of 20 out of 10,000 posts with tags, against Fastify; and the import of 1,000 posts. */
 export async function blog(stack: Stack): Promise<Measured> {
   const lists = await listed(stack)
   const imports = await imported(stack)
@@ -86,7 +86,7 @@ function summary(
   }
 }
 
-// Posts of about two kilobytes, with three of 200 tags each.
+// Posts of about two kilobytes, each with three of 200 tags.
 const STORE = `
   with tags as (insert into blog_tag (name, slug) select 'Tag ' || n, 'tag-' || n from generate_series(1, 200) n returning id),
     posts as (insert into blog_post (title, slug, content, excerpt, status, author_name, created_at, published_at)
@@ -96,7 +96,7 @@ const STORE = `
   insert into blog_post_tag (post_id, tag_id) select distinct p.id, t.id from posts p, generate_series(0, 2) k,
     lateral (select id from tags offset (p.id * 7 + k * 61) % 200 limit 1) t`
 
-/** Every server answers the same posts, whatever its way to write them. */
+/** Asserts that all servers return the same posts, in whatever formatting. */
 async function assertAlike(servers: readonly Server[]): Promise<number> {
   const bodies = await Promise.all(
     servers.map(async ({ child }) => (await fetch(`http://127.0.0.1:${child.ready.port}${LIST}`)).text()),
@@ -107,7 +107,7 @@ async function assertAlike(servers: readonly Server[]): Promise<number> {
   return Buffer.byteLength(bodies[0]!)
 }
 
-/** The pool size that serves most; each is tried alone. */
+/** Starts the server with the pool size that serves most; tries each size alone. */
 async function best(
   url: string,
   statement: string,
@@ -144,7 +144,7 @@ async function imported(stack: Stack): Promise<Finding> {
     await untilQuiet()
     const startedAt = performance.now()
     await send(edge.port, token, zip)
-    // The first one loads its modules.
+    // The first import loads modules.
     if (round > 0) values.push((performance.now() - startedAt) / 1000)
   }
   return { name: `import of ${POSTS} posts`, unit: 's', values, target: { of: 'value', atMost: 5 } }

@@ -7,8 +7,8 @@ import type { Measured } from './report.ts'
 import { ask, type Stack } from './stack.ts'
 
 /**
- * `npm run bench -- chat-kills`: hundreds of answers read by readers that lose their connections, while edges and workers
- * are killed at random moments. What each reader puts together must be what is stored, each event seen once.
+ * `npm run bench -- chat-kills`: hundreds of readers that drop and resume their streams read answers, while edges and workers are
+ * killed at random moments. Each reader's text must equal the stored answer, and each event must arrive once.
  */
 
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 400)
@@ -16,7 +16,7 @@ const AT_ONCE = 40
 const EDGES = 2
 const WORKERS = 2
 const SEED = Number(process.env.BENCH_SEED ?? Date.now() % 1_000_000)
-// Each kill ends an attempt of every turn; from the second on they run alone, four at a time: slower than that.
+// Each kill ends an attempt of every turn. From the second attempt on turns run isolated, four at a time, which is slower.
 const KILL_EVERY_MS = 2500
 const PIECES = Array.from({ length: 50 }, (_, i) => `piece ${i}, `)
 
@@ -122,10 +122,10 @@ function summary(
       },
       { name: 'answers that failed', unit: '', values: [of('failed')], target: { of: 'value', atMost: 0 } },
       { name: 'streams opened', unit: '', values: [opened] },
-      { name: 'new beginnings', unit: '', values: [restarts] },
+      { name: 'restarts', unit: '', values: [restarts] },
     ],
     notes: [
-      `Seed ${SEED}: ${kills.edges} edges and ${kills.workers} workers killed; ${of('complete')} answers whole, ${of('stopped')} stopped.`,
+      `Seed ${SEED}: ${kills.edges} edges and ${kills.workers} workers killed; ${of('complete')} answers complete, ${of('stopped')} stopped.`,
       ...wrong.slice(0, 3),
     ],
   }

@@ -7,14 +7,14 @@ import { cpuMeter, family, residentBytes, untilQuiet } from './usage.ts'
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 500)
 const PER_SECOND = 50
-// An answer of 25 pieces within 1.2 s: some 60 answers come at any time, and 1250 pieces a second.
+// An answer of 25 pieces within 1.2 s: about 60 answers run at any time, with 1250 pieces a second.
 const PACE = { FIRST_MS: 200, BETWEEN_MS: 40, PIECES: 25 }
-// So many at once, each slow enough that all are open together.
+// Slow enough that all streams are open at the same time.
 const OPEN = 500
 const SLOW = { FIRST_MS: 15_000, BETWEEN_MS: 1000, PIECES: 5 }
 const COALESCE_MS = 25
 
-/** What the service adds to a provider of fixed delays, beside a proxy that does nothing but proxy; and what open streams take. */
+/** Latency that the service adds to a provider with fixed delays, compared with a plain proxy; and memory per open stream. */
 export async function chat(stack: Stack): Promise<Measured> {
   const models = await provider(PACE)
   const proxy = await startChild(new URL('./servers/chat-proxy.ts', import.meta.url), {
@@ -101,7 +101,7 @@ function summary(rounds: readonly Round[], memory: Memory): Measured {
       spread('added to a piece, p50', ({ piece }) => piece.p50),
       spread('added to a piece, p95', ({ piece }) => piece.p95, COALESCE_MS + 10, 'coalescing + 10 ms'),
       {
-        name: 'streams that were not whole',
+        name: 'incomplete streams',
         unit: '',
         values: [whole.reduce((sum, { broken }) => sum + broken, 0)],
         target: { of: 'value', atMost: 0 },
@@ -109,15 +109,15 @@ function summary(rounds: readonly Round[], memory: Memory): Measured {
       { name: 'memory of the edge per open stream', unit: 'KiB', values: [memory.edge / OPEN / 1024] },
       { name: 'memory of the worker per open stream', unit: 'KiB', values: [memory.worker / OPEN / 1024] },
       {
-        name: 'streams open at once',
+        name: 'concurrently open streams',
         unit: '',
         values: [memory.open],
         target: { of: 'value', atLeast: OPEN },
       },
     ],
     notes: [
-      `${STREAMS} streams a round, ${PER_SECOND} begun a second; the first of ${PACE.PIECES} pieces after ${PACE.FIRST_MS} ms, another each ${PACE.BETWEEN_MS} ms. Added: beyond the provider's own time, by its stamps.`,
-      `CPU per stream: ${['edge', 'worker', 'postgres', 'bench'].map(cpu).join(', ')}; others used ${foreign.join(', ')} % of a core meanwhile.`,
+      `${STREAMS} streams per round, ${PER_SECOND} started per second; the first of ${PACE.PIECES} pieces after ${PACE.FIRST_MS} ms, another every ${PACE.BETWEEN_MS} ms. Added: beyond the provider's own time, by its timestamps.`,
+      `CPU per stream: ${['edge', 'worker', 'postgres', 'bench'].map(cpu).join(', ')}; other processes used ${foreign.join(', ')} % of a core.`,
     ],
     details: { rounds, memory },
   }
@@ -138,7 +138,7 @@ async function startService(stack: Stack, base: string): Promise<Service> {
   return { edge, worker, url, stop: async () => void (await Promise.all([edge.stop(), worker.stop()])) }
 }
 
-/** Opens many streams at once, and looks at what the processes take while all are open. */
+/** Opens many streams at the same time, and measures the memory of the processes while all are open. */
 async function openAtOnce(stack: Stack, talkers: Child): Promise<Memory> {
   const models = await provider(SLOW)
   const service = await startService(stack, baseOf(models))

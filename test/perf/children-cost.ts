@@ -12,8 +12,8 @@ import { type Stack, signUp } from './stack.ts'
 import { cpuMeter, family, familyBytes, untilQuiet } from './usage.ts'
 
 /**
- * What a child process costs beside a thread that does the same: CPU time for each page and post, in pairs, and the memory of a
- * worker that reads 1,000 pages, children and all.
+ * The cost of a child process compared with a thread that does the same work: CPU time per page and post, in pairs. Also the
+ * memory of a worker and its children that read 1,000 pages.
  */
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
@@ -25,7 +25,7 @@ interface Case {
   readonly name: string
   readonly what: ThreadRequest['what']
   readonly bytes: Uint8Array
-  /** Of a child, against the thread's. */
+  /** Maximum ratio of a child's CPU time to the thread's. */
   readonly atMost?: number
 }
 

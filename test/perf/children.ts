@@ -1,14 +1,14 @@
 import { type ChildProcess, fork } from 'node:child_process'
 
-/** A process under measurement or doing the measuring. */
+/** A measured or measuring process. */
 export interface Child {
   readonly pid: number
   readonly process: ChildProcess
   /** Its first message. */
   readonly ready: { readonly port?: number }
-  /** Sends a request and waits for the answer to it; one at a time. */
+  /** Sends a request and waits for its answer; one request at a time. */
   ask<T>(message: unknown): Promise<T>
-  /** Asks it to end, and waits for it. */
+  /** Sends SIGTERM, and SIGKILL after 12 s; resolves once the process has exited. */
   stop(): Promise<void>
 }
 
@@ -17,7 +17,7 @@ process.on('exit', () => {
   for (const child of all) child.kill('SIGKILL')
 })
 
-/** Starts a script under Node's own type stripping, as in production, and waits for its first message. */
+/** Starts a script with Node's type stripping, as in production, and waits for its first message. */
 export async function startChild(
   script: URL,
   env: Readonly<Record<string, string>> = {},
@@ -27,14 +27,14 @@ export async function startChild(
   const child = fork(script, [], {
     execArgv: ['--disable-warning=ExperimentalWarning', ...execArgv, ...extra],
     env: { ...process.env, ...env },
-    stdio: ['ignore', 2, 2, 'ipc'], // Standard output is for the tables.,
+    stdio: ['ignore', 2, 2, 'ipc'], // Standard output is for the tables.
   })
   all.add(child)
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   void ended.then(() => all.delete(child))
   child.once('exit', (code, signal) => {
     if (signal !== null && signal !== 'SIGTERM')
-      process.stderr.write(`${script.pathname} was ended by ${signal}\n`)
+      process.stderr.write(`${script.pathname} was killed by ${signal}\n`)
     else if (code !== 0 && code !== null) process.stderr.write(`${script.pathname} ended with ${code}\n`)
   })
   const ready = await firstMessage<Child['ready']>(child)

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Public collections of documents, questions and judgements, as they are handed around. */
+/** A public test collection: documents, questions and relevance judgements. */
 export interface TestCollection {
   readonly name: string
   readonly documents: ReadonlyMap<string, string>
   readonly questions: ReadonlyMap<string, string>
-  /** Question -> document -> how relevant it is; 0: not. */
+  /** Question -> document -> grade of relevance; 0 means not relevant. */
   readonly judgements: ReadonlyMap<string, ReadonlyMap<string, number>>
 }
 
-/** Reads `cranfield`, `cacm`, `cisi` and `vaswani` below a folder, each from the files that the readers name. */
+/** Reads `cranfield`, `cacm`, `cisi` and `vaswani` below a folder, in their published file formats. */
 export function collectionsIn(folder: string): TestCollection[] {
   const text = (file: string): string => readFileSync(join(folder, file), 'latin1').replaceAll('\r', '')
   return [
@@ -20,7 +20,7 @@ export function collectionsIn(folder: string): TestCollection[] {
         text('cranfield/cran.all.1400.xml'),
         /<docno>(\d+)<\/docno>[\s\S]*?<text>([\s\S]*?)<\/text>/g,
       ),
-      // The judgements count the questions, whose own numbers leave some out.
+      // The judgements number the questions consecutively, while the questions' own numbers have gaps.
       questions: new Map(
         [...text('cranfield/cran.qry.xml').matchAll(/<title>([\s\S]*?)<\/title>/g)].map(([, title], i) => [
           String(i + 1),
@@ -54,7 +54,7 @@ function tagged(text: string, pattern: RegExp): ReadonlyMap<string, string> {
   return new Map([...text.matchAll(pattern)].map(([, id, words]) => [id!, words!]))
 }
 
-/** SMART's form: `.I` and a number begin a record, `.` and a letter a field of it. */
+/** SMART's format: `.I` and a number start a record, `.` and a letter start a field. */
 function marked(text: string, fields: string): ReadonlyMap<string, string> {
   const records = text.split(/^\.I /m).slice(1)
   return new Map(
@@ -68,7 +68,7 @@ function marked(text: string, fields: string): ReadonlyMap<string, string> {
   )
 }
 
-/** One judgement a line: question first, the document in a column, and how relevant in another; null: all are. */
+/** One judgement per line: the question, then the document and grade in these columns; null for lists without grades. */
 function judged(text: string, document: number, grade: number | null): TestCollection['judgements'] {
   const judgements = new Map<string, Map<string, number>>()
   for (const line of text.split('\n')) {

@@ -7,24 +7,24 @@ import { familyBytes } from './usage.ts'
 import { sharedWords } from './words.ts'
 
 /**
- * `npm run bench -- corpus DIR`: every file of a folder through the real edge and worker, two at a time. Each page must
- * have its row, no page may take over 30 s, and the worker must live through all of it on less than 2 GB.
+ * `npm run bench -- corpus DIR`: extracts every file of a folder through the real edge and worker, two at a time. Each page must
+ * have its row, no page may take over 30 s, and the worker must survive on less than 2 GB.
  */
 
 interface FileReport {
   readonly file: string
-  /** What the service answered; null when it did not. */
+  /** Status of the extraction's response; null if there was none. */
   readonly status: number | null
   readonly pages: number
   readonly rows: number
   readonly read: number
   readonly unread: Readonly<Record<string, number>>
   readonly seconds: number
-  /** Longest time between two pages. */
+  /** Longest time between two pages, in seconds. */
   readonly slowest: number
-  /** The resident memory of the worker and its children at its highest while the file was read, in MB. */
+  /** Peak resident memory of the worker and its children while the file was read, in MB. */
   readonly peakMb: number
-  /** The share of pdftotext's words that are in ours; null when there are fewer than a hundred. */
+  /** The share of pdftotext's words that ours contains; null if there are fewer than a hundred. */
   readonly words: number | null
 }
 
@@ -152,7 +152,7 @@ function summary(reports: readonly FileReport[], crashes: number): Measured {
         sum(({ pages, rows }) => Math.abs(pages - rows)),
         0,
       ),
-      value('files without an answer 200', '', reports.filter(({ status }) => status !== 200).length, 0),
+      value('files without a 200 response', '', reports.filter(({ status }) => status !== 200).length, 0),
       value('crashes of the worker', '', crashes, 0),
       value(
         'slowest page',
@@ -167,19 +167,19 @@ function summary(reports: readonly FileReport[], crashes: number): Measured {
         WORKER_MB,
       ),
       value('files of 100 words or more', '', words.length),
-      value('of them with 99 % of the words', '', words.filter((share) => share >= 0.99).length),
+      value('files with at least 99 % of the words', '', words.filter((share) => share >= 0.99).length),
     ],
     notes: ['One line per file: bench-results/corpus-files.json', ...reasons(reports)],
   }
 }
 
-/** One line per file; on the way as well, for runs that are cut short. */
+/** Writes one line per file, also during the run in case it is cut short. */
 function writeReports(reports: readonly FileReport[]): void {
   mkdirSync('bench-results', { recursive: true })
   writeFileSync(join('bench-results', 'corpus-files.json'), `${JSON.stringify(reports, null, 1)}\n`)
 }
 
-/** How many pages are unread for which reason. */
+/** Number of unread pages for each reason. */
 function reasons(reports: readonly FileReport[]): string[] {
   const counts = new Map<string, number>()
   for (const { unread } of reports)

@@ -18,9 +18,9 @@ interface Case {
   readonly name: string
   readonly pages: number
   readonly bytes: Uint8Array
-  /** Of the native program over the same pages; null when it is not installed. */
+  /** The native program on the same pages; null if it is not installed. */
   readonly native: { readonly name: string; readonly cpuMs: () => number } | null
-  /** Pages per CPU second, at least so much of the native program's. */
+  /** Minimum ratio of pages per CPU second to the native program's. */
   readonly ratio: number
 }
 
@@ -40,14 +40,14 @@ interface Ours {
 interface Service {
   readonly port: number
   readonly token: string
-  /** Begins to measure CPU time. */
+  /** Starts to measure CPU time. */
   meter(): () => Ours['used']
 }
 
 /**
- * Whole documents through the whole service, from the POST that extracts to its answer with every page stored, against
- * pdftotext and Tesseract over the same pages. Per core: by the CPU time of all processes that take part. `BENCH_PDF` names
- * a text document of one's own.
+ * Extracts whole documents through the whole service, from the POST to the answer with every page stored. The references are
+ * pdftotext and Tesseract on the same pages. Rates are per core: they count the CPU time of all processes. `BENCH_PDF` names an
+ * additional text document.
  */
 export async function extract(stack: Stack): Promise<Measured> {
   const url = await stack.database()
@@ -95,7 +95,7 @@ async function pagesOf(bytes: Uint8Array): Promise<number> {
   return layer!.pageCount
 }
 
-/** Tesseract over the pictures that the scans consist of, with one thread and the same language data. */
+/** Tesseract on the images of the scans, with one thread and the same language data. */
 function nativeReader(folder: string, scans: number): Case['native'] {
   if (!installed('tesseract')) return null
   const data = languageData(folder)
@@ -126,7 +126,7 @@ async function measure(service: Service, cases: readonly Case[]): Promise<Measur
     findings: [...figures].flatMap(([each, found]) => findingsOf(each, found)),
     notes: [
       'Ours from POST to answer, with storing, indexing and progress: CPU time of edge, worker, its children and PostgreSQL.',
-      ...missing.map((name) => `The program that ${name} are compared with is not installed: no ratio.`),
+      ...missing.map((name) => `No ratio for ${name}: the native program is not installed.`),
     ],
   }
 }
@@ -156,13 +156,13 @@ function findingsOf(
   ]
 }
 
-/** A copy of the document that is not known yet, extracted through the service, which must read every page. */
+/** Uploads a modified copy, so that its bytes are new, and extracts it; the service must read every page. */
 async function ours(service: Service, { bytes, pages }: Case, copy: string): Promise<Ours> {
   const base = `http://127.0.0.1:${service.port}/api/v1/documents`
   const form = new FormData()
   form.set('file', new File([bytes as Uint8Array<ArrayBuffer>, `\n% ${copy}`], 'bench.pdf'))
   const headers = { authorization: `Bearer ${service.token}` }
-  // The programs compared with have computed for long: connections are closed that nobody has looked at.
+  // The native programs blocked this thread for long; this lets Node process sockets that have closed meanwhile.
   await setImmediate()
   const { id } = (await (await fetch(base, { method: 'POST', body: form, headers })).json()) as { id: number }
   await untilQuiet()

@@ -5,8 +5,8 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 const BACK_MS = 5_000
 
 /**
- * `npm run bench -- failover`: a primary with a synchronous standby is killed, or falls silent, under writes by two edges and
- * a worker; how long after the promotion both edges write again. Its servers are its own, and do not flush.
+ * `npm run bench -- failover`: a primary with a synchronous standby is killed, or falls silent, while two edges and a worker
+ * write. Measures the time from the promotion until both edges write again. Its own servers run without fsync.
  */
 export async function failover(): Promise<Measured> {
   const deaths = { killed: await rounds('killed'), silent: await rounds('silent') }
@@ -23,7 +23,7 @@ export async function failover(): Promise<Measured> {
       values: all.map(({ endedMs }) => endedMs),
     },
     {
-      name: `${death}: acknowledged and lost, done twice or without an end`,
+      name: `${death}: acknowledged writes lost or doubled, jobs that did not end`,
       unit: '',
       values: all.map(({ lost, doubled, unended }) => lost.length + doubled.length + unended.length),
       target: { of: 'value', atMost: 0 },

@@ -11,21 +11,21 @@ import { residentBytes } from './usage.ts'
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 10_000)
 const JOBS = STREAMS / 10
 const EDGES = 2
-// 50 jobs of 10 streams each, ten times a second: 5,000 frames a second leave the edges.
+// 50 jobs with 10 streams each, ten times a second: the edges send 5,000 frames a second.
 const JOBS_PER_TICK = 50
 const REQUESTS_PER_SECOND = 1000
-// Each waits so long after an answer; a millisecond is the answer's own, and one the timer's.
+// Pause of each connection after an answer; 1 ms is for the answer, and 2 ms for timers.
 const CONNECTIONS = 11
 const PACE_MS = (1000 * CONNECTIONS * EDGES) / REQUESTS_PER_SECOND - 3
 const MEASURE_MS = 10_000
 const STORM: Storm = { perSecond: 300, seconds: 10 }
 const SLEEPERS = 100
-// Long enough for the sockets' buffers to be full after some seconds.
+// Fills the socket buffers within some seconds.
 const PADDING = ` ${'x'.repeat(2000)}`
-// What a stream of all jobs keeps for a reader that is slow: the latest state of each of the 1,000, and one write.
+// A stream of all jobs buffers, for a slow reader, the latest state of each of the 1,000 jobs, and one write.
 const SLEEPER_KIB = 512
 
-/** Two edges full of streams, requests beside them, a storm of readers that come back, and readers that sleep. */
+/** Two edges full of streams, with concurrent requests, a storm of reconnects, and readers that stop reading. */
 export async function fanout(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edges = await Promise.all(Array.from({ length: EDGES }, () => stack.edge(url)))
@@ -61,7 +61,7 @@ export async function fanout(stack: Stack): Promise<Measured> {
   const { delayMs } = await readers.ask<StreamsSeen>('report')
   const ofAll = (asleep: boolean): Promise<unknown> =>
     readers.ask({ port: edges[0]!.port, token: account.token, ofAll: SLEEPERS, asleep } satisfies OfAll)
-  // The same number awake: what the edge needs for a moment to serve them is not what a sleeping one costs.
+  // Measures the same number of active readers first, to subtract the edge's temporary memory for serving them.
   await ofAll(false)
   publisher.start(JOBS_PER_TICK, PADDING)
   const awake = await watched(edges[0]!.pid, 10)
@@ -84,15 +84,15 @@ export async function fanout(stack: Stack): Promise<Measured> {
         target: { of: 'value', atLeast: STREAMS },
       },
       {
-        name: 'requests beside the streams',
+        name: 'requests during the streams',
         unit: 'requests/s',
         values: [rate(steady)],
         target: { of: 'value', atLeast: REQUESTS_PER_SECOND },
       },
-      ...latencies('beside the streams', steady, idle),
+      ...latencies('during the streams', steady, idle),
       ...latencies('during the storm', stormy, idle),
       {
-        name: 'memory of an edge per sleeping reader of all jobs',
+        name: 'memory of an edge per stalled reader of all jobs',
         unit: 'KiB',
         values: [Math.max(0, (Math.max(...asleep) - Math.max(...awake)) / SLEEPERS / 1024)],
         target: { of: 'value', atMost: SLEEPER_KIB },
@@ -102,13 +102,13 @@ export async function fanout(stack: Stack): Promise<Measured> {
     ],
     notes: [
       `${STREAMS} streams on ${JOBS} jobs over ${EDGES} edges; ${JOBS_PER_TICK * 10} events/s; ${seen.frames} frames, ${seen.gaps} out of order or missing, ${seen.after} after a terminal one.`,
-      `The storm: ${seen.reconnects} streams cut and taken up again, ${STORM.perSecond} a second; ${rate(stormy).toFixed(0)} requests/s meanwhile. ${SLEEPERS} readers of all jobs read nothing for 20 s.`,
+      `The storm: ${seen.reconnects} streams cut and resumed, ${STORM.perSecond} a second; ${rate(stormy).toFixed(0)} requests/s meanwhile. ${SLEEPERS} readers of all jobs read nothing for 20 s.`,
     ],
     details: { idle, steady, stormy, awake, asleep, seen: { ...seen, last: undefined } },
   }
 }
 
-/** Resident memory, second by second. */
+/** Resident memory, sampled every second. */
 async function watched(pid: number, seconds: number): Promise<number[]> {
   const looks: number[] = []
   for (let second = 0; second < seconds; second++) {

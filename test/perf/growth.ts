@@ -7,19 +7,19 @@ import { aligned, type Finding, type Measured } from './report.ts'
 import type { Stack } from './stack.ts'
 import { percentile } from './stats.ts'
 
-/** In percent of a million documents and what goes with them. */
+/** Sizes in percent of a million documents and the other tables. */
 const SHARES = (process.env.BENCH_SHARES ?? '1,10,100')
   .split(',')
   .map(Number)
   .sort((a, b) => a - b)
-/** Only calls whose names contain this. */
+/** Selects calls whose names contain this. */
 const CALLS = process.env.BENCH_CALLS ?? ''
 const isKnown = (name: string): boolean => name in KNOWN || name in KNOWN_AT_FULL_SIZE
 const EFFORT = { warmUp: UNTIL_PLANNED, calls: Number(process.env.BENCH_ROUNDS ?? 20), budgetMs: 5_000 }
 
 /**
- * What each GET of the reference costs as the data grows: the shared buffers that it touches, which say how much work
- * it is and do not depend on the machine, and the time that it takes.
+ * The cost of each GET of the reference as the data grows: its duration, and the shared buffers that it touches. Buffers measure
+ * the work independently of the machine.
  */
 export async function growth(stack: Stack): Promise<Measured> {
   const nameOf = await statementNames()
@@ -37,7 +37,7 @@ export async function growth(stack: Stack): Promise<Measured> {
     rounds: EFFORT.calls,
     findings: names.filter((name) => last.get(name)!.buffers > 0).map((name) => finding(name, first, last)),
     notes: [
-      `At most ${LIMIT} times as many buffers at ${SHARES.at(-1)} % as at ${SHARES[0]} %, but for what is known (test/perf/growth/known.ts).`,
+      `At most ${LIMIT} times as many buffers at ${SHARES.at(-1)} % as at ${SHARES[0]} %, except for known calls (test/perf/growth/known.ts).`,
       `Known, but at most ${REFORMED} times as many: ${reformed.join(', ') || 'none'}.`,
       'p50 and p95 in ms, and the costliest statement of the last column with its buffers:',
       ...aligned([

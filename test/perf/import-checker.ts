@@ -1,13 +1,13 @@
 /**
- * What a post's file says of it, read line by line without any parser of YAML or TOML, and without a look at the
- * importer: from what CONTRACT says of the keys, and from how people write them.
+ * Reads the expected fields of a post from its file, line by line, without a YAML or TOML parser and independently of the
+ * importer. It follows CONTRACT's description of the keys, and the way people write them.
  */
 
 export interface Expected {
   readonly title: string
-  /** '': in a script that is not spelled here; whatever it is, it is in ASCII. */
+  /** '' for a script that is not transliterated here; the importer's slug must be ASCII in any case. */
   readonly slug: string
-  /** As it can be computed here; null: when it was imported. */
+  /** The date as computed here; null if it must be the time of the import. */
   readonly date: string | null
   readonly tags: readonly string[]
   readonly status: 'draft' | 'published' | 'archived'
@@ -24,7 +24,7 @@ export interface Found {
   readonly tags: readonly string[]
 }
 
-/** Key, in lower case and one word -> its value as written, lines that belong to it joined. */
+/** Maps keys, in lower case without separators, to their values as written; lines of one value are joined. */
 type Head = Map<string, string>
 
 interface Parts {
@@ -46,10 +46,10 @@ export function expectedOf(path: string, raw: string): Expected {
   }
 }
 
-/** What is not as expected; '' when all is. */
+/** Lists the differences from the expected post; '' if there are none. */
 export function mistakes(expected: Expected, found: Found | undefined): string {
   if (found === undefined) return `no post with the slug ${expected.slug}`
-  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(found.slug)) return `a slug that is none: ${found.slug}`
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(found.slug)) return `an invalid slug: ${found.slug}`
   const wrong: string[] = []
   const compare = (what: string, is: string, ought: string): void => {
     if (is !== ought) wrong.push(`${what} is ${JSON.stringify(is)}, not ${JSON.stringify(ought)}`)
@@ -59,7 +59,7 @@ export function mistakes(expected: Expected, found: Found | undefined): string {
   compare('tags', found.tags.join(), [...expected.tags].sort().join())
   if (expected.date === null) compare('date', found.is_new ? 'now' : found.date, 'now')
   else compare('date', found.date, expected.date)
-  if (found.content !== expected.body) wrong.push('the text is another')
+  if (found.content !== expected.body) wrong.push('the content differs')
   return wrong.join('; ')
 }
 
@@ -76,7 +76,7 @@ function partsOf(text: string): Parts {
     const close = end(first, 1)
     return close === -1 ? { head: new Map(), body: text } : upTo(1, close)
   }
-  // Keys from the first line on: up to `---` when no empty line comes before, else up to that.
+  // Keys from the first line on: they end at `---`, or at the first empty line if that comes earlier.
   if (/^(title|date|slug|layout|tags): ?/i.test(first)) {
     const close = end('---', 0)
     const empty = lines.findIndex((line) => line.trim() === '')
@@ -96,7 +96,7 @@ function headOf(lines: readonly string[]): Head {
     if (section !== null) table = section[1]!
     else if (found !== null) {
       key = table + found[1]!.toLowerCase().replace(/[-_]/g, '')
-      // Three quotes are TOML's; in YAML they are a quote and a doubled one.
+      // Three quotes belong to TOML; in YAML they are a quote and an escaped one.
       head.set(
         key,
         found[2] === '=' ? found[3]!.replace(/^'''(.*)'''$/, (_, raw) => JSON.stringify(raw)) : found[3]!,
@@ -106,9 +106,9 @@ function headOf(lines: readonly string[]): Head {
   return head
 }
 
-/** A scalar without its quotes and what they escape, or the comment behind it. */
+/** A scalar without its quotes, escapes and trailing comment. */
 function plain(written = ''): string {
-  // A lone `!` before a text says that it is one.
+  // A leading `!` marks a text as a string.
   const text = written.trim().replace(/^! +/, '')
   const double = /^"((?:[^"\\]|\\[\s\S])*)"/.exec(text)
   if (double !== null) return unescaped(double[1]!).replace(/\s*\n\s*/g, ' ')
@@ -144,7 +144,7 @@ function nameOf(path: string): { stem: string; day: string | null } {
   return dated === null ? { stem, day: null } : { stem: dated[2]!, day: dated[1]! }
 }
 
-/** Letters of Latin scripts lose their marks; other scripts can't be spelled here. */
+/** Letters of Latin scripts lose their diacritics; other scripts are not transliterated here. */
 const ascii = (text: string): string =>
   text
     .normalize('NFKD')
@@ -216,7 +216,7 @@ function dateIn(head: Head, day: string | null): string | null {
 }
 
 const instant = (text: string): string => {
-  // The zones that are known to nobody but Europe.
+  // JavaScript does not parse these European zones.
   const at = new Date(text.replace(/ CEST /, ' GMT+0200 ').replace(/ CET /, ' GMT+0100 '))
   return Number.isNaN(at.getTime()) ? `unreadable: ${text}` : at.toISOString()
 }
@@ -254,7 +254,7 @@ function itemsIn(written: string): string[] {
     .filter(Boolean)
 }
 
-/** One item of a list that itsself has spaces. */
+/** One list item that contains spaces. */
 const quotedItem = (text: string): string[] => [JSON.parse(text) as string]
 
 function statusIn(head: Head, path: string): Expected['status'] {

@@ -6,9 +6,8 @@ import type { Measured } from './report.ts'
 import { ask, type Stack, signUp } from './stack.ts'
 
 /**
- * `npm run bench -- import DIR`: every Markdown file of a folder of blogs, one folder below it for each, through the real
- * edge and worker. Title, date, slug, tags and status of each are compared with what a reader of its own, which knows
- * nothing of the importer, takes from the file.
+ * `npm run bench -- import DIR` imports every Markdown file of a folder of blogs, one subfolder each, through the real edge and
+ * worker. It compares title, date, slug, tags and status of each post with an independent reading of the file.
  */
 
 interface Post {
@@ -71,7 +70,7 @@ interface Batch {
   bytes: number
 }
 
-/** Posts of one blog together, none of them under the slug of another. */
+/** Batches of one blog's posts, in which all slugs differ. */
 function batchesOf(posts: readonly Post[]): Post[][] {
   const batches: Batch[] = []
   for (const post of posts) {
@@ -134,13 +133,13 @@ function summary(verdicts: readonly Verdict[], seconds: number): Measured {
     rounds: 1,
     findings: [
       {
-        name: 'posts that are right',
+        name: 'correct posts',
         unit: '%',
         values: [100 * share],
         target: { of: 'value', atLeast: 99.9 },
       },
       {
-        name: 'posts that are wrong, and not named',
+        name: 'incorrect posts without an error',
         unit: 'posts',
         values: [of('wrong')],
         target: { of: 'value', atMost: verdicts.length / 1000 },
@@ -150,7 +149,7 @@ function summary(verdicts: readonly Verdict[], seconds: number): Measured {
     notes: [
       ...blogs.map(
         (blog) =>
-          `${blog}: ${of('right', blog)} right, ${of('named', blog)} named in errors, ${of('wrong', blog)} wrong`,
+          `${blog}: ${of('right', blog)} correct, ${of('named', blog)} reported as errors, ${of('wrong', blog)} incorrect`,
       ),
       ...verdicts
         .filter(({ outcome }) => outcome !== 'right')

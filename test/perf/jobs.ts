@@ -10,8 +10,8 @@ import { ask, type Stack } from './stack.ts'
 import { rotated } from './stats.ts'
 import { cpuMeter, family, undisturbed, untilQuiet } from './usage.ts'
 
-// Some four seconds each, so that all have the same time to warm up; `short` has less, and shows how much graphile-worker
-// slows down with the length of its table.
+// About four seconds each, so that all warm up equally. `short` takes less; it shows how graphile-worker slows down as its table
+// grows.
 const JOBS = {
   ours: 160_000,
   plain: 20_000,
@@ -20,14 +20,14 @@ const JOBS = {
   boss: 120_000,
   burst: 120_000,
 } as const
-// pg-boss takes and ends a batch at a time: the larger, the faster.
+// pg-boss fetches and completes jobs in batches: larger ones are faster.
 const BATCH = { boss: 100, burst: 1000 } as const
 type Runner = keyof typeof JOBS
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
-// Some of them, by commas, when the cost of one is looked at.
+// A comma-separated selection, to examine the cost of one runner.
 const RUNNERS = process.env.BENCH_RUNNERS?.split(',')
 const CHUNK = 1000
-// Every 10 ms, by whatever plan, looking took a tenth of what was measured.
+// Polling every 10 ms took a tenth of the measured time, with any plan.
 const LOOK_MS = 25
 const LIMIT_MS = 300_000
 
@@ -38,7 +38,7 @@ interface Pace {
   readonly foreignCores: number
 }
 
-/** No-op jobs through the whole kernel, their results kept, against graphile-worker and pg-boss by themselves. */
+/** No-op jobs through the whole kernel, with results stored, compared with plain graphile-worker and pg-boss. */
 export async function jobs(stack: Stack): Promise<Measured> {
   const all: readonly { readonly name: Runner; readonly run: () => Promise<Pace> }[] = [
     { name: 'ours', run: () => ours(stack) },
@@ -76,8 +76,8 @@ export async function jobs(stack: Stack): Promise<Measured> {
       ...runs.flatMap(({ name }) => [cpu(name, 'worker'), cpu(name, 'postgres')]),
     ],
     notes: [
-      `${JOBS.ours} jobs a round; every one ran once, in one attempt, with its result and both events kept and its delivery gone.`,
-      'From the first jobs seen finished to the last; process start and the first batch do not count.',
+      `${JOBS.ours} jobs per round; each ran once, in one attempt, with its result and both events stored and its delivery deleted.`,
+      'Measured from the first finished jobs to the last, without process start and the first batch.',
     ],
     details: Object.fromEntries(results),
   }
@@ -131,7 +131,7 @@ function boss(stack: Stack, runner: 'boss' | 'burst'): Promise<Pace> {
   )
 }
 
-/** Another library with the same work; its script fills the queue, and begins when told. */
+/** Runs another library with the same work; its script fills the queue and starts on the message `go`. */
 async function reference(
   stack: Stack,
   script: string,
@@ -155,28 +155,28 @@ async function reference(
   return pace
 }
 
-/** Nothing of the filling is left to be done while the emptying is measured. */
+/** Completes the database's follow-up work of filling the queue, so that it does not run during the measurement. */
 async function settle(url: string): Promise<void> {
   await ask(url, 'vacuum analyze')
   await ask(url, 'checkpoint')
   await untilQuiet()
 }
 
-/** How to see where a run stands. Looking must cost little, since it is measured with it: counting is done once. */
+/** Statements that poll the state of a run. They must be cheap, because they run during the measurement; only `done` counts rows. */
 interface Watched {
   readonly pid: number
   readonly jobs: number
   /** The number of finished jobs. */
   readonly done: string
-  /** Whether some job has finished, and whether all have. */
+  /** Statements that return true once any job, or every job, has finished. */
   readonly begun: string
   readonly over: string
 }
 
-/** The rate from the first jobs that are seen finished to the last. */
+/** The rate between the first and the last finished jobs. */
 async function paceOf(stack: Stack, url: string, watched: Watched): Promise<Pace> {
   const client = await connect({ url, applicationName: 'bench' })
-  // Most rows of a queue that is nearly empty are dead or done: they are not read through at each look.
+  // Most rows of a nearly empty queue are dead or finished: avoid reading them all at each poll.
   await client.query('set enable_seqscan = off')
   const until = async (name: 'begun' | 'over'): Promise<number> => {
     for (const limit = performance.now() + LIMIT_MS; performance.now() < limit; await delay(LOOK_MS)) {
@@ -208,7 +208,7 @@ async function paceOf(stack: Stack, url: string, watched: Watched): Promise<Pace
   }
 }
 
-/** Every job done once with its own result, its events without a gap, and nothing left in the queue. */
+/** Asserts that every job ran once with its own result and all events, and that the queue is empty. */
 async function verify(url: string): Promise<void> {
   await delay(500)
   const [row] = await ask(

@@ -10,14 +10,13 @@ import type { Measured } from './report.ts'
 import { ask, SECRET, type Stack, signUp } from './stack.ts'
 
 /**
- * `npm run bench -- kills`: SIGKILL of the worker, of the thread that runs the job or of PostgreSQL at a random moment
- * of a 200-page extraction, again and again. The rows must be those of an extraction that nobody disturbs, and each
- * page written once.
+ * `npm run bench -- kills` kills the worker, the thread that runs the job or PostgreSQL (SIGKILL) at a random moment of a
+ * 200-page extraction, repeatedly. The rows must equal those of an undisturbed extraction, and each page must be written once.
  */
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 50)
 const PAGES = 200
-// An undisturbed extraction takes about this long: the moment of the kill is anywhere in it.
+// An undisturbed extraction takes about this long; the kill happens at a random time within it.
 const SPAN_MS = 900
 const PATIENCE_MS = 90_000
 const KINDS = ['worker', 'thread', 'postgres'] as const
@@ -39,7 +38,7 @@ interface Scene {
 }
 
 interface Victims {
-  /** Sees to it that the one worker there is can be killed in this way. */
+  /** Ensures that the only running worker can be killed in this way. */
   prepare(kind: Kind): Promise<void>
   kill(kind: Kind): Promise<void>
   end(): Promise<void>
@@ -69,7 +68,7 @@ export async function kills(stack: Stack): Promise<Measured> {
   return report(rounds)
 }
 
-/** Threads are killed in a worker that runs in this process, where they can be reached; others are a process each. */
+/** Victims: threads belong to a worker in this process, where they can be killed; other victims are separate processes. */
 async function prepareVictims(stack: Stack, url: string): Promise<Victims> {
   const threads: Thread[] = []
   subscribe('worker_threads', (message) => threads.push((message as { worker: Thread }).worker))
@@ -125,7 +124,7 @@ async function round(scene: Scene, kind: Kind, n: number): Promise<Round> {
     headers: scene.headers,
   })
   const { job_id } = (await started.json()) as { job_id: string }
-  // A thread that dies while it loads its modules is a broken installation, and not what is looked at here.
+  // Wait for the first page: the death of a thread during module loading means a broken installation, which is not tested here.
   if (kind === 'thread') await firstPage(scene.url, id)
   await delay(Math.random() * (kind === 'thread' ? SPAN_MS / 2 : SPAN_MS))
   await scene.victims.kill(kind)
@@ -155,7 +154,7 @@ async function firstPage(url: string, id: number): Promise<void> {
   throw new Error('No page was stored')
 }
 
-/** Waits for the end of the job, through outages; answers how many attempts it took. */
+/** Waits until the job ends, even while the database is down; returns its attempts. */
 async function ended(url: string, jobId: string): Promise<number> {
   for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await delay(50)) {
     const rows = await ask(url, 'select status, attempt from job where id = $1', [jobId]).catch(() => [])
@@ -184,14 +183,14 @@ function report(rounds: readonly Round[]): Measured {
         target: { of: 'value', atMost: 0 },
       },
       ...KINDS.map((kind) => ({
-        name: `until the end, ${kind} killed`,
+        name: `time to completion, ${kind} killed`,
         unit: 'ms',
         values: of(kind).map((one) => one.ms),
       })),
     ],
     notes: KINDS.map(
       (kind) =>
-        `${kind}: ${of(kind).length} kills, ${of(kind).filter((one) => one.attempts > 1).length} of them in the middle of an attempt`,
+        `${kind}: ${of(kind).length} kills, ${of(kind).filter((one) => one.attempts > 1).length} of them during an attempt`,
     ),
   }
 }

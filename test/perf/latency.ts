@@ -10,7 +10,7 @@ import { untilQuiet } from './usage.ts'
 
 const SAMPLES = Number(process.env.BENCH_SAMPLES ?? 200)
 const WARM = 10
-// Longer than the interval between the notifications of a process: the next job is the first of its burst.
+// Longer than a process's interval between notifications, so that each job's notification is sent immediately.
 const PAUSE_MS = 60
 const LIMIT_MS = 10_000
 
@@ -20,7 +20,7 @@ interface Sample {
   readonly running: number
 }
 
-/** The way of an idle POST: until a stream opened before shows its job running, against three durable commits. */
+/** Latency of a POST on an idle service until an open stream shows its job as running, compared with three durable commits. */
 export async function latency(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)
@@ -80,7 +80,7 @@ function summary(samples: readonly Sample[]): Measured {
       { name: 'POST to answer, p50', unit: 'ms', values: samples.map(({ answered }) => answered), reference },
     ],
     notes: [
-      'One at a time; the stream of all jobs was open before each POST; the frame is the first that shows the job running or ended.',
+      'Sequential requests. The stream of all jobs was open before each POST; the frame is the first with the job running or ended.',
     ],
     details: samples,
   }
@@ -93,7 +93,7 @@ async function threeFlushes(client: Client): Promise<number> {
 }
 
 interface Watch {
-  /** When a frame first showed the job as running or ended. */
+  /** Time at which a frame first showed the job as running or ended. */
   runningAt(jobId: string): Promise<number>
   ended(jobId: string): Promise<unknown>
   close(): void
@@ -101,7 +101,7 @@ interface Watch {
 
 const ENDS = ['done', 'failed', 'cancelled']
 
-/** Opens the stream of all jobs and notes when it shows what; resolves when the stream is open. */
+/** Opens the stream of all jobs and records the times of states; resolves once the stream is open. */
 async function watchJobs(port: number, token: string): Promise<Watch> {
   const running = new Map<string, number>()
   const ended = new Map<string, number>()
@@ -123,7 +123,7 @@ async function watchJobs(port: number, token: string): Promise<Watch> {
       const at = times.get(jobId)
       if (at !== undefined) return at
     }
-    throw new Error(`No frame came of job ${jobId}`)
+    throw new Error(`No frame arrived for job ${jobId}`)
   }
   return {
     runningAt: (jobId) => seen(running, jobId),
@@ -132,7 +132,7 @@ async function watchJobs(port: number, token: string): Promise<Watch> {
   }
 }
 
-/** A keep-alive connection for one POST after the other; answers the job's id. */
+/** A keep-alive connection for sequential POSTs, which resolve with the job's id. */
 async function openCaller(port: number): Promise<{ post(text: string): Promise<string>; close(): void }> {
   const socket: Socket = connectSocket({ host: '127.0.0.1', port, noDelay: true })
   await new Promise((resolve) => socket.once('connect', resolve))

@@ -4,27 +4,27 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 
-/** The programs that extraction is measured against, where they are installed: poppler's pdftotext and Tesseract. */
+/** Native programs that extraction is compared with, if installed: poppler's pdftotext and Tesseract. */
 
 export interface Ran {
   readonly output: string
-  /** User and system time of the program. */
+  /** User plus system time of the program. */
   readonly cpuMs: number
 }
 
-/** Whether a program is on this machine. */
+/** True if a program is installed. */
 export function installed(program: string): boolean {
   return spawnSync('bash', ['-c', 'command -v "$1"', 'bash', program]).status === 0
 }
 
-// In seconds, and another one for those that do not listen; whoever asks does nothing else meanwhile. Killed by `timeout`:
-// a shell that is killed leaves its child behind.
+// SIGTERM after 20 s and SIGKILL a second later; the caller is blocked meanwhile. `timeout` kills the program itself, whereas
+// killing the shell would leave its child running.
 const LIMIT = ['timeout', '-k', '1', '20']
 
-/** Runs a program to its end, at most 20 s; null when it fails. */
+/** Runs a program for at most 20 s; null if it fails. */
 export function run(program: string, args: readonly string[]): Ran | null {
   const env = { ...process.env, OMP_THREAD_LIMIT: '1' }
-  // The second line of `times` is about the children that the shell has waited for.
+  // The second line of `times` has the times of the shell's children.
   const given = spawnSync(
     'bash',
     ['-c', '"$@" 2>/dev/null && times >&2', 'bash', ...LIMIT, program, ...args],
@@ -47,7 +47,7 @@ export function run(program: string, args: readonly string[]): Ran | null {
   return { output: given.stdout.toString(), cpuMs }
 }
 
-/** Unpacks the language data of the service's own engine for the native one; answers the folder. */
+/** Unpacks the service's OCR language data for the native engine; returns the folder. */
 export function languageData(folder: string): string {
   const home = import.meta.resolve('@tesseract.js-data/eng/package.json')
   const packed = readFileSync(fileURLToPath(new URL('4.0.0_best_int/eng.traineddata.gz', home)))

@@ -6,13 +6,13 @@ import { noop } from '../../tasks/system/noop.ts'
 import { specsOf } from '../../tasks/task.ts'
 import { jobSettings } from '../job-settings.ts'
 
-/** Jobs that this process holds as running, to report progress of as a worker's ledger does. */
+/** Running jobs of this process, whose progress it reports as a worker does. */
 export interface Publishing {
   readonly jobIds: readonly string[]
-  /** Reports progress of some jobs in turn, `perTick` every 100 ms; the label is the time of sending, and what pads it. */
+  /** Reports progress of `perTick` jobs in turn every 100 ms; the label is the send time and the padding. */
   start(perTick: number, padding?: string): void
   stop(): Promise<void>
-  /** Ends every job. Answers the number of the last event of each, by id. */
+  /** Ends every job; returns the last event's number by job id. */
   finish(): Promise<ReadonlyMap<string, number>>
   close(): Promise<void>
 }
@@ -45,7 +45,7 @@ export async function publishing(url: string, ownerId: number, count: number): P
       }
     })
     const stored = await db.any(storeProgress(entries))
-    if (stored.length !== ids.length) throw new Error('Progress was refused')
+    if (stored.length !== ids.length) throw new Error('Progress was rejected')
     for (const id of ids) publisher.notify(id)
   }
 
@@ -75,7 +75,7 @@ export async function publishing(url: string, ownerId: number, count: number): P
         )
         for (const id of batch) publisher.notify(id)
       }
-      // Claimed as number 1, then its progress, then its end.
+      // The claim is event 1; progress events and the end follow.
       return new Map(jobIds.map((id) => [id, (reported.get(id) ?? 0) + 2]))
     },
     close: async () => {

@@ -5,18 +5,18 @@ import { SECRET, type Stack, signUp, storeDocuments } from './stack.ts'
 import { rotated } from './stats.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 9)
-/** Documents of the account: 300,000 show whether it is the same on a full table. */
+/** Documents of the account; with 300,000 the benchmark reads from a large table. */
 const DOCUMENTS = Number(process.env.BENCH_DOCUMENTS ?? 1000)
 const POOL_SIZES = [2, 4, 8, 16]
 
 interface Server {
   readonly name: string
   readonly child: Child
-  /** What it is asked, if not with an access token. */
+  /** The request, if it does not use an access token. */
   readonly head?: string
 }
 
-/** One document read by key: the edge against Fastify with a pool, and against uWebSockets.js with nothing around it. */
+/** Reads one document by id: the edge compared with Fastify and a pool, and with bare uWebSockets.js. */
 export async function reads(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)
@@ -110,7 +110,7 @@ function summary(
   }
 }
 
-/** The pool size that serves most; each is tried alone. */
+/** Starts Fastify with the pool size that serves most; tries each size alone. */
 async function bestFastify(
   url: string,
   measure: (server: Server) => Promise<LoadResult>,
@@ -144,7 +144,7 @@ async function bodyLength(port: number, id: number, token: string): Promise<numb
   return (await response.arrayBuffer()).byteLength
 }
 
-/** A key of an account that may read documents. */
+/** Creates an API key that may read documents. */
 async function apiKeyOf(port: number, token: string): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${port}/api/v1/auth/keys`, {
     method: 'POST',

@@ -11,13 +11,13 @@ import { ask, SECRET, type Stack } from './stack.ts'
 import { percentile } from './stats.ts'
 
 /**
- * `npm run bench -- recovery`: workers are killed at random moments, again and again, while jobs with effects run. How
- * soon others have begun what the killed ones were at; no job is lost, and a ledger of effects has each exactly once.
+ * `npm run bench -- recovery` repeatedly kills workers at random moments while jobs with effects run. It measures how soon other
+ * workers restart the killed workers' jobs. No job may be lost, and each must have exactly one effect.
  */
 
 const KILLS = Number(process.env.BENCH_KILLS ?? 200)
 const WORKERS = 3
-// Some 15 are in each worker's hands at any time.
+// Each worker has about 15 running jobs at any time.
 const JOBS_PER_SECOND = 100
 const TICK_MS = 100
 const MAX_MS = 400
@@ -25,9 +25,9 @@ const LIMIT_MS = 60_000
 const LOOK_MS = 10
 
 interface Kill {
-  /** How many jobs ran in it, as the ledger has it. */
+  /** Number of jobs that ran in it, according to the ledger. */
   readonly jobs: number
-  /** Until the last of them had been begun by another worker, in ms. */
+  /** Time in ms until another worker had restarted the last of them. */
   readonly ms: number
 }
 
@@ -41,7 +41,7 @@ export async function recovery(stack: Stack): Promise<Measured> {
   const workers = await Promise.all(Array.from({ length: WORKERS }, () => startWorker(url)))
   const load = loading(url)
   const kills: Kill[] = []
-  // Each has something in its hands before the first is killed.
+  // Lets each worker start jobs before the first kill.
   await delay(1000)
   for (let n = 0; n < KILLS; n++) {
     await delay(Math.random() * 500)
@@ -67,14 +67,14 @@ function summary(kills: readonly Kill[], jobs: number, row: Record<string, numbe
   return {
     rounds: kills.length,
     findings: [
-      { name: 'from SIGKILL to the last job begun again, p50', unit: 'ms', values: [at(0.5)] },
+      { name: 'from SIGKILL to the last job restarted, p50', unit: 'ms', values: [at(0.5)] },
       {
-        name: 'from SIGKILL to the last job begun again, p99',
+        name: 'from SIGKILL to the last job restarted, p99',
         unit: 'ms',
         values: [at(0.99)],
         target: { of: 'value', atMost: 3000 },
       },
-      { name: 'from SIGKILL to the last job begun again, most', unit: 'ms', values: [at(1)] },
+      { name: 'from SIGKILL to the last job restarted, max', unit: 'ms', values: [at(1)] },
       { name: 'jobs lost', unit: '', values: [jobs - row.done!], target: { of: 'value', atMost: 0 } },
       {
         name: 'effects doubled',
@@ -84,7 +84,7 @@ function summary(kills: readonly Kill[], jobs: number, row: Record<string, numbe
       },
     ],
     notes: [
-      `${kills.length} kills of ${WORKERS} workers, ${ms.length} of them with jobs in hand (${kills.reduce((sum, kill) => sum + kill.jobs, 0)} in all); ${jobs} jobs, ${row.again} begun more than once, ${row.attempts} attempts at most.`,
+      `${kills.length} kills of ${WORKERS} workers, ${ms.length} of them with running jobs (${kills.reduce((sum, kill) => sum + kill.jobs, 0)} in total); ${jobs} jobs, ${row.again} with several attempts, at most ${row.attempts}.`,
     ],
     details: { kills },
   }
@@ -98,7 +98,7 @@ function startWorker(url: string): Promise<Child> {
   })
 }
 
-/** Adds jobs at a steady rate until stopped; answers how many. */
+/** Adds jobs at a steady rate until stopped; `stop` returns their number. */
 function loading(url: string): { stop(): Promise<number> } {
   const db: Database = createDatabase({ url, applicationName: 'bench', size: 1, validateRows: false })
   let count = 0
@@ -126,7 +126,7 @@ function loading(url: string): { stop(): Promise<number> } {
   }
 }
 
-/** Kills a worker, starts another in its place, and waits until what the killed one was at has been begun again. */
+/** Kills a worker, starts a replacement, and waits until all of its jobs have been restarted. */
 async function kill(client: Client, workers: Child[], n: number, url: string): Promise<Kill> {
   const { lease } = await workers[n]!.ask<{ lease: string }>('lease')
   workers[n]!.process.kill('SIGKILL')
@@ -144,8 +144,7 @@ async function kill(client: Client, workers: Child[], n: number, url: string): P
       values,
     )
     if (left.length === 0) break
-    if (performance.now() - killedAt > LIMIT_MS)
-      throw new Error('Jobs of a killed worker were not begun again')
+    if (performance.now() - killedAt > LIMIT_MS) throw new Error('Jobs of a killed worker were not restarted')
     await delay(LOOK_MS)
   }
   const ms = performance.now() - killedAt

@@ -4,31 +4,31 @@ import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { median, ratios } from './stats.ts'
 
-/** What is measured: one figure of ours per round, and the reference's of the same rounds. */
+/** One measured figure per round, and the reference's figure of the same rounds. */
 export interface Finding {
   readonly name: string
   readonly unit: string
   readonly values: readonly number[]
   readonly reference?: { readonly name: string; readonly values: readonly number[] }
-  /** Absent: reported only. */
+  /** Absent if the figure is only reported. */
   readonly target?: Target
 }
 
 export interface Target {
-  /** What the bound is about: the median of the ratios, or of our values. */
+  /** The bound applies to the median of the ratios, or of our values. */
   readonly of: 'ratio' | 'value'
   readonly atLeast?: number
   readonly atMost?: number
-  /** How the bound came about, when it is not a constant. */
+  /** Origin of the bound if it is not a constant. */
   readonly text?: string
 }
 
 export interface Measured {
   readonly rounds: number
   readonly findings: readonly Finding[]
-  /** Checks that held, and what a reader should know. */
+  /** Checks that held, and explanations for readers. */
   readonly notes: readonly string[]
-  /** Further figures for whoever looks closer. */
+  /** Further figures for closer analysis. */
   readonly details?: unknown
 }
 
@@ -42,7 +42,7 @@ interface Row extends Finding {
 
 const FOLDER = 'bench-results'
 
-/** Prints a benchmark's table and writes `bench-results/NAME.json`. Answers whether every target was met. */
+/** Prints a benchmark's table and writes `bench-results/NAME.json`. Returns true if every target was met. */
 export function publish(name: string, measured: Measured, postgres: string): boolean {
   const rows = measured.findings.map(judged)
   const machine = {
@@ -80,7 +80,7 @@ interface Published {
   readonly notes: readonly string[]
 }
 
-/** Writes `bench-results/report.md` and `report.json` of benchmarks that were published. Answers where. */
+/** Writes `bench-results/report.md` and `report.json` from published benchmarks. Returns the path of the former. */
 export function publishReport(names: readonly string[]): string {
   const all = names.map((name) => JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as Published)
   const { machine, versions } = all[0]!
@@ -131,7 +131,7 @@ function table(rows: readonly Row[]): string {
     .join('')
 }
 
-/** Lines of cells, which stand below each other. */
+/** Lines of cells, padded to equal column widths. */
 export function aligned(lines: readonly (readonly string[])[]): string[] {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
   return lines.map((line) =>

@@ -11,11 +11,11 @@ import type { Stack } from './stack.ts'
 import { type Ranked, type Scores, scoresOf } from './trec.ts'
 
 /**
- * `npm run bench -- retrieval DIR`: public collections, indexed through the real edge and worker by words alone, and the
- * ranking of all documents scored as trec_eval does. A document's score is that of its best chunk.
+ * `npm run bench -- retrieval DIR` indexes public collections through the real edge and worker for keyword search. It scores the
+ * ranking of all documents as trec_eval does. A document's score is that of its best chunk.
  */
 
-// BM25 with feedback, as the issue names it.
+// Published scores of BM25 with feedback.
 const BASELINES: Readonly<Record<string, { readonly map: number; readonly ndcg10?: number }>> = {
   cranfield: { map: 0.315, ndcg10: 0.366 },
   cacm: { map: 0.353 },
@@ -23,7 +23,7 @@ const BASELINES: Readonly<Record<string, { readonly map: number; readonly ndcg10
   vaswani: { map: 0.302 },
 }
 const TUNED_ON = ['cranfield', 'vaswani']
-// Chunks of a document share their place with it, so there are more of them.
+// Several chunks of a document can rank, so more chunks than documents are needed.
 const DEPTH = 3000
 const QUERIES = 2000
 const VECTORS = 100_000
@@ -61,7 +61,7 @@ export async function retrieval(stack: Stack): Promise<Measured> {
       findings,
       notes: [
         `Tuned on ${TUNED_ON.join(' and ')} alone; one configuration for all.`,
-        `Queries: ${QUERIES} of vaswani's over HTTP on one connection, ${collections.at(-1)!.documents.size} chunks.`,
+        `Queries: ${QUERIES} from vaswani over HTTP on one connection, ${collections.at(-1)!.documents.size} chunks.`,
       ],
     }
   } finally {
@@ -131,7 +131,7 @@ async function asked(port: number, { name, questions }: TestCollection): Promise
       collection_name: name,
       top_k: 10,
     })
-    // The first ones load the collection and warm the code.
+    // The first queries load the collection and warm up the code.
     if (n >= 50) times.push(performance.now() - startedAt)
   }
   times.sort((a, b) => a - b)
@@ -142,7 +142,7 @@ async function asked(port: number, { name, questions }: TestCollection): Promise
   ]
 }
 
-/** Exact search among as many vectors as the issue names. */
+/** Exact search among 100,000 vectors. */
 function nearestFound(): Finding {
   const floats = Float32Array.from({ length: VECTORS * DIMENSIONS }, (_, i) => Math.sin(i * 0.7))
   const rows = Array.from({ length: VECTORS }, (_, chunk) => ({
@@ -155,7 +155,7 @@ function nearestFound(): Finding {
     const startedAt = performance.now()
     const [first] = vectors.nearest(rows[round * 777]!.floats, 200, null)
     if (round >= 5) values.push(performance.now() - startedAt)
-    if (first === undefined) throw new Error('Nothing is near')
+    if (first === undefined) throw new Error('No nearest vector was found')
   }
   return {
     name: `exact search of ${VECTORS} vectors of ${DIMENSIONS}`,

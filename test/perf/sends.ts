@@ -18,7 +18,7 @@ const FAULTS = {
   busy: 0.02,
 } as const
 
-/** Sends over all channels while workers are killed and providers fail: what was doubled, and what was lost. */
+/** Sends on all channels while workers are killed and providers fail; counts duplicated and lost messages. */
 export async function sends(stack: Stack): Promise<Measured> {
   const [twilio, mail] = await Promise.all([twilioServer(), mailServer()])
   try {
@@ -29,7 +29,7 @@ export async function sends(stack: Stack): Promise<Measured> {
       EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
       AUTH_LEVEL: 'none',
       WORKER_QUEUES: 'comms',
-      // Its messages about killed workers are no news here.
+      // Hides the expected messages about killed workers.
       LOG_LEVEL: 'fatal',
     }
     const edge = await stack.edge(url, env)
@@ -84,8 +84,8 @@ function findingsOf(channel: Channel, tally: Tally): Finding[] {
   })
   return [
     finding('doubled', tally.doubled, none),
-    finding('lost, or told wrongly by the ledger', tally.untrue, none),
-    finding('told of another message', tally.mistaken, none),
+    finding('without a row, or with a wrong one', tally.untrue, none),
+    finding('with the id of another message', tally.mistaken, none),
     finding('sent', tally.sent),
     finding('unknown', tally.unknown),
     finding('failed', tally.failed + tally.open),
@@ -95,7 +95,7 @@ function findingsOf(channel: Channel, tally: Tally): Finding[] {
 function notesOf(kills: number, seconds: number, tallies: Readonly<Record<Channel, Tally>>): string[] {
   const taken = Object.entries(tallies).map(([channel, { unknownTaken }]) => `${unknownTaken} (${channel})`)
   return [
-    `${kills} workers were killed at random moments; ${seconds.toFixed(0)} s in all.`,
-    `Of what is unknown the providers had taken ${taken.join(', ')}.`,
+    `${kills} workers were killed at random moments; ${seconds.toFixed(0)} s in total.`,
+    `Of the unknown sends, the providers had accepted ${taken.join(', ')}.`,
   ]
 }

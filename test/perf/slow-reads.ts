@@ -6,11 +6,11 @@ import { type Stack, signUp, storeDocuments } from './stack.ts'
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7)
 // More than the edge has connections for.
 const LISTS = 32
-// A third of what one edge reads at its most: p99 is then that of the reads, not of a queue.
+// A third of an edge's maximum rate, so that p99 reflects the reads and not a queue.
 const PACE_MS = 3
 const CONNECTIONS = 16
 
-/** `npm run bench -- slow-reads`: p99 of reads by key while callers keep asking for lists that wait for a locked table. */
+/** `npm run bench -- slow-reads`: p99 of reads by id while callers keep requesting lists that wait for a locked table. */
 export async function slowReads(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)
@@ -36,20 +36,18 @@ export async function slowReads(stack: Stack): Promise<Measured> {
     rounds: ROUNDS,
     findings: [
       {
-        name: 'a read by key, p99, while lists wait',
+        name: 'a read by id, p99, while lists wait',
         unit: 'ms',
         values: held,
         reference: { name: 'without lists', values: idle },
         target: { of: 'ratio', atMost: 2 },
       },
     ],
-    notes: [
-      `${LISTS} callers asked for lists at a time; ${refused} of these were refused after their limit.`,
-    ],
+    notes: [`${LISTS} callers requested lists at a time; ${refused} of the requests timed out.`],
   }
 }
 
-/** Locks what a list reads, and has callers ask for it again and again until the end; answers how many were refused. */
+/** Locks a table that a list reads, and has callers request the list repeatedly; `end` returns the number of 503 answers. */
 async function holdLists(url: string, port: number, token: string): Promise<{ end(): Promise<number> }> {
   const holder = await connect({ url, applicationName: 'bench-holder' })
   await holder.query('begin')

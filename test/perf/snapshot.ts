@@ -11,19 +11,19 @@ import { untilQuiet } from './usage.ts'
 
 const BEFORE_S = Number(process.env.BENCH_BEFORE_SECONDS ?? 45)
 const HELD_S = Number(process.env.BENCH_HELD_SECONDS ?? 180)
-// The first seconds are a new worker's.
+// Warm-up of a new worker.
 const WARM_S = 15
-// What is compared: the last part of the time without a snapshot, and of the time with one.
+// Compares the last seconds without a snapshot with the last ones with it.
 const LAST_S = 30
 const CHUNK = 500
-// More than the two seconds' work that are counted late: the worker never waits for the feeder.
+// More than two seconds of jobs, which is how late they are counted, so that the worker never waits for the feeder.
 const MAX_WAITING = 100_000
-// A transaction's times are those of its beginning: what ended in a second is known a second later.
+// Timestamps are those of a transaction's start, so jobs of a second are counted a second later.
 const LAG_S = 1
 
 /**
- * `npm run bench -- snapshot`: what a snapshot that somebody holds open costs. While it is held no dead row can be
- * cleared away, and each job leaves several.
+ * `npm run bench -- snapshot`: the cost of a snapshot that a transaction holds open. Meanwhile no vacuum can remove dead rows, and
+ * each job leaves several.
  */
 export async function snapshot(stack: Stack): Promise<Measured> {
   const url = await stack.database()
@@ -61,21 +61,21 @@ export async function snapshot(stack: Stack): Promise<Measured> {
       },
     ],
     notes: [
-      `Jobs are added as fast as they end, on the same two cores; ${feed.perSecond.reduce((sum, n) => sum + n, 0)} ended. ${dead?.job} dead rows of \`job\` at the end.`,
+      `Jobs are added as fast as they end, on the same cores; ${feed.perSecond.reduce((sum, n) => sum + n, 0)} ended. ${dead?.job} dead rows of \`job\` at the end.`,
       `Every 20 s: ${everyTwenty(held).join(', ')} jobs/s.`,
     ],
     details: { before, held },
   }
 }
 
-// Jobs are added and ended by turns: single seconds say little.
+// Adding and running jobs alternate, so single seconds mean little.
 const mean = (values: readonly number[]): number => values.reduce((sum, n) => sum + n, 0) / values.length
 const everyTwenty = (values: readonly number[]): number[] =>
   Array.from({ length: Math.floor(values.length / 20) }, (_, i) =>
     Math.round(mean(values.slice(i * 20, i * 20 + 20))),
   )
 
-/** Keeps jobs waiting until stopped, and counts second by second how many have ended. */
+/** Keeps jobs waiting until stopped, and counts ended jobs for each second. */
 function feeding(db: Database, client: Client): { perSecond: number[]; stop(): Promise<void> } {
   const perSecond: number[] = []
   let added = 0

@@ -12,10 +12,10 @@ const STREAMS = Number(process.env.BENCH_STREAMS ?? 5000)
 const JOBS = STREAMS / 10
 const WARM = 500
 const PROBES = 5
-// 50 jobs of 10 streams each, ten times a second: 5,000 frames a second leave the edge.
+// 50 jobs with 10 streams each, ten times a second: the edge sends 5,000 frames a second.
 const JOBS_PER_TICK = 50
 
-/** One edge with thousands of open streams: its memory, the order of frames, and what others feel of it. */
+/** One edge with thousands of open streams: its memory, the order of frames, and the latency of concurrent requests. */
 export async function sse(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)

@@ -8,21 +8,21 @@ import { migrate } from '../../sql/migrate.ts'
 import { WORKER_MALLOC } from '../../tasks/process.ts'
 import { type Child, startChild } from './children.ts'
 
-/** A PostgreSQL of its own with everything durable, and the real processes on it. */
+/** A separate PostgreSQL with full durability, and service processes that use it. */
 export interface Stack {
   readonly postgres: string
   /** PostgreSQL's first process, the parent of all backends. */
   readonly postmaster: number
-  /** A new database, migrated; the same for every call but for its name. */
+  /** Creates a migrated database; all start out equal. */
   database(): Promise<string>
-  /** A new database with nothing in it. */
+  /** Creates an empty database. */
   emptyDatabase(): Promise<string>
   edge(url: string, env?: Readonly<Record<string, string>>): Promise<Child & { readonly port: number }>
   worker(url: string, env?: Readonly<Record<string, string>>): Promise<Child>
   stop(): Promise<void>
 }
 
-/** The key of all servers of a run, ours and the references. */
+/** The secret key of all servers of a run, including the references. */
 export const SECRET = 'a secret for benchmarks, long enough to be one'
 
 const TEMPLATE = 'millrace_template'
@@ -37,15 +37,15 @@ const ENVIRONMENT = {
   PORT: '0',
   ACCESS_TOKEN_MINUTES: '1440',
   UWS_HTTP_MAX_HEADERS_SIZE: '16384',
-  // One account reads thousands.
+  // One account reads thousands of streams.
   MAX_STREAMS_PER_ADDRESS: '0',
   MAX_STREAMS_PER_ACCOUNT: '0',
 }
 
-/** Starts PostgreSQL in a temporary folder, which `stop` removes; `settings` are its own, on top of those as shipped. */
+/** Starts PostgreSQL in a temporary folder, which `stop` removes; `settings` extend the shipped ones. */
 export async function startStack(settings: Readonly<Record<string, string>> = {}): Promise<Stack> {
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
-  chmodSync(dataDir, 0o755) // Root's server runs as another user, who has to pass.
+  chmodSync(dataDir, 0o755) // As root, PostgreSQL runs as another user, who must traverse this folder.
   const server = await startEmbedded({ dataDir, settings })
   const children: Child[] = []
   const stop = async (): Promise<void> => {
@@ -90,7 +90,7 @@ async function prepare(server: EmbeddedDatabase): Promise<{ postgres: string; po
     `select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`,
   )
   if (settings.some(({ setting }) => setting !== 'on'))
-    throw new Error('PostgreSQL does not flush: the figures would mean nothing')
+    throw new Error('PostgreSQL runs without full durability: the figures would be meaningless')
   await ask(admin, `create database ${TEMPLATE}`)
   await migrate(server.urlFor(TEMPLATE))
   const [row] = await ask(
@@ -100,7 +100,7 @@ async function prepare(server: EmbeddedDatabase): Promise<{ postgres: string; po
   return { postgres: String(row!.version), postmaster: Number.parseInt(String(row!.pid), 10) }
 }
 
-/** Rows of one statement, over a connection of its own. */
+/** Rows of one statement, on a new connection. */
 export async function ask(
   url: string,
   text: string,
@@ -117,7 +117,7 @@ export async function ask(
 /** The password of every account of a benchmark. */
 export const PASSWORD = 'correct horse battery'
 
-/** Its hash, as an edge stores it. */
+/** The hash of that password, as an edge stores it. */
 export async function passwordHash(): Promise<string> {
   const passwords = createPasswords()
   try {
@@ -127,7 +127,7 @@ export async function passwordHash(): Promise<string> {
   }
 }
 
-/** An account of an edge's database, signed in. */
+/** A signed-in account. */
 export interface SignedIn {
   readonly id: number
   readonly token: string
@@ -146,7 +146,7 @@ export async function signUp(port: number, email = 'bench@example.com'): Promise
   return { id, token: await signIn(port, email) }
 }
 
-/** Signs in an account that has the password of all of them; its token. */
+/** Signs in with the common password; returns the access token. */
 export async function signIn(port: number, username: string): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${port}/api/v1/auth/token`, {
     method: 'POST',
@@ -156,7 +156,7 @@ export async function signIn(port: number, username: string): Promise<string> {
   return ((await answer.json()) as { access_token: string }).access_token
 }
 
-/** Stores small text documents straight in the database; answers the first and the last id. */
+/** Inserts small text documents directly; returns the first and the last id. */
 export async function storeDocuments(
   url: string,
   owner: number,

@@ -14,7 +14,7 @@ const CHUNK = 5000
 const PACE_MS = 50
 const PLENTY_MS = 60_000
 
-/** How soon tasks of one queue start while another queue holds a flood. */
+/** Delay until tasks of one queue start while another queue holds a flood of tasks. */
 export async function starvation(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)
@@ -38,7 +38,7 @@ export async function starvation(stack: Stack): Promise<Measured> {
   const before = await waiting(url)
   const busy = await sample()
   const left = await waiting(url)
-  if (left < WAITING / 2) throw new Error(`The flood was over too soon: ${left} waiting of ${before}`)
+  if (left < WAITING / 2) throw new Error(`The flood ended too early: ${left} waiting of ${before}`)
   await worker.stop()
   const at = (share: number, target?: number) => ({
     name: `enqueued to started, p${share * 100}`,
@@ -57,7 +57,7 @@ export async function starvation(stack: Stack): Promise<Measured> {
   }
 }
 
-/** Tasks that hold their slots for the whole time. */
+/** Adds tasks that occupy their slots during the whole measurement. */
 async function flood(url: string, ownerId: number): Promise<void> {
   const db = createDatabase({ url, applicationName: 'bench', size: 1, validateRows: false })
   const task = namedTasks.get('load_test')!.get('io_simulation_task')!

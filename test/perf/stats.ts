@@ -6,27 +6,27 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** The value that a share of all lies at or below; NaN for none. */
+/** The smallest value that at least this share of all values does not exceed; NaN for none. */
 export function percentile(values: readonly number[], share: number): number {
   if (values.length === 0) return Number.NaN
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)]!
 }
 
-/** Ours over the reference's, round by round: what drifts with the machine drops out. */
+/** Our values divided by the reference's, round by round, which cancels drift of the machine. */
 export function ratios(ours: readonly number[], reference: readonly number[]): number[] {
   return ours.slice(0, reference.length).map((value, round) => value / reference[round]!)
 }
 
-/** The items, beginning with another one in each round, so that none is always first. */
+/** The items, with another one first in each round. */
 export function rotated<T>(items: readonly T[], round: number): T[] {
   const start = items.length === 0 ? 0 : round % items.length
   return [...items.slice(start), ...items.slice(0, start)]
 }
 
 /**
- * The chance that a value of ours is above one of the other's, ties counting half: the area under the ROC curve
- * (Mann-Whitney U over the number of pairs). NaN when there are none.
+ * The probability that one of our values exceeds one of the other's; ties count half. This is the area under the ROC curve
+ * (Mann-Whitney U over the number of pairs). NaN without pairs.
  */
 export function areaUnderCurve(ours: readonly number[], other: readonly number[]): number {
   const all = [...ours.map((value) => ({ value, our: 1 })), ...other.map((value) => ({ value, our: 0 }))]

@@ -3,7 +3,7 @@ import type { Child } from './children.ts'
 import type { StreamsSeen } from './load/streams.ts'
 import { residentBytes, untilQuiet } from './usage.ts'
 
-/** Waits until every stream has had its terminal frame, or for 20 s. */
+/** Waits until every stream has its terminal frame, at most 20 s. */
 export async function finished(readers: Child, streams: number): Promise<StreamsSeen> {
   for (let i = 0; ; i++) {
     const seen = await readers.ask<StreamsSeen>('report')
@@ -12,7 +12,7 @@ export async function finished(readers: Child, streams: number): Promise<Streams
   }
 }
 
-/** Every stream has seen each event of its job once, in order. @throws when one has not. */
+/** Checks that every stream has each event of its job once, in order. @throws otherwise. */
 export function checkStreams(
   seen: StreamsSeen,
   jobIds: readonly string[],
@@ -21,10 +21,10 @@ export function checkStreams(
   const wrong = seen.last.filter((last, i) => last !== expected.get(jobIds[i]!)).length
   if (seen.gaps + seen.after + seen.broken + wrong === 0) return
   const what = JSON.stringify({ ...seen, last: undefined })
-  throw new Error(`Frames were lost: ${what}, ${wrong} streams with a wrong end`)
+  throw new Error(`Frames were lost: ${what}, ${wrong} streams with a wrong last frame`)
 }
 
-/** Resident memory once it has stayed within 1 % for 3 s. */
+/** Resident memory once it has varied by at most 1 % for 3 s. */
 export async function settledBytes(pid: number): Promise<number> {
   await untilQuiet()
   const looks: number[] = []

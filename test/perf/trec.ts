@@ -1,4 +1,4 @@
-/** Scores of a ranking as trec_eval 9 has them: `map` over 1000 documents and `ndcg_cut_10`, means over questions. */
+/** Scores of a ranking as in trec_eval 9: `map` over 1000 documents and `ndcg_cut_10`, as means over questions. */
 
 export interface Ranked {
   readonly document: string
@@ -8,7 +8,7 @@ export interface Ranked {
 export interface Scores {
   readonly map: number
   readonly ndcg10: number
-  /** Questions that are judged. */
+  /** Number of questions with judgements. */
   readonly questions: number
 }
 
@@ -33,7 +33,7 @@ export function scoresOf(
   return { map: map / questions, ndcg10: ndcg10 / questions, questions }
 }
 
-/** It takes the order from the scores alone, as floats of 4 bytes; of equal ones the greater name comes first. */
+/** Sorts as trec_eval does: by scores alone, as 4-byte floats; of equal scores, the greater name comes first. */
 function orderOf(run: readonly Ranked[]): string[] {
   return [...run]
     .sort((a, b) => Math.fround(b.score) - Math.fround(a.score) || (a.document < b.document ? 1 : -1))

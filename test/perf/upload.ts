@@ -13,11 +13,11 @@ const MB = 1024 * 1024
 const LARGE = 100 * MB
 const SMALL = MB
 const MAX_RISE_MB = 32
-// Enough to compile what uploads run through, and to have the pools of the database open.
+// Enough to warm up the code and to open the database pools.
 const WARM = 20
 
 interface Uploaded {
-  /** Resident memory of the edge: the most during the upload, over what it was before. */
+  /** Peak resident memory of the edge during the upload, minus that before it. */
   readonly riseMb: number
   readonly mbPerSecond: number
 }
@@ -28,7 +28,7 @@ interface Caller {
   readonly token: string
 }
 
-/** What a 100 MiB upload costs the edge in memory, and how fast it is, in each store; a 1 MiB upload is the reference. */
+/** Memory of the edge and speed during a 100 MiB upload, for each store; a 1 MiB upload is the reference. */
 export async function upload(stack: Stack): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-blobs-'))
   const s3 = await startChild(new URL('./servers/s3.ts', import.meta.url), {}, ['--import', 'tsx'])
@@ -50,8 +50,8 @@ export async function upload(stack: Stack): Promise<Measured> {
     rmSync(folder, { recursive: true, force: true })
   }
   const notes = [
-    'Resident memory of the edge process, its peak as the kernel keeps it. Every upload is of random bytes and ends with 201.',
-    'The s3 server (s3rver, Node) writes parts to disk and copies them when an upload is completed: its speed is the floor here.',
+    'Resident memory of the edge process; its peak is the kernel’s value. Every upload has random bytes and ends with 201.',
+    'The s3 server (s3rver, Node) writes parts to disk and copies them when an upload completes, which limits the speed here.',
   ]
   return { rounds: ROUNDS, findings, notes, details }
 }
@@ -60,7 +60,7 @@ async function measure(stack: Stack, settings: Readonly<Record<string, string>>)
   const url = await stack.database()
   const [large, small]: [Uploaded[], Uploaded[]] = [[], []]
   for (let round = 0; round < ROUNDS; round++) {
-    // Another edge each time: one that has had a large upload keeps memory for the next.
+    // A new edge each time: after a large upload an edge keeps memory for the next.
     const edge = await stack.edge(url, settings)
     const { token } = await signUp(edge.port, `round-${round}@example.com`)
     const caller: Caller = { pid: edge.pid, port: edge.port, token }
@@ -77,7 +77,7 @@ async function measure(stack: Stack, settings: Readonly<Record<string, string>>)
 function judge(name: string, large: readonly Uploaded[], small: readonly Uploaded[]): Finding[] {
   return [
     {
-      name: `${name}: rise of memory`,
+      name: `${name}: memory increase`,
       unit: 'MiB',
       values: large.map(({ riseMb }) => riseMb),
       reference: { name: '1 MiB upload', values: small.map(({ riseMb }) => riseMb) },
@@ -92,7 +92,7 @@ function judge(name: string, large: readonly Uploaded[], small: readonly Uploade
   ]
 }
 
-/** One upload over a connection of its own, by a client that is never the slower side. */
+/** One upload on a new connection, by a client that is never the bottleneck. */
 async function send({ pid, port, token }: Caller, size: number): Promise<Uploaded> {
   const bytes = randomBytes(size)
   const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="bench.bin"\r\n\r\n'

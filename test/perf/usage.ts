@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
-// USER_HZ: fixed at 100 in Linux's interface to user space.
+// USER_HZ is fixed at 100 in Linux's interface to user space.
 const MS_PER_TICK = 10
 
 /**
- * Begins to measure; the answer tells the CPU ms that each group has used since, and what everybody else has. Groups
- * are looked at again at the end: who joins one meanwhile counts from its start.
+ * Starts to measure; the result returns the CPU ms that each group has used since then, and those of all other processes.
+ * Groups are listed again at the end, and a process that joined meanwhile counts from its start.
  */
 export function cpuMeter<G extends string>(
   groups: Readonly<Record<G, () => readonly number[]>>,
@@ -17,7 +17,7 @@ export function cpuMeter<G extends string>(
   return () => {
     const busy = (busyTicks() - busyBefore) * MS_PER_TICK
     const used = {} as Record<G, number>
-    // One that has ended meanwhile can no longer be asked, and counts as none.
+    // A process that has ended cannot be read any more and counts as zero.
     for (const name of names)
       used[name] =
         groups[name]().reduce((sum, pid) => sum + Math.max(0, ticks(pid) - (before.get(pid) ?? 0)), 0) *
@@ -37,7 +37,7 @@ function busyTicks(): number {
   return user! + nice! + system! + irq! + softirq! + steal!
 }
 
-/** A process and its present children: for PostgreSQL, the server with all its backends. */
+/** A process and its current children: for PostgreSQL, the server with all backends. */
 export function family(pid: number): number[] {
   const children = readdirSync('/proc').filter(
     (name) => /^\d+$/.test(name) && fields(Number(name))?.[1] === String(pid),
@@ -48,7 +48,7 @@ export function family(pid: number): number[] {
 /** Resident memory in bytes. */
 export const residentBytes = (pid: number): number => statusBytes(pid, 'VmRSS')
 
-/** Resident memory of a process and its present children, in bytes; of none that has just ended. */
+/** Resident memory of a process and its current children, in bytes; one that has just ended counts as zero. */
 export const familyBytes = (pid: number): number =>
   family(pid).reduce((sum, one) => {
     try {
@@ -58,10 +58,10 @@ export const familyBytes = (pid: number): number =>
     }
   }, 0)
 
-/** The most resident memory since the start or since `resetPeak`, in bytes. */
+/** Peak resident memory since the start or the last `resetPeak`, in bytes. */
 export const peakBytes = (pid: number): number => statusBytes(pid, 'VmHWM')
 
-/** Begins the peak anew (proc_pid_clear_refs(5)). */
+/** Resets the peak (proc_pid_clear_refs(5)). */
 export function resetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
 }
@@ -76,7 +76,7 @@ function ticks(pid: number): number {
   return stat === null ? 0 : Number(stat[11]) + Number(stat[12])
 }
 
-/** The fields of /proc/PID/stat after the command, which may hold spaces: state, parent, … (proc_pid_stat(5)). */
+/** The fields of /proc/PID/stat after the command, which may contain spaces: state, parent, … (proc_pid_stat(5)). */
 function fields(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -86,11 +86,11 @@ function fields(pid: number): string[] | null {
   }
 }
 
-// Somebody else's work on the same machine turns ratios into noise.
+// Other load on the machine turns ratios into noise.
 const QUIET_CORES = 0.1
 const LOOK_MS = 400
 
-/** Waits, up to the patience of the run, until nobody keeps the machine busy; what is measured must be idle. */
+/** Waits until no other process keeps the machine busy, at most BENCH_PATIENCE_SECONDS. The measured processes must be idle. */
 export async function untilQuiet(): Promise<void> {
   const end = Date.now() + Number(process.env.BENCH_PATIENCE_SECONDS ?? 45) * 1000
   for (let quiet = 0; quiet < 2 && Date.now() < end; ) {
@@ -103,7 +103,7 @@ export async function untilQuiet(): Promise<void> {
 const DISTURBED_CORES = 0.15
 const AGAIN = 2
 
-/** Measures when the machine is quiet, and again when others disturbed it meanwhile; answers the least disturbed. */
+/** Measures on a quiet machine, and retries if other processes disturb it; returns the least disturbed result. */
 export async function undisturbed<T extends { readonly foreignCores: number }>(
   measure: () => Promise<T>,
 ): Promise<T> {

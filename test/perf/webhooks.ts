@@ -7,11 +7,11 @@ import { ask, type Stack } from './stack.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const SECRET = 'whsec_for_benchmarks'
-// More than any round can use: each id is an event of its own.
+// More than any round can use: each event needs its own id.
 const IDS_PER_ROUND = 100_000
 const HEAD = `POST /api/v1/payment/webhook HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`
 
-/** Events of payments: each verified, stored, applied by a worker, and then acknowledged; against one that is only stored. */
+/** Payment events: each is verified, stored, applied by a worker and then acknowledged. The reference only verifies and stores them. */
 export async function webhooks(stack: Stack): Promise<Measured> {
   const [url, referenceUrl] = [await stack.database(), await stack.emptyDatabase()]
   await ask(referenceUrl, 'create table event (id text primary key, data jsonb not null)')
@@ -57,7 +57,7 @@ export async function webhooks(stack: Stack): Promise<Measured> {
   return summary(ours!, theirs!, calm!, applied)
 }
 
-/** What an hour leaves behind: the plans for tables that are all but empty are other ones. */
+/** Fills the tables with an hour's rows, because plans for nearly empty tables differ. */
 async function fill(url: string): Promise<void> {
   await ask(
     url,
@@ -77,7 +77,7 @@ async function fill(url: string): Promise<void> {
   await ask(url, 'vacuum analyze')
 }
 
-/** A payment that has succeeded, about as long as the provider's. */
+/** A successful payment, about the size of the provider's events. */
 function eventBody(): string {
   const padding = Object.fromEntries(
     Array.from({ length: 40 }, (_, n) => [`field_of_no_interest_${n}`, null]),
@@ -86,7 +86,7 @@ function eventBody(): string {
   return JSON.stringify(event('payment_intent.succeeded', object, { id: 'evt_{id}' }))
 }
 
-/** All that was acknowledged is there, and is applied. */
+/** Asserts that all acknowledged events exist and are applied; returns their number. */
 async function verify(url: string): Promise<number> {
   for (let tries = 0; tries < 100; tries++, await delay(100)) {
     const [row] = await ask(
@@ -129,7 +129,7 @@ function summary(
       pair('CPU of PostgreSQL', 'µs/request', ({ cpuMicroseconds }) => cpuMicroseconds.postgres),
     ],
     notes: [
-      `Every answer was a 200, and all ${applied} events were applied: one payment each. 64 connections at most; an answer waits for its job.`,
+      `Every answer was a 200, and all ${applied} events were applied, with one payment each. At most 64 connections; an answer waits for its job.`,
     ],
     details: { ours, theirs, calm },
   }

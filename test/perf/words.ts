@@ -1,4 +1,7 @@
-/** How many of the reference's words are in a text, each as often as it is there. A hyphen at a line's end joins. */
+/**
+ * Counts the reference's words, and how many of them a text contains; repeated words count repeatedly. A hyphen at a line's end
+ * joins words.
+ */
 export function sharedWords(reference: string, text: string): { shared: number; all: number } {
   const ours = bag(text)
   let shared = 0

@@ -1,18 +1,18 @@
 import { httpStandIn, type Mode } from './http.ts'
 
-/** A collector of OpenTelemetry that takes traces as OTLP in JSON (https://opentelemetry.io/docs/specs/otlp/). */
+/** An OpenTelemetry collector that accepts traces as OTLP in JSON (https://opentelemetry.io/docs/specs/otlp/). */
 
 export interface TakenSpan {
   readonly traceId: string
   readonly spanId: string
-  /** Empty: it begins its trace. */
+  /** Empty for the root span of a trace. */
   readonly parentSpanId: string
   readonly name: string
   readonly kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer'
   readonly startMs: number
   readonly endMs: number
   readonly attributes: Readonly<Record<string, unknown>>
-  /** Its status says that it failed. */
+  /** True if its status is an error. */
   readonly failed: boolean
   readonly service: string
 }
@@ -22,7 +22,7 @@ export interface CollectorStandIn {
   readonly spans: TakenSpan[]
   /** Headers of each request. */
   readonly headers: Readonly<Record<string, unknown>>[]
-  /** What it does with requests. */
+  /** Its reaction to requests. */
   mode: Mode
   stop(): Promise<void>
 }

@@ -3,12 +3,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** What the stand-ins of HTTP providers share: a server on a free port, and the ways in which it can fail. */
+/** Shared parts of stand-ins for HTTP providers: a server on a free port, and its failure modes. */
 
 /**
- * What a stand-in does with a request: take it, refuse it with a status, or fail before or after it took it. `hang`
- * never answers, `cut` closes the connection, `error` answers 500, `twice` answers two times, `garbage` answers what is
- * no JSON.
+ * A stand-in's reaction to a request: accept it, reject it with a status, or fail before or after it is accepted. `hang` never
+ * answers, `cut` closes the connection, `error` answers 500, `twice` answers twice, `garbage` answers invalid JSON.
  */
 export type Mode =
   | 'take'
@@ -17,14 +16,14 @@ export type Mode =
   | 'garbage'
   | { readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
 
-/** Whether it is one that falls silent. */
+/** True if a mode never answers. */
 export const doesHang = (mode: unknown): boolean => typeof mode === 'string' && mode.startsWith('hang')
 
 export interface HttpStandIn {
   readonly url: string
-  /** How long a request takes, in ms: half of it before it is taken, and half after that. */
+  /** Duration of a request in ms: one half before it is accepted, one half after. */
   pace: () => number
-  /** What else an answer waits for, once its request is taken. */
+  /** Delays answers until this resolves, once their requests are accepted; null for no delay. */
   held: Promise<unknown> | null
   stop(): Promise<void>
 }
@@ -37,10 +36,10 @@ export interface Asked {
   readonly body: string
 }
 
-/** What a request leads to: run when it is taken. */
+/** The effect of a request and its answer; runs once the request is accepted. */
 export type Take = () => { readonly status: number; readonly body: unknown }
 
-/** Serves requests: `decide` says what to do with one, and how. */
+/** Starts a server; `decide` chooses the reaction to each request. */
 export async function httpStandIn(
   decide: (asked: Asked) => { mode: Mode; take: Take },
 ): Promise<HttpStandIn> {

@@ -2,10 +2,10 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after } from 'node:test'
 
-/** A server of a list in the format of models.dev. */
+/** A server for a list in the format of models.dev. */
 export interface ModelsDevStandIn {
   readonly url: string
-  /** How often it was asked. */
+  /** Number of requests. */
   asked: number
   answer: (response: ServerResponse) => void
 }
@@ -30,11 +30,11 @@ type Fields = Readonly<Record<string, unknown>>
 export interface GivenVendor {
   id: string
   name: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests break what is in it
+  // biome-ignore lint/suspicious/noExplicitAny: tests put invalid values in it
   models: Record<string, any>
 }
 
-/** A model as models.dev has it. */
+/** A model in the format of models.dev. */
 export const listedModel = (id: string, more: Fields = {}): Fields => ({
   id,
   name: `Model ${id}`,
@@ -51,7 +51,7 @@ export const listedModel = (id: string, more: Fields = {}): Fields => ({
   ...more,
 })
 
-/** A vendor with some models. */
+/** A vendor with these models. */
 export const listedVendor = (id: string, ...models: readonly Fields[]): GivenVendor => ({
   id,
   name: id.toUpperCase(),
@@ -59,7 +59,7 @@ export const listedVendor = (id: string, ...models: readonly Fields[]): GivenVen
   models: Object.fromEntries(models.map((model) => [model.id, model])),
 })
 
-/** A list that can be true: four models of each provider, and another vendor. */
+/** A valid list: four models of each of the six providers, and another vendor. */
 export function plausibleList(): Record<string, GivenVendor> {
   const six = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere']
   const vendors = six.map((id) => listedVendor(id, ...[1, 2, 3, 4].map((n) => listedModel(`${id}-${n}`))))

@@ -3,29 +3,29 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** A provider of models that speaks OpenAI's wire protocol, and does what its script says. */
+/** A model provider that speaks OpenAI's wire protocol and follows a script. */
 
-/** How a request is answered. */
+/** The answer to a request. */
 export interface Script {
-  /** Another status than 200, with this body. */
+  /** A status other than 200, with this body. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
-  /** The pieces of the answer; most providers give texts. */
+  /** The pieces of the answer; strings for most providers. */
   readonly pieces?: readonly unknown[]
-  /** Before the first piece, and between two. */
+  /** Delay before the first piece, and between two pieces, in ms. */
   readonly firstMs?: number
   readonly betweenMs?: number
-  /** Null: no usage is told. */
+  /** Null: usage is not sent. */
   readonly usage?: object | null
-  /** What is done after so many pieces instead of going on. */
+  /** A failure after this many pieces. */
   readonly breaks?: { readonly after: number; readonly does: 'hang' | 'cut' | 'end' | 'garbage' | 'error' }
-  /** Cuts what is written into chunks of so many bytes. */
+  /** Splits the output into chunks of this size. */
   readonly bytesEach?: number
-  /** Sent before the pieces, as deltas of their own kinds. */
+  /** Deltas before the pieces, of other kinds. */
   readonly aside?: readonly object[]
   readonly finish?: string | null
-  /** What is done after the finish instead of telling the usage. */
+  /** A failure after the finish reason, instead of the usage. */
   readonly breaksAtEnd?: 'hang' | 'cut' | 'error'
 }
 
@@ -44,7 +44,7 @@ export interface ModelStandIn {
   readonly url: string
   readonly asked: AskedModel[]
   script: (asked: AskedModel) => Script
-  /** Requests whose clients have not left, and whose answers have not ended. */
+  /** Requests whose clients are connected and whose answers have not ended. */
   readonly open: number
   stop(): Promise<void>
 }
@@ -164,7 +164,7 @@ async function stream(
 }
 
 function breakOff(response: ServerResponse, does: NonNullable<Script['breaks']>['does']): void {
-  // What was written before is with the client by then.
+  // By then the client has received the earlier output.
   if (does === 'cut') setTimeout(() => response.destroy(), 20)
   else if (does === 'end') response.end()
   else if (does === 'garbage') response.end('data: {"choices": [\n\n')
@@ -175,7 +175,7 @@ function breakOff(response: ServerResponse, does: NonNullable<Script['breaks']>[
 async function writeBytes(response: ServerResponse, bytes: Buffer, each = bytes.length): Promise<void> {
   for (let at = 0; at < bytes.length; at += each) {
     response.write(bytes.subarray(at, at + each))
-    // A packet of its own for each.
+    // Each chunk goes into its own packet.
     if (each < bytes.length) await new Promise((resolve) => setImmediate(resolve))
   }
 }

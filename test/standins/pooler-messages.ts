@@ -1,15 +1,15 @@
 /** Messages of PostgreSQL's protocol (https://www.postgresql.org/docs/current/protocol-message-formats.html) for the pooler. */
 
 export interface Message {
-  /** '' for the first of a connection, which has no letter. */
+  /** Type letter; '' for the startup message, which has none. */
   readonly type: string
   readonly whole: Buffer
   readonly body: Buffer
 }
 
-/** Cuts what a socket says into messages. */
+/** Splits a socket's data into messages. */
 export class Messages {
-  /** Whether the next one has a letter: those of a client that has not introduced itself have none. */
+  /** True if the next message has a type letter; a client's startup messages have none. */
   lettered: boolean
   private rest: Buffer = Buffer.alloc(0)
 
@@ -21,7 +21,7 @@ export class Messages {
     this.rest = Buffer.concat([this.rest, chunk])
   }
 
-  /** The next one that is whole. */
+  /** The next complete message; null if there is none yet. */
   next(): Message | null {
     const head = this.lettered ? 1 : 0
     if (this.rest.length < head + 4) return null
@@ -47,13 +47,13 @@ export function int32(value: number): Buffer {
   return bytes
 }
 
-/** The text up to the zero, and what is behind it. */
+/** The string up to the zero byte, and the bytes after it. */
 export function textAt(body: Buffer, at = 0): [text: string, rest: Buffer] {
   const zero = body.indexOf(0, at)
   return [body.toString('utf8', at, zero), body.subarray(zero + 1)]
 }
 
-/** Names and values of a client's introduction. */
+/** Parameters of a client's startup message. */
 export function parametersOf(startup: Buffer): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (let rest = startup.subarray(4); rest.length > 1; ) {

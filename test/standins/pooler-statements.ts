@@ -1,37 +1,37 @@
 import type { Socket } from 'node:net'
 import { type Message, message, textAt } from './pooler-messages.ts'
 
-/** How the pooler keeps the named statements of its clients apart. */
+/** Keeps named statements of the pooler's clients apart. */
 
-/** One of the pooler's clients. */
+/** A client of the pooler. */
 export interface Client {
   readonly id: number
   readonly socket: Socket
   readonly said: Message[]
-  /** Its named statements: what its name is at the servers, and the rest of its Parse. */
+  /** Its named statements: their names at the servers, and the rest of each Parse. */
   readonly statements: Map<string, { readonly name: string; readonly rest: Buffer }>
   server: Server | null
   last: Server | null
   waits: boolean
-  /** Answers to Sync or Query that are still to come. */
+  /** Answers to Sync or Query that are still due. */
   due: number
-  /** Has said something that no Sync has followed yet. */
+  /** True if a Sync must still follow its messages. */
   open: boolean
 }
 
-/** One of its server connections. */
+/** A server connection of the pooler. */
 export interface Server {
   readonly socket: Socket
   client: Client | null
   resetting: boolean
   readonly known: Set<string>
-  /** The Parses under way, by the Sync that follows them: `own` are not the client's. */
+  /** Parses in progress, grouped by the Sync after them. `own` marks those that the pooler added. */
   batches: { readonly name: string; readonly own: boolean }[][]
 }
 
 let prepared = 0
 
-/** With the server's names of the client's statements; what this server does not know yet goes before. */
+/** Replaces client statement names by server names; first adds a Parse for a statement that this server lacks. */
 export function translate(client: Client, server: Server, { type, whole, body }: Message): Buffer {
   const known = (name: string, rest: Buffer, own: boolean): Buffer => {
     server.known.add(name)
@@ -45,7 +45,7 @@ export function translate(client: Client, server: Server, { type, whole, body }:
     client.statements.set(name, { name: given, rest })
     return known(given, rest, false)
   }
-  // Bind has its portal before the name, Describe and Close a letter.
+  // In Bind, the portal precedes the name; in Describe and Close, a letter does.
   const named =
     type === 'B' ? textAt(body)[1] : body[0] === 0x53 && 'DC'.includes(type) ? body.subarray(1) : null
   if (named === null) return whole
@@ -59,7 +59,7 @@ export function translate(client: Client, server: Server, { type, whole, body }:
   return Buffer.concat([known(statement.name, statement.rest, true), itself])
 }
 
-/** At the answer to a Sync: what an error made the server skip is not prepared. */
+/** Handles the answer to a Sync: statements that an error made the server skip are not prepared. */
 export function settle(server: Server): void {
   for (const { name } of server.batches.shift()!) server.known.delete(name)
 }

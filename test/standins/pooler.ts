@@ -4,27 +4,27 @@ import { fatal, int32, type Message, Messages, message, parametersOf } from './p
 import { type Client, type Server, settle, translate } from './pooler-statements.ts'
 
 /**
- * A pooler in transaction mode, as PgBouncer from 1.21 on is one, and less friendly: a client is given another server connection
- * for each transaction wherever there is one, and the session that it left behind there is thrown away.
+ * A pooler in transaction mode, like PgBouncer from 1.21 on, but stricter. A client gets another server connection for each
+ * transaction if one is free, and the session that it leaves is discarded.
  */
 export interface Pooler {
   readonly url: string
-  /** How often a client went on at another server connection than before. */
+  /** Number of transactions for which a client changed its server connection. */
   readonly moves: number
-  /** Breaks every connection, as its restart does. */
+  /** Breaks every connection, as a restart does. */
   restart(): void
   stop(): Promise<void>
 }
 
 export interface PoolerOptions {
   readonly url: string
-  /** Server connections. */
+  /** Number of server connections. */
   readonly size: number
-  /** False: named statements reach whatever server connection it is, as with PgBouncer before 1.21. */
+  /** False if named statements reach an arbitrary server connection, as with PgBouncer before 1.21. */
   readonly maps?: boolean
 }
 
-// What PgBouncer keeps track of; it refuses all others unless it is told to ignore them.
+// PgBouncer tracks these, and rejects all others unless its settings ignore them.
 const PARAMETERS = new Set([
   'user',
   'database',
@@ -71,7 +71,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     })
   })
 
-  /** False while it only asks for TLS. */
+  /** Handles a startup message; false if it only requests TLS. */
   function introduce({ id, socket }: Client, { body }: Message): boolean {
     if (body.readInt32BE() === SSL_REQUEST) return !socket.write('N') && false
     const unknown = [...parametersOf(body).keys()].find((name) => !PARAMETERS.has(name.toLowerCase()))
@@ -88,7 +88,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     return true
   }
 
-  /** Passes on what the client has said, once it has a server connection. */
+  /** Forwards the client's messages once it has a server connection. */
   function go(client: Client): void {
     if (client.said.length === 0 || client.waits) return
     if (client.server === null) {
@@ -182,7 +182,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     hand()
   }
 
-  /** A client that leaves in the middle takes its server connection with it. */
+  /** Removes a client. One that leaves during a transaction also closes its server connection. */
   function leave(client: Client): void {
     clients.delete(client)
     if (client.waits) waiting.splice(waiting.indexOf(client), 1)

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { CHALLENGE } from '../../sql/webhooks.ts'
 
-/** A receiver of webhooks: keeps what arrives, and answers as it is told. */
+/** A receiver of webhooks: collects requests, and answers as `answer` says. */
 
 export interface Received {
   readonly path: string
@@ -20,7 +20,7 @@ export interface Received {
 export interface Receiver {
   readonly url: string
   readonly received: Received[]
-  /** Whether challenges are echoed, and kept out of what is received; true at first. */
+  /** True if challenges are echoed and excluded from `received`; initially true. */
   echoes: boolean
   /** Answers a request; by default with 204. */
   answer: (response: ServerResponse, request: Received) => void
@@ -57,12 +57,12 @@ export async function startReceiver(): Promise<Receiver> {
   return receiver
 }
 
-/** Checks a message as the reference implementation of receivers does. @throws when it is not signed with the secret. */
+/** Verifies a message with the reference implementation for receivers. @throws if the secret did not sign it. */
 export function verify(secret: string, { headers, body }: Received): void {
   new Webhook(secret).verify(body, headers as Record<string, string>)
 }
 
-/** Answers with a status, and a body if there is one. */
+/** Answers with a status and an optional body. */
 export const answerWith =
   (status: number, body = ''): Receiver['answer'] =>
   (response) =>

@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { SMTPServer, type SMTPServerSession } from 'smtp-server'
 
 /**
- * What a mail server does with a message: take it, refuse it with a status at RCPT or after its content, or fail before
- * or after it took it. `hang` never answers, `cut` closes the connection, `half` closes it amid the content, `twice`
- * answers two times.
+ * A mail server's reaction to a message. It accepts it, rejects it with a status at RCPT or after its content, or fails before
+ * or after accepting it. `hang` never answers, `cut` closes the connection, `half` closes it within the content, `twice` answers
+ * twice.
  */
 export type MailMode =
   | 'take'
@@ -17,17 +17,17 @@ export type MailMode =
 
 export interface MailStandIn {
   readonly url: string
-  /** Message-IDs of what it took, in order. */
+  /** Message-IDs of accepted messages, in order. */
   readonly taken: string[]
-  /** The same messages as they came. */
+  /** The same messages as received. */
   readonly raw: string[]
-  /** Messages whose recipients it was told, taken or not. */
+  /** Number of messages with at least one RCPT, accepted or not. */
   requests: number
-  /** Recipients that it never takes anything for. */
+  /** Recipients that it always rejects. */
   readonly unknownRecipients: Set<string>
-  /** How long a message takes, in ms: half of it before it is taken, and half after that. */
+  /** Duration of a message in ms: one half before it is accepted, one half after. */
   pace: () => number
-  /** What is done with the next message; asked once per message, at its first recipient. */
+  /** The reaction to the next message; called once per message, at its first recipient. */
   mode: (recipient: string) => MailMode
   stop(): Promise<void>
 }

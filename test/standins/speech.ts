@@ -2,16 +2,16 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { after } from 'node:test'
 
-/** A maker of speech that speaks OpenAI's protocol. */
+/** A text-to-speech provider that speaks OpenAI's protocol. */
 export interface SpeechStandIn {
   readonly url: string
-  /** Bodies of the requests so far, with their keys. */
+  /** Bodies, keys and paths of the requests so far. */
   readonly asked: Readonly<Record<string, unknown>>[]
-  /** What a request is answered with. */
+  /** Answers a request. */
   answer: (response: ServerResponse, body: Readonly<Record<string, unknown>>) => void
 }
 
-/** Bytes that look like MP3, `size` of them, and differ by `seed`. */
+/** `size` pseudo-random bytes with the start of an MP3 frame; they depend on `seed`. */
 export function sound(size: number, seed = 1): Buffer {
   const bytes = Buffer.alloc(size)
   for (let i = 0, x = seed; i < size; i++) {
@@ -22,7 +22,7 @@ export function sound(size: number, seed = 1): Buffer {
   return bytes
 }
 
-/** Answers whole. */
+/** Answers with the complete audio. */
 export const spoken =
   (bytes: Buffer) =>
   (response: ServerResponse): void => {
@@ -56,16 +56,16 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
   return JSON.parse(Buffer.concat(chunks).toString() || '{}')
 }
 
-/** Speech that comes when it is told to. */
+/** An answer that the test sends piece by piece. */
 export interface SlowSpeech {
   write(bytes: Buffer): void
   end(): void
   cut(): void
-  /** Resolves when it was asked for. */
+  /** Resolves when the request arrives. */
   readonly begun: Promise<unknown>
 }
 
-/** Lets the next request be answered piece by piece. */
+/** Makes the server answer requests under the control of the test. */
 export function slowly(server: SpeechStandIn): SlowSpeech {
   const begun = Promise.withResolvers<ServerResponse>()
   server.answer = (response) => {

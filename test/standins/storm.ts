@@ -5,25 +5,25 @@ import type { MailMode, MailStandIn } from './smtp.ts'
 import type { TwilioStandIn } from './twilio.ts'
 
 /**
- * Sends that meet everything at once: providers that hang, cut and fail before and after they took a message, and workers
- * that are killed meanwhile. The tally says what was doubled, and of what the ledger does not tell the truth.
+ * A storm of sends: providers hang, cut and fail before and after they accept a message, while workers are killed. The tally
+ * counts duplicates and sends whose row is wrong.
  */
 
 export interface StormOptions {
   readonly perChannel: number
   readonly kills: number
-  /** Chance of each kind of failure of a provider. */
+  /** Probability of each provider failure. */
   readonly faults: Readonly<Partial<Record<Fault, number>>>
   readonly seed: number
   readonly twilio: TwilioStandIn
   readonly mail: MailStandIn
-  /** The edge. */
+  /** The edge's URL. */
   readonly url: string
   ask(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
-  /** Starts a worker; `kill` is a SIGKILL. */
+  /** Starts a worker; `kill` sends SIGKILL. */
   startWorker(): Promise<{ kill(): Promise<void> }>
   readonly workers: number
-  /** Whether another worker takes the place of a killed one. */
+  /** True if a new worker replaces a killed one. */
   readonly replaced: boolean
   readonly deadlineMs: number
 }
@@ -40,18 +40,18 @@ export type Fault =
 export type Channel = 'email' | 'sms' | 'call'
 const CHANNELS = ['email', 'sms', 'call'] as const
 
-/** What became of the sends of a channel. */
+/** Outcomes of a channel's sends. */
 export interface Tally {
   readonly asked: number
-  /** Taken by the provider more than once. */
+  /** Accepted by the provider more than once. */
   doubled: number
-  /** Without a row, or whose row does not say what is true: `sent` but not taken, or `failed` but taken. */
+  /** Without a row, or with a wrong one: `sent` but not accepted, or `failed` but accepted. */
   untrue: number
-  /** `sent` under the name of another message. */
+  /** `sent`, but with the provider's id of another message. */
   mistaken: number
   sent: number
   unknown: number
-  /** Of the unknown ones, those that the provider did take. */
+  /** Unknown sends that the provider accepted. */
   unknownTaken: number
   failed: number
   open: number
@@ -71,7 +71,7 @@ interface Asked {
 
 const PACE_MS = 60
 
-/** Sends, kills, waits for the last job, and counts. */
+/** Sends messages, kills workers, waits for the last job, and counts outcomes. */
 export async function storm(options: StormOptions): Promise<Stormed> {
   const random = chanceOf(options.seed).next
   const { twilio, mail } = options
@@ -113,7 +113,7 @@ async function askForAll({ perChannel, url }: StormOptions): Promise<readonly As
   return asked
 }
 
-// Every fifth goes to a number that others go to, too.
+// Every fifth message goes to a number that others also use.
 const numberOf = (n: number): string => `+1415555${String(n % 5 === 0 ? n % 50 : n).padStart(4, '0')}`
 const contentOf = (n: number): string => `https://example.com/number-${n}`
 
@@ -124,7 +124,7 @@ function requestOf(channel: Channel, n: number): { path: string; body: object } 
   return { path: '/call', body: { to: numberOf(n), script_url: contentOf(n) } }
 }
 
-/** Kills a worker whenever the providers have been asked so many times more, at random. */
+/** Kills a worker each time the providers' request count passes a random threshold. */
 async function killAtRandom(
   { kills, perChannel, twilio, mail, startWorker, replaced, deadlineMs }: StormOptions,
   crew: Set<{ kill(): Promise<void> }>,

@@ -2,14 +2,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { stopAfterFile } from '../services.ts'
 
-/** A provider that transcribes, and speaks OpenAI's protocol: forms in, JSON or server-sent events out. */
+/** A transcription provider that speaks OpenAI's protocol: forms in, JSON or server-sent events out. */
 
 export interface AskedTranscription {
   readonly path: string
   readonly authorization: string
-  /** The fields of the form beside its file, in their order; what is repeated is joined. */
+  /** The form's fields except the file, in order; repeated ones are joined by commas. */
   readonly fields: Readonly<Record<string, string>>
-  /** Null where the form has none. */
+  /** The uploaded file; null if the form has none. */
   readonly file: { readonly name: string; readonly type: string; readonly bytes: Buffer } | null
 }
 
@@ -17,15 +17,15 @@ type Answer = (response: ServerResponse, asked: AskedTranscription) => void
 
 export interface TranscriptionStandIn {
   readonly url: string
-  /** The requests so far that came whole. */
+  /** The complete requests so far. */
   readonly asked: AskedTranscription[]
-  /** What a request is answered with. */
+  /** Answers a complete request. */
   answer: Answer
-  /** What a request is answered with before its body has come; default nothing. */
+  /** Answers a request before its body has arrived; null to wait for the body. */
   early: ((response: ServerResponse) => void) | null
 }
 
-/** Bytes that are WAV for everybody who looks at them: silence, `seconds` of it at 8 kHz. */
+/** A valid WAV file: `seconds` of silence at 8 kHz; `seed` varies its content. */
 export function recording(seconds: number, seed = 0): Buffer {
   const size = Math.round(seconds * 8000)
   const bytes = Buffer.alloc(44 + size, 128)
@@ -53,7 +53,7 @@ export const json =
       .end(typeof body === 'string' ? body : JSON.stringify(body))
   }
 
-/** A refusal in OpenAI's form. */
+/** A rejection in OpenAI's format. */
 export const refused = (
   status: number,
   message: string,
@@ -86,7 +86,7 @@ export const beginEvents = (response: ServerResponse): ServerResponse => {
   return response
 }
 
-/** As each model answers; refuses what the real ones refuse. */
+/** Answers as each model does; rejects requests that the real models reject. */
 export const transcribed: Answer = (response, asked) => {
   const { model, response_format: format, stream } = asked.fields
   const { 'timestamp_granularities[]': times } = asked.fields
@@ -109,7 +109,7 @@ export const transcribed: Answer = (response, asked) => {
   if (/^whisper/.test(model ?? '')) {
     if (format !== 'verbose_json' || times !== 'segment')
       return refused(400, 'the stand-in knows only what it is asked')(response, asked)
-    // Groq tells of no usage.
+    // Groq reports no usage.
     const usage = model === 'whisper-1' ? { usage: { type: 'duration', seconds: 5 } } : {}
     const segments = SEGMENTS.map((one, id) => ({ id, seek: 0, tokens: [1], temperature: 0, ...one }))
     const answer = { task: 'transcribe', language: 'english', duration: 4.25, text: TEXT, segments, ...usage }

@@ -1,19 +1,19 @@
 import { createHmac } from 'node:crypto'
 import { type Asked, type HttpStandIn, httpStandIn, type Mode, type Take } from './http.ts'
 
-/** A server that speaks as much of Twilio's REST API as text messages and calls need. */
+/** A server that implements the part of Twilio's REST API for text messages and calls. */
 export interface TwilioStandIn extends HttpStandIn {
-  /** What it took, in order. */
+  /** Accepted messages and calls, in order. */
   readonly taken: Taken[]
-  /** Requests that would send something, taken or not. */
+  /** Number of requests to send a message or start a call, accepted or not. */
   requests: number
-  /** Look-ups. */
+  /** Number of list requests. */
   lists: number
-  /** What is done with the next request that sends something; the default takes it. */
+  /** The reaction to a request that sends or calls; accepts it by default. */
   mode: (asked: Asked) => Mode
-  /** What is done with look-ups. */
+  /** The reaction to list requests. */
   listMode: (asked: Asked) => Mode
-  /** Calls back what became of what it took, at the path of its StatusCallback; `at` is where that really leads. */
+  /** Posts a status callback to the path of the send's StatusCallback, at the base URL `at`. */
   tell(at: string, taken: Taken, status: string, more?: Readonly<Record<string, string>>): Promise<Response>
 }
 
@@ -22,7 +22,7 @@ export interface Taken {
   readonly kind: 'Messages' | 'Calls'
   readonly to: string
   readonly from: string
-  /** The text of a message; the script's URL of a call. */
+  /** The text of a message, or the script's URL of a call. */
   readonly content: string
   readonly parameters: URLSearchParams
   readonly at: number
@@ -32,7 +32,7 @@ export const ACCOUNT = `AC${'0123456789abcdef'.repeat(2)}`
 export const TOKEN = 'hunter2-token'
 export const SENDER = '+14155550100'
 
-/** Settings that lead to it. */
+/** Settings that point the service to this server. */
 export const twilioEnv = (url: string): Record<string, string> => ({
   TELEPHONY_ACCOUNT_SID: ACCOUNT,
   TELEPHONY_AUTH_TOKEN: TOKEN,
@@ -70,7 +70,7 @@ export async function twilioServer(): Promise<TwilioStandIn> {
   return standIn
 }
 
-/** The parameters of a callback. */
+/** The parameters of a status callback. */
 const statusOf = ({ sid, kind, to, from }: Pick<Taken, 'sid' | 'kind' | 'to' | 'from'>, status: string) => ({
   AccountSid: ACCOUNT,
   ApiVersion: '2010-04-01',
@@ -81,7 +81,7 @@ const statusOf = ({ sid, kind, to, from }: Pick<Taken, 'sid' | 'kind' | 'to' | '
     : { CallSid: sid, CallStatus: status }),
 })
 
-/** A callback as Twilio signs it (https://www.twilio.com/docs/usage/security#validating-requests). */
+/** A callback with Twilio's signature (https://www.twilio.com/docs/usage/security#validating-requests). */
 export function signedCallback(
   url: string,
   parameters: Readonly<Record<string, string>>,

@@ -1,7 +1,7 @@
 import type { MakeArea } from '../area.ts'
 import { notOnce } from '../area.ts'
 
-/** Registrations with their mails, and sessions that are refreshed. */
+/** Registrations and password resets with their mails, and new sessions. */
 export const accounts: MakeArea = (admin) => {
   const emails: string[] = []
   const password = 'correct horse battery'
@@ -16,7 +16,7 @@ export const accounts: MakeArea = (admin) => {
       const headers = { 'content-type': 'application/x-www-form-urlencoded' }
       const { json } = await nobody.ask('/api/v1/auth/token', { method: 'POST', text: form, headers })
       const me = await admin.as(json.access_token).ask('/api/v1/auth/me')
-      if (me.json.email !== email) admin.violate(`a token of ${email} is good for ${me.json.email}`)
+      if (me.json.email !== email) admin.violate(`a token of ${email} belongs to ${me.json.email}`)
       if (admin.chance.happens(0.3))
         await nobody.post('/api/v1/auth/password-reset/request', { json: { email } })
     },
@@ -34,9 +34,9 @@ export const accounts: MakeArea = (admin) => {
           .filter(({ status }) => status === 'unknown')
           .reduce((sum, { n }) => sum + Number(n), 0)
         const came = mail.raw.filter((text) => new RegExp(`^To: ${email}`, 'm').test(text)).length
-        if (all === 0) found.push(`no mail to ${email} was ever meant`)
+        if (all === 0) found.push(`no mail to ${email} was created`)
         if (came > all || came < all - unknown)
-          found.push(`${came} mails came to ${email} of ${JSON.stringify(own)}`)
+          found.push(`${came} mails reached ${email}; sends: ${JSON.stringify(own)}`)
         for (const { status, error_code } of own)
           if (status !== 'sent' && status !== 'unknown')
             found.push(`a mail to ${email} is ${status}: ${error_code}`)

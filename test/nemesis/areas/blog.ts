@@ -8,7 +8,7 @@ interface Post {
   readonly status: 'draft' | 'published' | 'removed'
 }
 
-/** Posts that are written, published, changed and removed. */
+/** Posts that are created, published, changed and deleted. */
 export const blog: MakeArea = (admin) => {
   const posts: Post[] = []
   const tags: string[] = []
@@ -51,12 +51,12 @@ export const blog: MakeArea = (admin) => {
         const own = rows.filter((row) => row.title === title).map(({ title: _, ...rest }) => rest)
         const wanted = status === 'removed' ? [] : [{ content, status, tags: [tag] }]
         if (JSON.stringify(own) !== JSON.stringify(wanted))
-          found.push(`post ${title} is ${JSON.stringify(own)}, and was left as ${JSON.stringify(wanted)}`)
+          found.push(`post ${title} is ${JSON.stringify(own)}, expected ${JSON.stringify(wanted)}`)
       }
       const [wrong] = await admin.world.query(
         `select (select coalesce(sum(posts), 0)::int from blog_post_count) as counted, (select count(*)::int from blog_post) as there`,
       )
-      if (wrong!.counted !== wrong!.there) found.push(`counted posts: ${JSON.stringify(wrong)}`)
+      if (wrong!.counted !== wrong!.there) found.push(`post count differs: ${JSON.stringify(wrong)}`)
       return found
     },
   }

@@ -3,7 +3,7 @@ import type { MakeArea } from '../area.ts'
 
 const END_MS = 240_000
 
-/** Questions whose answers are read by pieces, dropped and taken up again. */
+/** Chat questions whose streamed answers are read with dropped and resumed streams. */
 export const chats: MakeArea = (admin, user) => {
   const heard: Heard[] = []
 
@@ -40,7 +40,7 @@ export const chats: MakeArea = (admin, user) => {
       const asked = await query(
         `select content, count(*)::int as n from ai_message where role = 'user' group by 1 having count(*) > 1`,
       )
-      return [...found, ...asked.map(({ content, n }) => `the question ${content} is there ${n} times`)]
+      return [...found, ...asked.map(({ content, n }) => `the question ${content} exists ${n} times`)]
     },
   }
 }

@@ -3,7 +3,7 @@ import type { MakeArea } from '../area.ts'
 import { notOnce } from '../area.ts'
 import { follow } from '../follow.ts'
 
-/** Documents that are uploaded, read, tagged and found. */
+/** Documents that are uploaded, extracted, tagged and searched. */
 export const documents: MakeArea = (admin, user) => {
   const titles: string[] = []
   const read: { readonly id: number; readonly pages: number }[] = []
@@ -32,7 +32,7 @@ export const documents: MakeArea = (admin, user) => {
       read.push({ id: document.id, pages })
       const content = await caller.ask(`${at}/content`)
       if (content.text !== Buffer.from(bytes).toString('latin1'))
-        caller.violate(`document ${document.id} is not what was uploaded`)
+        caller.violate(`document ${document.id} differs from its upload`)
       await caller.ask(`${at}/tags`, { method: 'POST', json: { label: title } })
       const search = await caller.ask(`/api/v1/documents?search=${title}`)
       if (search.json.total !== 1) caller.violate(`${title} was found ${search.json.total} times`)

@@ -6,7 +6,7 @@ interface Sent {
   readonly jobId: string
 }
 
-/** Mails, text messages and calls: none twice, none lost in silence. */
+/** Emails, text messages and calls: none is sent twice, and none is lost without a record. */
 export const messages: MakeArea = (admin) => {
   const sent: Sent[] = []
   const requests = {
@@ -37,7 +37,7 @@ export const messages: MakeArea = (admin) => {
         const isRight = (row?.status === 'sent' && came === 1) || (row?.status === 'unknown' && came <= 1)
         return isRight
           ? []
-          : [`${channel} ${word} of job ${jobId} came ${came} times: ${JSON.stringify(row)}`]
+          : [`${channel} ${word} of job ${jobId} arrived ${came} times: ${JSON.stringify(row)}`]
       })
     },
   }

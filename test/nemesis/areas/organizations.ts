@@ -1,7 +1,7 @@
 import type { MakeArea } from '../area.ts'
 import { notOnce } from '../area.ts'
 
-/** Organizations that are made, joined and handed over. */
+/** Organizations that are created, joined and transferred to another owner. */
 export const organizations: MakeArea = (admin, user) => {
   const made: { readonly slug: string; readonly handedOver: boolean }[] = []
   let userId: Promise<number> | null = null

@@ -5,7 +5,7 @@ import { notOnce, tally } from '../area.ts'
 import type { Caller } from '../caller.ts'
 import { follow } from '../follow.ts'
 
-/** What the provider tells, in whatever order and now and then twice; checkouts and refunds. */
+/** Provider events in random order, some of them twice; checkouts and refunds. */
 export const payments: MakeArea = (admin, user) => {
   const events: string[] = []
   const refunds: string[] = []
@@ -37,7 +37,7 @@ export const payments: MakeArea = (admin, user) => {
     const { json } = await user.post('/api/v1/payment/checkout', {
       json: { price_id: 'price_1', mode: 'payment' },
     })
-    // An edge that stops leaves the rest of the wait to the caller.
+    // An edge that shuts down answers with the job's id instead of waiting for the result.
     const { session_id } = json.job_id === undefined ? json : (await follow(user, json.job_id)).result
     sessions.push(session_id)
     const customer = String(stripe.account.sessions.find(({ id }) => id === session_id)?.customer)
@@ -50,7 +50,7 @@ export const payments: MakeArea = (admin, user) => {
     const row = rows.find(
       (one: { provider_transaction_id: string }) => one.provider_transaction_id === `pi_${name}`,
     )
-    // The answer to an event waits 2 s for its job at most.
+    // The webhook waits at most 2 s for an event's job.
     if (row === undefined) return
     for (let n = user.chance.between(0, 2); n > 0; n--) {
       const path = `/api/v1/payment/refund/${row.id}?background=true`
@@ -75,21 +75,21 @@ export const payments: MakeArea = (admin, user) => {
       )
       found.push(...notOnce('refund at the provider for job', refunds, asked))
       if (asked.length !== refunds.length)
-        found.push(`${asked.length} refunds at the provider of ${refunds.length}`)
+        found.push(`${asked.length} refunds at the provider, expected ${refunds.length}`)
       const known = new Set(stripe.account.sessions.map(({ id }) => id))
       found.push(
-        ...sessions.filter((id) => !known.has(id)).map((id) => `session ${id} is not the provider's`),
+        ...sessions.filter((id) => !known.has(id)).map((id) => `session ${id} is unknown to the provider`),
       )
       if (new Set(sessions).size !== sessions.length) found.push('two checkouts share a session')
       if (stripe.account.sessions.length > sessions.length * 2)
-        found.push(`${stripe.account.sessions.length} sessions were made for ${sessions.length} checkouts`)
+        found.push(`${stripe.account.sessions.length} sessions were created for ${sessions.length} checkouts`)
       const customers = tally(stripe.account.customers.map(({ metadata }) => JSON.stringify(metadata)))
-      for (const [who, count] of customers) if (count > 1) found.push(`${who} is ${count} customers`)
+      for (const [who, count] of customers) if (count > 1) found.push(`${who} has ${count} customers`)
       return [...found, ...(await unlike())]
     },
   }
 
-  /** Lives of one kind whose end differs from that of most. */
+  /** Payment histories whose outcome differs from most of the same kind. */
   async function unlike(): Promise<string[]> {
     const rows = await admin.world.query(
       `select coalesce(c.facts, t.facts)::text as said, t.type, t.status, t.amount::int, t.refunded::int, t.reserved::int, t.shown

@@ -25,7 +25,7 @@ const PATHS = [
   '/metrics',
 ]
 
-/** What is only looked at. */
+/** Routes that are only read. */
 export const reads: MakeArea = (admin) => ({
   act: async () => void (await admin.ask(admin.chance.pick(PATHS))),
   judge: async () => [],

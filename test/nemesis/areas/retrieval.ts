@@ -5,7 +5,7 @@ import { follow } from '../follow.ts'
 
 const COLLECTIONS = 4
 
-/** Folders that change, are indexed again and searched. */
+/** Folders that change, are reindexed and searched. */
 export const retrieval: MakeArea = (admin) => {
   const indexed = new Map<string, number>()
 
@@ -19,7 +19,7 @@ export const retrieval: MakeArea = (admin) => {
       try {
         writeFileSync(join(folder, `${files}.md`), `# ${word}\n\nA letter about ${word}.\n`)
       } catch {
-        // Its disk is full.
+        // The disk is full.
         return
       }
       const json = { path: folder, collection_name: collection }
@@ -39,7 +39,7 @@ export const retrieval: MakeArea = (admin) => {
         const own = rows.filter((row) => row.name === name)
         return own.length === 1 && own[0]!.files === files
           ? []
-          : [`${name} has ${JSON.stringify(own)}, and ${files} files were indexed`]
+          : [`${name} has ${JSON.stringify(own)}, expected ${files} indexed files`]
       })
     },
   }

@@ -4,7 +4,7 @@ import { follow } from '../follow.ts'
 
 const RESULT_MS = 240_000
 
-/** Tasks by name, alone and many at once, whose results are asked for or awaited. */
+/** Single tasks and batches, whose results are polled or followed. */
 export const tasks: MakeArea = (admin) => {
   const ids: string[] = []
 
@@ -17,7 +17,7 @@ export const tasks: MakeArea = (admin) => {
       const delayed = chance.happens(0.2) ? { delay_seconds: chance.between(1, 5) } : {}
       const { json: made } = await admin.post('/api/v1/tasks/enqueue', { json: { ...json, ...delayed } })
       const own: string[] = made.task_ids ?? [made.task_id]
-      if (new Set(own).size !== count) admin.violate(`${count} tasks were asked for, and ${own.length} made`)
+      if (new Set(own).size !== count) admin.violate(`${own.length} tasks were created, expected ${count}`)
       ids.push(...own)
       const one = chance.pick(own)
       if (chance.happens(0.5)) return void (await follow(admin, one))
@@ -35,9 +35,9 @@ export const tasks: MakeArea = (admin) => {
         `select id from job where name = 'load_test.io_simulation_task' or name like '%io_simulation%'`,
       )
       const there = new Set(rows.map(({ id }) => String(id)))
-      const found = ids.filter((id) => !there.has(id)).map((id) => `task ${id} is gone`)
+      const found = ids.filter((id) => !there.has(id)).map((id) => `task ${id} is missing`)
       if (there.size !== ids.length)
-        found.push(`${there.size} tasks are there, and ${ids.length} were acknowledged`)
+        found.push(`${there.size} tasks exist, but ${ids.length} were acknowledged`)
       return found
     },
   }

@@ -2,7 +2,7 @@ import { spoken } from '../../standins/speech.ts'
 import type { MakeArea } from '../area.ts'
 import { follow } from '../follow.ts'
 
-/** Previews that are spoken once and heard again. */
+/** Voice previews that are synthesized once and fetched twice. */
 export const voices: MakeArea = (admin) => {
   const { speech } = admin.world
   speech.answer = (response, body) => spoken(Buffer.from(`ID3 ${String(body.input)} `.repeat(500)))(response)
@@ -13,7 +13,7 @@ export const voices: MakeArea = (admin) => {
       const preview = { method: 'POST' as const, json: { voice_id: 'alloy', text } }
       for (let n = 0; n < 2; n++) {
         let heard = await admin.ask('/voice/preview', preview)
-        // An edge that stops leaves the rest of the wait to the caller.
+        // An edge that shuts down answers with the job's id instead of waiting for the result.
         while (heard.status === 202) {
           await follow(admin, heard.json.job_id)
           heard = await admin.ask('/voice/preview', preview)

@@ -2,15 +2,16 @@ import { areas } from '../../../edge/routes/index.ts'
 import type { Places } from './places.ts'
 import { type Asked, REQUESTS } from './requests.ts'
 
-/** A request as it is sent. */
+/** A request to send. */
 export interface Call extends Pick<Asked, 'who' | 'headers' | 'restMs'> {
   readonly name: string
   readonly path: string
 }
 
 /**
- * Every call of every GET route of the reference.
- * @throws naming the routes for which `requests.ts` has no arguments, and what it has for routes that are gone.
+ * All calls of every GET route of the reference.
+ *
+ * @throws if `requests.ts` lacks arguments for a route, or has some for an unknown one.
  */
 export function callsOf(places: Places): Call[] {
   const declared = areas.flatMap(({ prefix, routes }) =>
@@ -20,7 +21,10 @@ export function callsOf(places: Places): Call[] {
   const gone = Object.keys(REQUESTS).filter((path) => !declared.includes(path))
   if (unprepared.length > 0)
     throw new Error(`Add arguments to test/perf/growth/requests.ts for GET ${unprepared.join(', GET ')}`)
-  if (gone.length > 0) throw new Error(`No route is called GET ${gone.join(', GET ')} any more`)
+  if (gone.length > 0)
+    throw new Error(
+      `test/perf/growth/requests.ts has arguments for routes that do not exist: GET ${gone.join(', GET ')}`,
+    )
   const calls = declared.flatMap((path) => REQUESTS[path]!(places).map((asked) => callOf(path, asked)))
   const twice = calls.find(({ name }, i) => calls.findIndex((other) => other.name === name) !== i)
   if (twice !== undefined) throw new Error(`Two calls are named ${twice.name}`)

@@ -1,10 +1,10 @@
 import { SERVICES } from '../../every-service.ts'
 
-/** The settings of an edge whose reads are measured. */
+/** Settings of an edge whose reads are measured. */
 export const EDGE_SETTINGS = {
   ...SERVICES,
-  // A read that takes long is measured, not cut off.
+  // Slow reads are measured instead of aborted.
   READ_TIMEOUT_SECONDS: '3600',
-  // What ended in the last 20 hours is shown.
+  // Keeps the seeded jobs visible, which ended within the last 20 hours.
   WORKER_KEEP_RESULT_SECONDS: '86400',
 }

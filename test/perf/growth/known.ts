@@ -1,18 +1,17 @@
 import type { Who } from './requests.ts'
 
 /**
- * The calls that cost more on a bigger table than `limits.ts` allows, and why. One that has been mended must leave the
- * first list, or the test fails: so it says what is left to do.
+ * Calls that cost more on a bigger table than `limits.ts` allows, with the reasons. A fixed call must leave the first list, or the
+ * test fails, so the list shows the remaining work.
  */
 
-/** Reason -> path -> what is asked, and by whom. */
+/** Reason -> path -> call and caller. */
 type Listed = Readonly<Record<string, Readonly<Record<string, readonly `${string}[${Who}]`[]>>>>
 
-const COUNTED =
-  'It counts what matches, up to 10,000, or skips as many entries of its index before the last page'
+const COUNTED = 'It counts up to 10,000 matching rows, or skips as many index entries before the last page'
 
 const LISTED: Listed = {
-  'It is an answer of everything that there is, read in batches by an index': {
+  'It returns all rows, read in batches through an index': {
     '/api/v1/blog/export': ['the whole of it [admin]'],
   },
   [COUNTED]: {
@@ -20,17 +19,17 @@ const LISTED: Listed = {
     '/api/v1/blog/posts': ['last page [nobody]'],
     '/api/v1/documents': ['last page [big]'],
   },
-  'It counts the failures of the time that it is asked for, up to 10,000 of them': {
+  'It counts the failures of the requested period, up to 10,000': {
     '/api/v1/jobs/failures': ['[admin]', 'of a week [admin]'],
   },
-  'It answers up to 1,000 rows, and there are fewer of them on a smaller table': {
+  'It returns up to 1,000 rows, and a smaller table has fewer': {
     '/api/v1/documents/:id/pages': ['of the longest document [big]'],
     '/api/v1/blog/tags': ['the most [nobody]'],
     '/api/v1/documents': ['of a rare tag [big]'],
   },
 }
 
-/** Those that show only at 100 %, which the benchmark compares and the test does not. */
+/** Calls that exceed the limit only at 100 %, which the benchmark measures and the test does not. */
 const LISTED_AT_FULL_SIZE: Listed = {
   [COUNTED]: {
     '/api/v1/orgs/:org_id/members': ['last page [big]'],
@@ -44,17 +43,17 @@ const LISTED_AT_FULL_SIZE: Listed = {
     '/api/v1/documents': ['with superseded ones [big]'],
     '/api/v1/auth/users': ['last page [admin]'],
   },
-  'It answers a page, and there are fewer such rows on a smaller table': {
+  'It returns a page, and a smaller table has fewer such rows': {
     '/api/v1/auth/audit': ['of an hour [admin]'],
     '/api/v1/webhooks/:endpoint_id/deliveries': ['status=pending [big]', 'status=failed [big]'],
   },
-  'It looks for parts of words among the words of all owners, which are far fewer than their texts': {
+  'It searches parts of words in the vocabulary of all owners, which is far smaller than their texts': {
     '/api/v1/documents': ['search, a number that one page has [small]'],
   },
-  'It answers the prices of a model, of which there is one a day at most': {
+  'It returns the prices of a model, at most one a day': {
     '/llm/prices': ['[big]'],
   },
-  'It counts the prices of the catalog, which are new only when a vendor changes them: a few thousand': {
+  'It counts the prices of the catalog, a few thousand, which grow only when a vendor changes one': {
     '/llm/status': ['[admin]', '[big]', '[small]'],
   },
 }
@@ -66,6 +65,6 @@ const byName = (listed: Listed): Readonly<Record<string, string>> =>
     ),
   )
 
-/** The reason by the name of a call. */
+/** Reasons by call name. */
 export const KNOWN = byName(LISTED)
 export const KNOWN_AT_FULL_SIZE = byName(LISTED_AT_FULL_SIZE)

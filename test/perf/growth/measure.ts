@@ -3,29 +3,29 @@ import type { Call } from './calls.ts'
 import type { Who } from './requests.ts'
 import type { Spent, Statements } from './statements.ts'
 
-/** Sends calls one after the other to an edge that nobody else uses, and counts what each costs the database. */
+/** Sends calls sequentially to an otherwise idle edge, and counts the cost of each in the database. */
 
 export interface Cost {
   readonly name: string
   readonly ms: readonly number[]
-  /** What one in the middle touched: some also read again what the edge keeps for a while, such as who the caller is. */
+  /** Buffers of the median call: some calls also refresh data that the edge caches, such as the caller's account. */
   readonly buffers: number
-  /** Of that one, the costliest first. */
+  /** Statements of the median call, costliest first. */
   readonly statements: readonly Spent[]
 }
 
 export interface Effort {
-  /** How many of a call come first and are not measured. */
+  /** Number of first calls that are not measured. */
   readonly warmUp: number
   readonly calls: number
-  /** No further one begins after this time. */
+  /** No further call starts after this time. */
   readonly budgetMs: number
 }
 
 /** Counts the statements of one call. */
 export type Counter = Pick<Statements, 'begin' | 'end'>
 
-/** A prepared statement is planned for its values five times; from then on, its plan may be one for any values. */
+/** PostgreSQL plans a prepared statement for its values five times; afterwards it may use a generic plan. */
 export const UNTIL_PLANNED = 6
 
 export class Meter {
@@ -40,7 +40,7 @@ export class Meter {
     this.#statements = statements
   }
 
-  /** @throws when the call is refused: its arguments are wrong. */
+  /** @throws if the call is rejected, which means that its arguments are wrong. */
   async cost(call: Call, { warmUp, calls, budgetMs }: Effort): Promise<Cost> {
     const all: { ms: number; spent: Spent[] }[] = []
     const startedAt = performance.now()
@@ -50,7 +50,7 @@ export class Meter {
       await this.#statements.begin()
       all.push({ ms: await this.#send(call), spent: await this.#statements.end() })
     }
-    // One that is too slow for all of them has what there is.
+    // If a call is too slow for all repetitions, use those that ran.
     const measured = all.slice(Math.min(warmUp, all.length - 1))
     const bySize = measured.map(({ spent }) => spent).sort((a, b) => sum(a) - sum(b))
     const middle = bySize[bySize.length >> 1]!
@@ -66,7 +66,7 @@ export class Meter {
     this.#agent.destroy()
   }
 
-  /** Answers the time until the whole answer, or the first frame of a stream. */
+  /** Returns the time until the complete answer, or until the first frame of a stream. */
   #send({ name, path, who, headers }: Call): Promise<number> {
     const authorization = who === 'nobody' ? {} : { authorization: `Bearer ${this.#tokens[who]}` }
     return new Promise((resolve, reject) => {

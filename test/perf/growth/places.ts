@@ -1,6 +1,6 @@
 import { ask } from '../stack.ts'
 
-/** What requests are about: the rows of a seeded database that they name, and how many rows their lists have. */
+/** Rows of a seeded database that requests refer to, and the lengths of its lists. */
 export interface Places {
   readonly word: Readonly<Record<'common' | 'frequent' | 'medium' | 'rare' | 'unique' | 'part', string>>
   readonly total: Readonly<
@@ -79,7 +79,7 @@ const TEXT = `select json_build_object(
   'model', (select json_build_object('vendor', vendor, 'model_id', model_id) from llm_price order by vendor, model_id limit 1)
 ) as places`
 
-/** Finds the places of a seeded database. */
+/** Looks these rows and lengths up in a seeded database. */
 export async function placesOf(url: string): Promise<Places> {
   const [row] = await ask(url, TEXT)
   return row!.places as Places

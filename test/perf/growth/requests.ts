@@ -3,27 +3,27 @@ import { MAX_COUNTED } from '../../../sql/lists.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
 import type { Places } from './places.ts'
 
-/** What each GET route is asked, and by whom: usual arguments, and those that cost most. */
+/** Callers and arguments for each GET route: usual ones and the costliest ones. */
 
 export type Who = 'admin' | 'big' | 'small' | 'nobody'
 
 export interface Asked {
   readonly who: Who
-  /** Tells the requests of a route apart; the same for every size. */
+  /** Distinguishes the requests of a route; the same for every size. */
   readonly what?: string
   readonly params?: Readonly<Record<string, string | number>>
   readonly query?: Readonly<Record<string, string | number | boolean>>
   readonly headers?: Readonly<Record<string, string>>
-  /** How long to wait between two of them, because the answer is kept for a while. */
+  /** Pause between two requests in ms, because the edge caches the answer. */
   readonly restMs?: number
 }
 type Make = (places: Places) => readonly Asked[]
 
 const PAGE = 20
-// Beyond what a list counts to there are only cursors.
+// Beyond the count limit of lists, only cursors lead further.
 const lastPage = (total: number): number => Math.max(1, Math.ceil(Math.min(total, MAX_COUNTED) / PAGE))
 
-/** The same, asked by each. */
+/** The same request by each caller. */
 const by =
   (whos: readonly Who[], more: Omit<Asked, 'who'> = {}): Make =>
   () =>
@@ -33,7 +33,7 @@ const small = (more: Omit<Asked, 'who'> = {}): Asked => ({ who: 'small', ...more
 const admin = (more: Omit<Asked, 'who'> = {}): Asked => ({ who: 'admin', ...more })
 const nobody = (more: Omit<Asked, 'who'> = {}): Asked => ({ who: 'nobody', ...more })
 
-/** The first page and the last one, both of the same size. */
+/** The first and the last page, both of the same size. */
 const ends = (who: Who, total: number, more: Omit<Asked, 'who'> = {}): Asked[] =>
   [1, lastPage(total)].map((page, i) => ({
     who,
@@ -53,11 +53,11 @@ const values = (who: Who, name: string, given: readonly string[], more: Omit<Ask
 const anybody: Make = by(['nobody'])
 const everybody: Make = by(['admin', 'big', 'small'])
 
-// As few as there are of what is rare on the smallest table.
+// Even the smallest table has this many of its rare rows.
 const SHORT = { query: { limit: 10 } }
 
 const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString()
-/** The time between so many days ago and so many. */
+/** The time between `from` and `to` days ago. */
 const ofDays = (from: number, to: number) => ({ from: daysAgo(from), to: daysAgo(to) })
 
 const accounts: Record<string, Make> = {
@@ -371,7 +371,7 @@ const pages: Record<string, Make> = {
   '/docs/:file': by(['nobody'], { params: { file: 'docs.css' } }),
 }
 
-/** By the path of each GET route, as it is declared. */
+/** Requests by the declared path of each GET route. */
 export const REQUESTS: Readonly<Record<string, Make>> = {
   ...accounts,
   ...organizations,

@@ -6,13 +6,14 @@ import { placesOf } from './places.ts'
 import { seed } from './seed.ts'
 import { Statements } from './statements.ts'
 
-/** What every call costs on a database with a share of the whole, by name. */
+/** The cost of every call on a database of one size, by call name. */
 export type Costs = ReadonlyMap<string, Cost>
 
 /**
  * Seeds a database, sends every call to an edge on it, and drops it.
- * @param said is told what has been done.
- * @param among only calls whose names contain it.
+ *
+ * @param said receives progress
+ * @param among part of the calls' names
  */
 export async function costsAt(
   stack: Stack,
@@ -42,7 +43,7 @@ export async function seedShare(
   await seed(url, share, (file, ms) => said(`${file} took ${Math.round(ms)} ms`))
 }
 
-/** Sends every call to an edge on a seeded database. @throws when the edge refuses a call. */
+/** Sends every call to an edge on a seeded database. @throws if the edge rejects a call. */
 export async function costsOn(
   { url, port }: { readonly url: string; readonly port: number },
   statements: Counter,
@@ -63,7 +64,7 @@ export async function costsOn(
   return costs
 }
 
-/** The three accounts that ask, as they are when they have registered. */
+/** Inserts the three accounts that send the requests, as registration leaves them. */
 async function firstAccounts(url: string): Promise<void> {
   await ask(
     url,

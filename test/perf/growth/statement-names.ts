@@ -1,11 +1,11 @@
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The names that the code gives its reads, found by their texts as `pg_stat_statements` shows them. */
+/** Names of the code's reads, found by the statement texts in `pg_stat_statements`. */
 
 const SQL = join(import.meta.dirname, '../../../sql')
 
-/** Finds names by texts; a statement that is no named read is abbreviated. */
+/** Returns a function from texts to names; a statement without a name is abbreviated. */
 export async function statementNames(): Promise<(text: string) => string> {
   const names = new Map<string, string>()
   for (const file of globSync('{,*/}*.ts', { cwd: SQL })) {
@@ -21,7 +21,7 @@ const isObject = (value: unknown): value is object => typeof value === 'object' 
 const isRead = (value: unknown): value is { name: string; text: string } =>
   isObject(value) && 'name' in value && 'text' in value && typeof value.text === 'string'
 
-/** Without constants and parameters, which are both shown as `$n`. */
+/** The text without constants and parameters, which `pg_stat_statements` both shows as `$n`. */
 const bare = (text: string): string =>
   text
     .replace(/--.*$/gm, '')

@@ -2,12 +2,12 @@ import { type Client, connect } from '../../../sql/driver.ts'
 import { until } from '../../until.ts'
 
 /**
- * Which statements a server ran for a database, and the shared buffers that each touched, in memory or not: the count of
- * `pg_stat_statements`, which is exact and the same on any machine. It leaves out what planning reads in the catalogs,
- * which depends on what a connection has planned before. A statement counts with the functions that it calls.
+ * The statements that a server ran for a database, and the shared buffers that each touched, in memory or not. The counts come
+ * from `pg_stat_statements`; they are exact and equal on any machine. They exclude catalog reads of the planner, which depend on
+ * the connection's earlier plans, and include the functions that a statement calls.
  */
 
-/** The settings of a server whose statements are counted. */
+/** Settings of a server whose statements are counted. */
 export const COUNTING = {
   shared_preload_libraries: 'pg_stat_statements',
   'pg_stat_statements.track_utility': 'off',
@@ -20,7 +20,7 @@ export interface Spent {
 
 const IDLE_MS = 600_000
 
-/** Counts from another database of the server, so that its own statements are not among them. */
+/** Counts from another database of the server, which keeps its own statements out of the counts. */
 export class Statements {
   readonly #client: Client
   readonly #database: string
@@ -30,7 +30,7 @@ export class Statements {
     this.#database = database
   }
 
-  /** Those of the database of this URL. */
+  /** Statements of the database with this URL. */
   static async of(url: string): Promise<Statements> {
     const [, server, name] = /^(.*)\/([^/]+)$/.exec(url)!
     const client = await connect({ url: `${server}/postgres`, applicationName: 'statements' })
@@ -39,13 +39,13 @@ export class Statements {
     return new Statements(client, rows[0]!.oid)
   }
 
-  /** Begins to count once nothing runs any more: the statements of a stream may outlast it. */
+  /** Starts to count once no statement runs: statements of a stream may outlast it. */
   async begin(): Promise<void> {
-    await until('nothing runs any more', () => this.#isIdle(), IDLE_MS)
+    await until('no statement runs', () => this.#isIdle(), IDLE_MS)
     await this.#client.query('select pg_stat_statements_reset(0, $1::oid, 0)', [this.#database])
   }
 
-  /** What has ended since the beginning and touched anything, the costliest first. */
+  /** Statements since `begin` that touched buffers, costliest first. */
   async end(): Promise<Spent[]> {
     const { rows } = await this.#client.query(
       `select query as text, (shared_blks_hit + shared_blks_read)::float8 as buffers from pg_stat_statements

@@ -1,11 +1,11 @@
-/** One server-sent event as its client saw it. */
+/** One server-sent event as a client saw it. */
 export interface SeenFrame {
   readonly event: string
   readonly id: string
   readonly data: string
 }
 
-/** Finds server-sent events in the raw text of a response; what frames chunks and headers does not look like a field. */
+/** Extracts server-sent events from the raw text of a response. Headers and chunk sizes do not look like event fields. */
 export class FrameReader {
   private rest = ''
 

@@ -6,8 +6,8 @@ import { cpuMeter, family } from '../usage.ts'
 import type { LoadOrder, LoadResult } from './load.ts'
 
 /**
- * The load generator: a process of its own that keeps raw keep-alive connections busy, each with one request at a
- * time, and checks every answer. Kept lean, because it shares the machine with what it measures.
+ * The load generator: a process that keeps raw keep-alive connections busy, each with one request at a time, and checks every
+ * answer. It must be lean, because it shares the machine with the measured processes.
  */
 
 interface Run {
@@ -77,7 +77,7 @@ async function perform(order: LoadOrder): Promise<LoadResult> {
   }
 }
 
-/** One connection, until the run stops, its ids are used up, or an answer is wrong. */
+/** Uses one connection until the run stops, its ids are used up, or an answer is wrong. */
 function keepBusy(run: Run): Promise<void> {
   return new Promise((resolve, reject) => {
     let rest = ''
@@ -124,7 +124,7 @@ function nextRequest(run: Run): string | null {
   return signed === null ? `${head}${id}${tail}` : `${head}${signedBody(signed, id)}`
 }
 
-/** The last headers of a request, and its body. */
+/** The last headers of a signed request, and its body. */
 function signedBody({ body, secret }: NonNullable<LoadOrder['signed']>, id: number): string {
   const text = body.replaceAll('{id}', String(id))
   const at = Math.floor(Date.now() / 1000)
@@ -132,7 +132,7 @@ function signedBody({ body, secret }: NonNullable<LoadOrder['signed']>, id: numb
   return `content-length: ${text.length}\r\nstripe-signature: t=${at},v1=${mac}\r\n\r\n${text}`
 }
 
-/** Whether an answer is whole; notes one that is not as it must be. */
+/** True if an answer is complete; records an unexpected one in `run.wrong`. */
 function check(run: Run, text: string): boolean {
   const headEnd = text.indexOf('\r\n\r\n')
   if (headEnd === -1) return false
@@ -145,6 +145,6 @@ function check(run: Run, text: string): boolean {
     text.startsWith(`HTTP/1.1 ${status}`) &&
     bodyLength === length &&
     (bodyBytes === null || bodyBytes === length)
-  if (!right) run.wrong ??= `Not the answer: ${text.slice(0, 600)}`
+  if (!right) run.wrong ??= `Unexpected answer: ${text.slice(0, 600)}`
   return true
 }

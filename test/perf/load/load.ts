@@ -1,28 +1,28 @@
 import { type Child, startChild } from '../children.ts'
 import { undisturbed, untilQuiet } from '../usage.ts'
 
-/** What a run of the generator does; texts are raw HTTP/1.1. */
+/** The parameters of a generator run; texts are raw HTTP/1.1. */
 export interface LoadOrder {
   readonly port: number
   readonly connections: number
-  /** The request; with `ids` what comes before the id. */
+  /** The request; with `ids`, the part before the id. */
   readonly head: string
   readonly tail: string
-  /** First and last id to put between head and tail, each once. */
+  /** First and last id to insert between head and tail, each used once; null for none. */
   readonly ids: readonly [number, number] | null
-  /** Each request has a body, in which `{id}` stands for its id, signed as the payment provider signs its events. */
+  /** A body in which `{id}` stands for the id, signed as the payment provider signs its events; null for none. */
   readonly signed: { readonly body: string; readonly secret: string } | null
   readonly status: number
-  /** Length that every body must have; null: as its content-length says. */
+  /** Required length of every body; null to accept any content-length. */
   readonly bodyBytes: number | null
   readonly warmMs: number
   readonly measureMs: number
   /** Pause of each connection between an answer and its next request. */
   readonly paceMs: number
   readonly serverPids: readonly number[]
-  /** Whether nobody else is to be at work: measured once it is quiet, and again when it was not. */
+  /** True to measure only on a quiet machine, and to repeat disturbed runs. */
   readonly alone: boolean
-  /** PostgreSQL's first process; its backends are found when the measuring begins. */
+  /** PostgreSQL's first process, whose backends are listed when the measurement starts; null to skip them. */
   readonly postmaster: number | null
 }
 
@@ -31,24 +31,24 @@ export interface LoadResult {
   readonly p50: number
   readonly p95: number
   readonly p99: number
-  /** Requests answered, the ones outside the measured time too. */
+  /** Answered requests, including those outside the measured time. */
   readonly answered: number
   /** CPU time per measured request. */
   readonly cpuMicroseconds: { readonly server: number; readonly postgres: number; readonly generator: number }
-  /** Cores that processes beside these kept busy meanwhile. */
+  /** Cores that other processes used meanwhile. */
   readonly foreignCores: number
   readonly bodyBytes: number
 }
 
 export interface Generator {
-  /** Runs an order; one that is to be alone again when others disturbed it, answering the least disturbed run. */
+  /** Runs an order. With `alone`, repeats it if other processes disturbed it, and returns the least disturbed run. */
   run(order: LoadOrder): Promise<LoadResult>
   stop(): Promise<void>
 }
 
 const NO_PIDS: readonly number[] = []
 
-/** What most orders have in common. */
+/** Defaults of most orders. */
 export const ORDINARY = {
   connections: 64,
   tail: '',
@@ -73,7 +73,7 @@ export async function startGenerator(): Promise<Generator> {
     return answer.result
   }
   return {
-    // Ids are used once: such an order can't be measured again.
+    // An order with ids cannot be repeated, because each id is used once.
     run: (order) => {
       if (!order.alone) return once(order)
       return order.ids === null ? undisturbed(() => once(order)) : untilQuiet().then(() => once(order))
@@ -82,7 +82,7 @@ export async function startGenerator(): Promise<Generator> {
   }
 }
 
-/** A request as text, with a JSON body or none. */
+/** The text of a request, with a JSON body or none. */
 export function requestText(method: string, path: string, token: string | null, body?: object): string {
   const authorization = token === null ? '' : `authorization: Bearer ${token}\r\n`
   const json = body === undefined ? '' : JSON.stringify(body)

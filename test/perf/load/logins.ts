@@ -1,7 +1,7 @@
 import http from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** The client of logins: a process of its own. Each order is one run. */
+/** The login client, as a separate process. Each order is one run. */
 
 export interface Login {
   readonly username: string
@@ -9,21 +9,21 @@ export interface Login {
 }
 
 export type LoginOrder =
-  /** One after the other; answers how long each took in ms. */
+  /** Sends logins one after another; returns the duration of each in ms. */
   | {
       readonly kind: 'measure'
       readonly port: number
       readonly status: number
       readonly logins: readonly Login[]
     }
-  /** At a steady rate, in turns, whatever the answers take, until `stop`. */
+  /** Sends logins in turn at a steady rate, without waiting for answers, until `stop`. */
   | {
       readonly kind: 'start'
       readonly port: number
       readonly perSecond: number
       readonly logins: readonly Login[]
     }
-  /** Answers how many there were per second, and how long each took in ms. */
+  /** Returns the number of logins per second, and the duration of each in ms. */
   | { readonly kind: 'stop' }
 
 export interface LoginResult {

@@ -5,28 +5,28 @@ import { percentile } from '../stats.ts'
 import { FrameReader, type SeenFrame } from './frames.ts'
 import { requestText } from './load.ts'
 
-/** Readers of event streams, in a process of their own: raw sockets, each checking that no frame is missing. */
+/** Readers of event streams in a separate process: raw sockets that check for missing frames. */
 
 export interface OpenStreams {
-  /** A stream is on the port of its number modulo the count of ports. */
+  /** Ports of the edges; stream n uses port n modulo their number. */
   readonly ports: readonly number[]
   readonly token: string
-  /** Which job each stream follows. */
+  /** The job of each stream. */
   readonly jobIds: readonly string[]
 }
 
-/** So many streams a second, at random, lose their connection and come back with `Last-Event-ID`. */
+/** Cuts random streams, `perSecond` a second, which reconnect with `Last-Event-ID`. */
 export interface Storm {
   readonly perSecond: number
   readonly seconds: number
 }
 
-/** Streams of all jobs. */
+/** Opens `ofAll` streams of all jobs. */
 export interface OfAll {
   readonly port: number
   readonly token: string
   readonly ofAll: number
-  /** Their readers read nothing after the first frame. */
+  /** True if the readers stop reading after the first frame. */
   readonly asleep: boolean
 }
 
@@ -34,17 +34,17 @@ export type StreamsOrder = OpenStreams | Storm | OfAll | 'close of all' | 'close
 
 export interface StreamsSeen {
   readonly frames: number
-  /** Frames that did not follow the one before by exactly one, or whose label was older than the one before. */
+  /** Frames whose number is not the previous one plus 1, or whose label is older than the previous one. */
   readonly gaps: number
-  /** Streams whose last frame was terminal, and that the server ended then. */
+  /** Streams whose last frame was terminal and that the server then ended. */
   readonly finished: number
   /** Frames after a terminal one. */
   readonly after: number
   readonly broken: number
   readonly reconnects: number
-  /** From the publisher's clock to this one's. */
+  /** Delay from the publisher's clock to this one's. */
   readonly delayMs: { readonly p50: number; readonly p95: number; readonly p99: number }
-  /** The number of the last frame, by stream. */
+  /** Number of the last frame of each stream. */
   readonly last: readonly number[]
 }
 
@@ -59,11 +59,11 @@ interface Stream {
   closed: boolean
 }
 
-// Opened at once, so that the server's backlog holds them.
+// Number of concurrent connects that the server's backlog can hold.
 const ABREAST = 50
 const TICK_MS = 20
 
-// Readers are on other machines: where they share one with what they read from, their work is what waits.
+// Real readers run on other machines: on a shared one, their work should wait rather than the server's.
 setPriority(constants.priority.PRIORITY_LOW)
 
 let streams: Stream[] = []
@@ -105,7 +105,7 @@ async function openAll({ ports, token, jobIds }: OpenStreams): Promise<void> {
   await Promise.all(Array.from({ length: ABREAST }, open))
 }
 
-/** Connects a stream, anew after its last frame when it has one. Resolves with the first frame, or the end. */
+/** Connects a stream; resumes after its last frame if it has one. Resolves with the first frame or the end. */
 function listen(stream: Stream): Promise<void> {
   const socket = connect({ host: '127.0.0.1', port: stream.port, noDelay: true })
   const frames = new FrameReader()
@@ -124,7 +124,7 @@ function listen(stream: Stream): Promise<void> {
       resolve()
     })
     socket.on('data', (chunk) => {
-      // What was under way when a reader left has not reached it.
+      // Data that arrives after the reader has left is ignored.
       if (stream.socket !== socket || socket.destroyed) return
       const text = chunk.toString('latin1')
       if (text.startsWith('HTTP/1.1 204')) socket.end()
@@ -144,7 +144,7 @@ function take(stream: Stream, { event, id, data }: SeenFrame): void {
   const { status, label } = JSON.parse(data) as { status: string; label?: string }
   if (status === 'done') {
     stream.terminal = true
-    // The response has ended; the connection is kept alive for a next request, which will not come.
+    // The response has ended, and the keep-alive connection will not be used again.
     stream.socket.end()
   } else if (label !== undefined && label !== '') {
     const at = Number.parseInt(label, 10)
@@ -165,7 +165,7 @@ async function storm({ perSecond, seconds }: Storm): Promise<void> {
     }
     await delay(TICK_MS)
   }
-  // A stream that is left again, or that nothing happens on, says nothing: nobody waits for its first frame.
+  // Streams without events, or that were cut again, send no frame: do not wait for them.
   await Promise.race([Promise.all(coming), delay(1000)])
 }
 

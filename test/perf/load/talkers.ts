@@ -1,11 +1,11 @@
 import { connect } from 'node:net'
 import { percentile } from '../stats.ts'
 
-/** Clients of streams of answers, in a process of their own: begin so many a second, and note what comes when. */
+/** Clients of answer streams in a separate process: start `perSecond` streams a second, and record when pieces arrive. */
 
 export interface Talk {
   readonly port: number
-  /** The whole request of a stream. */
+  /** The complete request of a stream. */
   readonly request: string
   readonly streams: number
   readonly perSecond: number
@@ -15,7 +15,7 @@ export interface Talk {
 
 export interface Heard {
   readonly streams: number
-  /** Streams that ended without all their pieces, or in another way than they should. */
+  /** Streams that ended without all their pieces, or in an unexpected way. */
   readonly broken: number
   readonly first: Spread
   readonly piece: Spread
@@ -74,7 +74,7 @@ interface One {
   readonly whole: number
 }
 
-/** Null when the stream was not whole. */
+/** Reads one stream; null if it was incomplete. */
 function listen(port: number, request: string, pieces: number): Promise<One | null> {
   return new Promise((resolve) => {
     const sentAt = now()
@@ -92,7 +92,7 @@ function listen(port: number, request: string, pieces: number): Promise<One | nu
     socket.on('data', (data) => {
       const at = now()
       rest += data.toString('latin1')
-      // The whole answer, which comes once more at the end, is not news.
+      // The final event repeats the whole answer, so skip it.
       const last = rest.indexOf('event: final')
       const news = last === -1 ? rest : rest.slice(0, last)
       let seen = 0

@@ -1,6 +1,6 @@
 import { PgBoss } from 'pg-boss'
 
-/** A reference for jobs: pg-boss by itself with no-op jobs in batches, fetched without a pause while there are more. */
+/** A reference for jobs: plain pg-boss with no-op jobs in batches, fetched without a pause while full batches remain. */
 
 const CHUNK = 1000
 const batchSize = Number(process.env.BATCH)
@@ -11,7 +11,7 @@ let executed = 0
 const boss = new PgBoss({
   connectionString: process.env.DATABASE_URL!,
   max: 10,
-  // Nothing beside the work itself: neither upkeep nor statistics while it is measured.
+  // No maintenance or statistics during the measurement.
   supervise: false,
   schedule: false,
 })
@@ -41,7 +41,7 @@ async function start(): Promise<void> {
       executed++
       seen.add(data.echo)
     }
-    // Kept as the output of each.
+    // Stored as the output of each job.
     return { echo: 'done' }
   })
   process.send!({})

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { noRows, sql } from '../../../sql/db.ts'
 import { type AnyTask, defineTask } from '../../../tasks/task.ts'
 
-/** A task with an effect of which every one counts: it writes a line into a ledger, as a careful task does. */
+/** A task that writes exactly one row per job into a table of effects. */
 const effect = defineTask({
   name: 'effects.write',
   queue: 'effects',
@@ -11,10 +11,9 @@ const effect = defineTask({
   payload: z.strictObject({ before_ms: z.int(), after_ms: z.int() }),
   result: z.strictObject({ written: z.boolean() }),
   run: async (ctx, { before_ms, after_ms }) => {
-    // Five workers killed in a row under a job that never got anywhere make it a suspect: this one gets somewhere.
     ctx.progress('writing', 0, 1)
     await delay(before_ms, undefined, { signal: ctx.signal })
-    // Behind the fence an attempt is the only one: what an earlier one has done stands there, or was never done.
+    // Behind the fence only one attempt can write, so a missing row proves that no earlier attempt wrote it.
     const written = await ctx.fenced(async (tx) => {
       const done = await tx.any(sql.type(z.unknown())`select from effect where job_id = ${ctx.job.id}::uuid`)
       if (done.length > 0) return false

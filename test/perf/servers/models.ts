@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /**
- * A provider with fixed delays: each piece of an answer says when the request came and when the piece left, in ms since
- * the epoch, so that whoever gets it knows what it has added.
+ * A provider with fixed delays. Each piece contains the times of the request's arrival and of its own departure, in ms since the
+ * epoch. The receiver computes the added latency from them.
  */
 
 interface Pace {
@@ -17,7 +17,7 @@ let pace: Pace = {
   BETWEEN_MS: Number(env.BETWEEN_MS),
   PIECES: Number(env.PIECES),
 }
-// Another pace holds from the next request on.
+// A new pace applies from the next request on.
 process.on('message', (given: Pace) => {
   pace = given
   process.send!({})

@@ -1,9 +1,9 @@
-/** Reads documents and posts in a thread, as children do in a process: what a child costs beside it. */
+/** Reads documents and posts in a thread, to compare its cost with that of child processes. */
 import { parentPort } from 'node:worker_threads'
 import { itemsOf, readItem } from '../../../tasks/blog/items.ts'
 import { closeVision, openPages } from '../../../workers/children/documents/pages.ts'
 
-/** What the thread is asked: answers how many pages or posts were read. */
+/** A request to the thread, which answers with the number of pages or posts read. */
 export interface ThreadRequest {
   readonly what: 'document' | 'posts'
   readonly bytes: Uint8Array

@@ -2,7 +2,7 @@ import * as uWS from 'uWebSockets.js'
 import pg from 'pg'
 import { Stripe } from 'stripe'
 
-/** The reference for events: a bare uWebSockets.js handler that verifies the signature and stores the event, once. */
+/** The reference for events: a bare uWebSockets.js handler that verifies the signature and stores each event once. */
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 })
 const STORE = { name: 'store', text: 'insert into event (id, data) values ($1, $2) on conflict do nothing' }

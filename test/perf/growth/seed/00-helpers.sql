@@ -1,36 +1,36 @@
--- What the seeds share, in a schema of its own: sizes by `growth.share` (the percentage of the whole), owners, words.
--- Everything follows from a row's number, so that the same share gives the same rows again.
+-- Helpers of the seeds in their own schema: sizes by `growth.share` (in percent), owners, words.
+-- All values derive from a row's number, so that equal shares give equal rows.
 --
--- Accounts 1, 2 and 3 are the admin, the big owner and the small one; they have registered before.
+-- Accounts 1, 2 and 3 are the admin, the big owner and the small one; they exist already.
 
 create schema growth;
 
 create function growth.size(whole bigint) returns integer language sql stable
   return greatest(1, round(whole * current_setting('growth.share')::numeric / 100))::integer;
 
--- A number from 0 up to `below` that looks random.
+-- A pseudo-random number from 0 to `below` - 1.
 create function growth.pick(n integer, salt integer, below integer) returns integer language sql immutable parallel safe
   return (hashint4(n # (salt * 65599)) & 2147483647) % below;
 
--- Whose the n-th of `total` rows is: about 70 are the small owner's, whatever the total, and `bigs` in 100 the big one's.
+-- Owner of the n-th of `total` rows: about 70 rows belong to the small owner at any size, and `bigs` percent to the big one.
 create function growth.owner(n integer, total integer, bigs integer, others integer) returns integer
 language sql immutable parallel safe
   return case when n % greatest(1, total / 70) = 0 then 3 when growth.pick(n, 1, 100) < bigs then 2
     else 4 + growth.pick(n, 2, others) end;
 
--- When the n-th of `total` rows was written, the last one now.
+-- Time of the n-th of `total` rows; the last one is now.
 create function growth.moment(n integer, total integer, span interval) returns timestamptz language sql stable
   return now() - span * ((total - n)::float8 / total);
 
 create function growth.id(at timestamptz) returns uuid language sql volatile
   return uuidv7(at - clock_timestamp());
 
--- The word of a rank: rank 1 is the commonest.
+-- The word of a rank; rank 1 is the most common.
 create function growth.word(rank integer) returns text language sql immutable parallel safe
   return left(translate(md5(rank::text), '0123456789', 'ghijklmnop'), 4 + rank % 5);
 
--- Indexes of big tables are built once they are filled: many times faster than row by row. Which they are is read from
--- the catalog, so that the seeds know nothing about them.
+-- Builds indexes of big tables after filling them, which is many times faster than row by row. It reads the definitions from the
+-- catalog, so that the seeds need not list them.
 create table growth.dropped_index (definition text not null);
 
 create procedure growth.drop_indexes(of regclass) language plpgsql as $$

@@ -1,4 +1,4 @@
--- A million documents, three in ten of them the big owner's, with blobs and three million pages.
+-- A million documents with blobs and three million pages; three in ten belong to the big owner.
 
 call growth.drop_indexes('document');
 call growth.drop_indexes('document_page');
@@ -7,7 +7,7 @@ call growth.drop_indexes('search_word');
 create table growth.document as
 select n, growth.owner(n, size, 30, growth.size(10000)) as owner_id, growth.moment(n, size, '1 year') as at,
   (array['invoice', 'invoice', 'invoice', 'letter', 'letter', 'contract', 'receipt', 'report', 'other', 'other'])[1 + n % 10] as kind,
-  -- Up to three of 200 tags, the first ones most often.
+  -- Up to three of 200 tags; lower numbers are more frequent.
   array(select distinct 'tag-' || (1 + floor(power(200, growth.pick(n, k, 1000) / 1000.0)))::int
     from generate_series(1, n % 4) k) as tags
 from growth.size(975000) size, generate_series(1, size) n;
@@ -22,7 +22,7 @@ select owner_id, initcap(kind) || ' ' || n || ' ' || growth.word(1 + growth.pick
   case when n % 50 = 7 then now() + interval '30 days' end
 from growth.document order by n;
 drop table growth.document;
--- Newer versions of some documents, of few enough owners: each is locked for it.
+-- Newer versions of some documents, for a limited number of owners: each insert locks its owner.
 insert into document (owner_id, title, kind, media_type, byte_size, sha256, page_count, document_date, supersedes_id, tags)
 select owner_id, title, kind, media_type, byte_size, sha256((id || ' again')::bytea), page_count, document_date, id, tags
 from document where id % 12 = 0 and deleted_at is null and (owner_id = 2 or owner_id % 10 = 4) order by id;
@@ -37,8 +37,8 @@ select growth.id(at), account, b.sha256, b.byte_size, at
 from growth.size(10000) size, generate_series(1, size) account, generate_series(1, case when account <= 3 then 20 else 2 end) n,
   growth.moment(n, 20, '6 days') at, (select * from blob order by id limit 1) b;
 
--- Pages have one of at most 10,000 texts of 50 words, the n-th word occurring about 1/n as often as the first, and one in ten
--- has a number that nothing else has. Vectors are put together instead of being made anew, which would take longest.
+-- Pages share at most 10,000 texts of 50 words, in which the n-th word is about 1/n as frequent as the first. One page in ten has
+-- a unique number. Vectors are combined from stored ones, because computing them would take longest.
 call growth.drop_indexes('document_page');
 call growth.drop_indexes('search_word');
 create table growth.text as

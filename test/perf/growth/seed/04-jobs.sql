@@ -1,5 +1,5 @@
--- Three million ended jobs of the last 20 hours, half of them with events, half a million waiting ones, and 16 running
--- ones under a lease that lasts.
+-- Three million jobs that ended within the last 20 hours, a quarter of them with progress events. Half a million waiting jobs, and
+-- 16 running ones under a long lease.
 
 call growth.drop_indexes('job');
 create table growth.job as
@@ -34,7 +34,7 @@ select uuidv7(), 'load_test.io_simulation_task', 'load_test', case when n % 4 < 
   'load_test.io_simulation_task/' || n, '{}', 'running', 1, 1, 1, 3, '00000000-0000-7000-8000-000000000001', now()
 from generate_series(1, 16) n;
 
--- Added as the service adds them, so that each mailbox has its delivery. In a hundred, one is an actor's.
+-- Uses the service's function, so that each mailbox gets its delivery. One job in a hundred belongs to an actor.
 do $$
 declare
   total constant integer := growth.size(500000);

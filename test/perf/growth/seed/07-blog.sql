@@ -1,4 +1,4 @@
--- 100,000 posts of about a kilobyte with three of 1,000 tags each; every second one also has the first tag.
+-- 100,000 posts of about a kilobyte, each with three of 1,000 tags; every second one also has the first tag.
 
 insert into blog_tag (name, slug, created_at)
 select 'Tag ' || n, 'tag-' || n, growth.moment(n, size, '1 year') from growth.size(1000) size, generate_series(1, size) n;
@@ -13,5 +13,5 @@ from growth.size(100000) size, generate_series(1, size) n, growth.moment(n, size
 insert into blog_post_tag (post_id, tag_id)
 select p.id, 1 + growth.pick(p.id::int, k, growth.size(1000)) from blog_post p, generate_series(1, 3) k
 union select id, 1 from blog_post where id % 2 = 0
--- A tag that is rare whatever the size.
+-- A tag that is rare at any size.
 union select id, growth.size(1000) from blog_post where id % greatest(1, growth.size(100000) / 20) = 0;
