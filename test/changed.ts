@@ -20,7 +20,7 @@ const REGISTRIES: ReadonlySet<string> = new Set([
 const DATABASE = 'test/database.ts'
 const MIGRATED = /^sql\/(schema|migrations|functions)\//
 const FUNCTION = /^sql\/functions\/[^/]+\/(\w+)\.sql$/
-const TEXTS = /(['"`])([\w./-]*\.\w+)\1/g
+const STRINGS = /(['"`])([\w./-]*\.\w+)\1/g
 
 /** Files that differ from a commit, as paths from the root: work tree and untracked files included. */
 export function changedFiles(base: string): string[] {
@@ -62,15 +62,15 @@ function readGraph(): Graph {
       const targets = [
         // Type imports load nothing: the compiler checks them.
         ...importsOf(text).flatMap(({ target, erased }) => (erased ? [] : [target])),
-        ...[...text.matchAll(TEXTS)].map(([, , path]) => path!),
+        ...[...text.matchAll(STRINGS)].map(([, , path]) => path!),
       ]
-      return [file, { text, named: [...new Set(targets.flatMap((target) => resolved(file, target)))] }]
+      return [file, { text, named: [...new Set(targets.flatMap((target) => resolveTarget(file, target)))] }]
     }),
   )
 }
 
 /** The file that `target` names, relative to the file's folder or to the root; empty if there is none. */
-const resolved = (file: string, target: string): string[] =>
+const resolveTarget = (file: string, target: string): string[] =>
   [posix.join(posix.dirname(file), target), posix.normalize(target)].filter((path) => existsInProject(path))
 
 const known = new Map<string, boolean>()
@@ -115,8 +115,8 @@ function reaches(test: string, files: ReadonlySet<string>, graph: Graph, isOfAre
   const seen = new Set([test])
   for (const file of seen) {
     if (files.has(file)) return true
-    const isPassedOver = REGISTRIES.has(file) && !isOfArea && !graph.get(test)!.named.includes(file)
-    if (!isPassedOver) for (const next of graph.get(file)?.named ?? []) seen.add(next)
+    const isSkipped = REGISTRIES.has(file) && !isOfArea && !graph.get(test)!.named.includes(file)
+    if (!isSkipped) for (const next of graph.get(file)?.named ?? []) seen.add(next)
   }
   return false
 }

@@ -162,7 +162,7 @@ export class Cluster {
   async attachStandby(isSynchronous = true): Promise<void> {
     const { primary, standby } = this
     await standby.destroy()
-    await copy(primary, standby, this.#places[this.#primary === 0 ? 1 : 0])
+    await copyData(primary, standby, this.#places[this.#primary === 0 ? 1 : 0])
     await standby.start({ primary_conninfo: `${primary.conninfo} application_name=${STANDBY}` })
     if (isSynchronous) await setSetting(primary, 'synchronous_standby_names', `'${STANDBY}'`)
     await until('the standby follows', async () => {
@@ -201,7 +201,7 @@ async function setSetting(server: Server, name: string, value: string): Promise<
 }
 
 /** A base backup (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-LOWLEVEL-BASE-BACKUP). */
-async function copy(from: Server, to: Server, { account }: ClusterLocation): Promise<void> {
+async function copyData(from: Server, to: Server, { account }: ClusterLocation): Promise<void> {
   const client = new pg.Client({ connectionString: from.url })
   await client.connect()
   await client.query(`select pg_backup_start('standby', true)`)
@@ -218,7 +218,7 @@ async function copy(from: Server, to: Server, { account }: ClusterLocation): Pro
 }
 
 /** One connection string for several servers; it connects to the one that accepts writes. */
-export function severalHosts(urls: readonly string[]): string {
+export function multiHostUrl(urls: readonly string[]): string {
   const [first] = urls.map((url) => new URL(url))
   const hosts = urls.map((url) => new URL(url).host)
   const query = 'target_session_attrs=read-write'

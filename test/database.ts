@@ -16,7 +16,7 @@ export interface TestDatabase {
 export async function testDatabase(): Promise<TestDatabase> {
   const base = process.env.TEST_DATABASE_URL
   if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
-  const name = newName()
+  const name = newDatabaseName()
   await administrate(base, `create database ${name} template ${process.env.TEST_TEMPLATE} strategy file_copy`)
   const url = base.replace(/\/postgres($|\?)/, `/${name}$1`)
   const db = createDatabase({ url, applicationName: 'test', size: 8, validateRows: true })
@@ -63,14 +63,14 @@ export const lockAwaited = (query: TestDatabase['query']): Promise<unknown> =>
 /** Creates an empty database without the schema and returns its URL; dropped after the file. */
 export async function emptyDatabase(): Promise<string> {
   const base = process.env.TEST_DATABASE_URL!
-  const name = newName()
+  const name = newDatabaseName()
   await administrate(base, `create database ${name} template template0`)
   stopAfterFile(() => administrate(base, `drop database ${name} with (force)`))
   return base.replace(/\/postgres($|\?)/, `/${name}$1`)
 }
 
 /** A name for a new database; the profile reads the file's number from it. */
-const newName = (): string =>
+const newDatabaseName = (): string =>
   `test_${isShared() ? 'shared' : `f${process.env.TEST_FILE}`}_${randomBytes(6).toString('hex')}`
 
 async function administrate(url: string, statement: string): Promise<void> {

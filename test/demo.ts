@@ -39,11 +39,11 @@ const settings = settingsOrExit()
 const base = settings.publicBaseUrl
 const file = process.argv[2] ?? SAMPLE
 const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) =>
-  giveUp(`Can't read ${file}: ${error.code}`),
+  exitWith(`Can't read ${file}: ${error.code}`),
 )
 const started = (await isUp()) ? null : await startService()
 try {
-  await demonstrate(bytes)
+  await runDemo(bytes)
 } catch (error) {
   process.exitCode = 1
   process.stderr.write(`\n${error instanceof Error ? error.message : error}\n`)
@@ -51,7 +51,7 @@ try {
   await stopService(started)
 }
 
-async function demonstrate(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+async function runDemo(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
   const authorization = `Bearer ${await signIn()}`
   const form = new FormData()
   form.set('file', new File([bytes], basename(file)))
@@ -60,7 +60,9 @@ async function demonstrate(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
     headers: { authorization },
     body: form,
   })
-  say(`Uploaded ${document.title}, ${document.byte_size.toLocaleString('en')} bytes: document ${document.id}`)
+  print(
+    `Uploaded ${document.title}, ${document.byte_size.toLocaleString('en')} bytes: document ${document.id}`,
+  )
   const { job_id } = await call<{ job_id: string }>(
     `/api/v1/documents/${document.id}/extract?background=true&force=true`,
     {
@@ -68,12 +70,12 @@ async function demonstrate(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
       headers: { authorization },
     },
   )
-  const end = await follow(job_id, authorization)
+  const end = await followJob(job_id, authorization)
   if (end.status !== 'done') throw new Error(`The job ended as ${end.status}: ${end.error?.detail ?? ''}`)
-  say(`Read ${end.result!.read}, unread ${end.result!.unread}\n`)
+  print(`Read ${end.result!.read}, unread ${end.result!.unread}\n`)
   const pages = await call<Page[]>(`/api/v1/documents/${document.id}/pages`, { headers: { authorization } })
   for (const { page_number } of pages) {
-    show(
+    printPage(
       await call<Page>(`/api/v1/documents/${document.id}/pages/${page_number}`, {
         headers: { authorization },
       }),
@@ -85,13 +87,13 @@ async function signIn(): Promise<string> {
   const email = `demo-${randomBytes(4).toString('hex')}@example.com`
   // The first account that registers becomes admin, which should be a person.
   const password = await withQueries(settings, 'demo', (db) => createUser(db, email))
-  say(`Created the account ${email}`)
+  print(`Created the account ${email}`)
   const body = new URLSearchParams({ username: email, password })
   return (await call<{ access_token: string }>('/api/v1/auth/token', { method: 'POST', body })).access_token
 }
 
 /** Draws each frame of a job's stream and returns the terminal one. Resumes after the last frame when the stream breaks. */
-async function follow(jobId: string, authorization: string): Promise<Frame> {
+async function followJob(jobId: string, authorization: string): Promise<Frame> {
   let lastId = ''
   for (;;) {
     const headers = { authorization, ...(lastId === '' ? {} : { 'last-event-id': lastId }) }
@@ -108,7 +110,7 @@ async function follow(jobId: string, authorization: string): Promise<Frame> {
         const data = /^data: (.*)$/m.exec(block)?.[1]
         if (data === undefined) continue
         const frame = JSON.parse(data) as Frame
-        draw(frame)
+        drawProgress(frame)
         if (frame.status === 'done' || frame.status === 'failed' || frame.status === 'cancelled') {
           process.stdout.write('\n')
           return frame
@@ -118,7 +120,7 @@ async function follow(jobId: string, authorization: string): Promise<Frame> {
   }
 }
 
-function draw({ status, label, progress }: Frame): void {
+function drawProgress({ status, label, progress }: Frame): void {
   const total = progress?.total ?? 0
   const share = total === 0 ? 0 : (progress?.current ?? 0) / total
   const filled = Math.round(share * BAR_WIDTH)
@@ -128,15 +130,15 @@ function draw({ status, label, progress }: Frame): void {
   )
 }
 
-function show({ page_number, status, method, model, detail, text }: Page): void {
+function printPage({ page_number, status, method, model, detail, text }: Page): void {
   const how =
     status === 'unread' ? `unread: ${detail}` : method === 'vision' ? `read by ${model}` : 'text layer'
-  say(`Page ${page_number} (${how})`)
+  print(`Page ${page_number} (${how})`)
   const lines = text
     .split('\n')
     .map((line) => line.trim())
     .filter(Boolean)
-  for (const line of lines.slice(0, LINES_PER_PAGE)) say(`    ${line.slice(0, 100)}`)
+  for (const line of lines.slice(0, LINES_PER_PAGE)) print(`    ${line.slice(0, 100)}`)
 }
 
 async function call<T>(path: string, init: RequestInit): Promise<T> {
@@ -154,7 +156,7 @@ async function isUp(): Promise<boolean> {
 }
 
 async function startService(): Promise<ChildProcess> {
-  say(`Nothing answers at ${base}: starting the service`)
+  print(`Nothing answers at ${base}: starting the service`)
   const script = fileURLToPath(new URL('../workers/start.ts', import.meta.url))
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script], {
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -163,7 +165,7 @@ async function startService(): Promise<ChildProcess> {
   const end = Date.now() + START_MS
   while (!(await isUp())) {
     if (child.exitCode !== null || Date.now() > end)
-      giveUp('The service did not start: `npm start` shows why')
+      exitWith('The service did not start: `npm start` shows why')
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
   return child
@@ -176,11 +178,11 @@ async function stopService(child: ChildProcess | null): Promise<void> {
   await ended
 }
 
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-function giveUp(line: string): never {
+function exitWith(line: string): never {
   process.stderr.write(`${line}\n`)
   process.exit(1)
 }

@@ -1,20 +1,20 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
-import { deflatedRepeat, packedRepeat } from './packing.ts'
+import { deflateRepeat, packedRepeat } from './packing.ts'
 import { rawPdf, stream } from './pdfs.ts'
 import { zipOf } from './zip.ts'
 
-const pdf = (name: string, ...objects: readonly string[]): Bomb => made(name, () => rawPdf(objects))
-const made = (name: string, make: () => Uint8Array): Bomb => ({
+const rawPdfBomb = (name: string, ...objects: readonly string[]): Bomb => pdfBomb(name, () => rawPdf(objects))
+const pdfBomb = (name: string, make: () => Uint8Array): Bomb => ({
   name,
   fileName: 'bomb.pdf',
   make: () => Buffer.from(make()),
 })
 
 /** A page whose content is compressed `times` times. */
-function page(name: string, unit: string, megabytes: number, times: number): Bomb {
-  return made(name, () => {
-    let bytes = deflatedRepeat(unit, megabytes * 2 ** 20)
+function pageBomb(name: string, unit: string, megabytes: number, times: number): Bomb {
+  return pdfBomb(name, () => {
+    let bytes = deflateRepeat(unit, megabytes * 2 ** 20)
     for (let i = 1; i < times; i++) bytes = deflateSync(bytes, { level: 9 })
     return rawPdf([...BEFORE_CONTENT, stream(bytes, `/Filter [${'/FlateDecode '.repeat(times)}]`)])
   })
@@ -27,7 +27,7 @@ const BEFORE_CONTENT = [
 ]
 
 /** One page, and a page count that is wrong. */
-const lying = (count: number): string[] => [
+const wrongPageCount = (count: number): string[] => [
   '<< /Type /Catalog /Pages 2 0 R >>',
   `<< /Type /Pages /Kids [4 0 R 3 0 R] /Count ${count} >>`,
   '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>',
@@ -74,7 +74,7 @@ function overlappingTiff(count: number): Buffer {
 }
 
 /** A grey PNG with `bytes` zeros of pixel data, whatever its size. */
-function png(name: string, width: number, height: number, bytes: number): Bomb {
+function pngBomb(name: string, width: number, height: number, bytes: number): Bomb {
   return {
     name,
     fileName: 'bomb.png',
@@ -91,7 +91,7 @@ function png(name: string, width: number, height: number, bytes: number): Bomb {
       header.writeUInt32BE(width, 0)
       header.writeUInt32BE(height, 4)
       header[8] = 8
-      const pixels = chunk('IDAT', deflatedRepeat('\0', bytes))
+      const pixels = chunk('IDAT', deflateRepeat('\0', bytes))
       const signature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
       return Buffer.concat([signature, chunk('IHDR', header), pixels, chunk('IEND', Buffer.alloc(0))])
     },
@@ -99,28 +99,28 @@ function png(name: string, width: number, height: number, bytes: number): Bomb {
 }
 
 /** An animation of `frames` one-pixel frames. */
-function gif(name: string, frames: number): Bomb {
+function gifBomb(name: string, frames: number): Bomb {
   const head = Buffer.from('GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff', 'latin1')
   const frame = Buffer.from('\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0', 'latin1')
   const make = (): Buffer => Buffer.concat([head, ...Array<Buffer>(frames).fill(frame), Buffer.from(';')])
   return { name, fileName: 'bomb.gif', make }
 }
 
-const long = (name: string, unit: string): Bomb => ({
+const longTextBomb = (name: string, unit: string): Bomb => ({
   name: `90 MB of ${name}`,
   fileName: 'bomb.txt',
   make: () => Buffer.alloc(90_000_000, unit),
 })
 
 /** A file of Latin-1 text. */
-const written = (name: string, fileName: string, make: () => string): Bomb => ({
+const textBomb = (name: string, fileName: string, make: () => string): Bomb => ({
   name,
   fileName,
   make: () => Buffer.from(make(), 'latin1'),
 })
 
 /** A Word document that repeats `unit` up to so many megabytes, uncompressed. */
-const docx = (name: string, unit: string, megabytes: number): Bomb => ({
+const docxBomb = (name: string, unit: string, megabytes: number): Bomb => ({
   name,
   fileName: 'bomb.docx',
   make: () => {
@@ -138,40 +138,46 @@ const MAIL =
 
 /** Bombs for reading documents: huge once decompressed, endless, or with false headers. */
 export const documentBombs: readonly Bomb[] = [
-  made('two thousand million pages, without a trailer', () => withoutTrailer(lying(2_147_483_647))),
-  made('50 million pages, without a trailer', () => withoutTrailer(lying(50_000_000))),
-  pdf('a million pages', ...lying(1_000_000)),
-  pdf('fewer than no pages', ...lying(-5)),
-  pdf('pages that hold themselves', BEFORE_CONTENT[0]!, '<< /Type /Pages /Kids [2 0 R] /Count 9 >>'),
-  page('a page that saves and restores 60 million times', 'q Q ', 240, 2),
-  page('a page of 200 MB of text', 'BT (a) Tj ET ', 200, 2),
-  page('a page of brackets', '[', 60, 1),
-  page('zeros that are packed five times', '\0', 1000, 5),
-  pdf('arrays in arrays', ...BEFORE_CONTENT, '['.repeat(200_000)),
+  pdfBomb('two thousand million pages, without a trailer', () =>
+    withoutTrailer(wrongPageCount(2_147_483_647)),
+  ),
+  pdfBomb('50 million pages, without a trailer', () => withoutTrailer(wrongPageCount(50_000_000))),
+  rawPdfBomb('a million pages', ...wrongPageCount(1_000_000)),
+  rawPdfBomb('fewer than no pages', ...wrongPageCount(-5)),
+  rawPdfBomb('pages that hold themselves', BEFORE_CONTENT[0]!, '<< /Type /Pages /Kids [2 0 R] /Count 9 >>'),
+  pageBomb('a page that saves and restores 60 million times', 'q Q ', 240, 2),
+  pageBomb('a page of 200 MB of text', 'BT (a) Tj ET ', 200, 2),
+  pageBomb('a page of brackets', '[', 60, 1),
+  pageBomb('zeros that are packed five times', '\0', 1000, 5),
+  rawPdfBomb('arrays in arrays', ...BEFORE_CONTENT, '['.repeat(200_000)),
   { name: '10,000 pages of one strip', fileName: 'bomb.tif', make: () => overlappingTiff(10_000) },
-  png('a picture of 4 thousand million pixels', 65_535, 65_535, 100),
-  png('a picture of 64 million pixels, all alike', 8_000, 8_000, 8_000 * 8_001),
-  gif('20,000 frames', 20_000),
-  docx('a document of 90 MB of paragraphs', '<p><t>a</t></p>', 90),
-  docx('a document of 90 MB of elements in elements', '<p>', 90),
-  docx('a document of 400 MB', 'a', 400),
-  written(
+  pngBomb('a picture of 4 thousand million pixels', 65_535, 65_535, 100),
+  pngBomb('a picture of 64 million pixels, all alike', 8_000, 8_000, 8_000 * 8_001),
+  gifBomb('20,000 frames', 20_000),
+  docxBomb('a document of 90 MB of paragraphs', '<p><t>a</t></p>', 90),
+  docxBomb('a document of 90 MB of elements in elements', '<p>', 90),
+  docxBomb('a document of 400 MB', 'a', 400),
+  textBomb(
     '3 million elements in elements',
     'bomb.xml',
     () => `<?xml version="1.0"?>${'<a b="c">d'.repeat(3_000_000)}`,
   ),
-  written('entities of entities', 'bomb.xml', () => {
+  textBomb('entities of entities', 'bomb.xml', () => {
     const entities = Array.from({ length: 30 }, (_, n) => `<!ENTITY e${n + 1} "&e${n};&e${n};">`)
     return `<?xml version="1.0"?><!DOCTYPE a [<!ENTITY e0 "lol">${entities.join('')}]><a>&e30;</a>`
   }),
-  written('30 million groups in groups', 'bomb.rtf', () => `{\\rtf1 ${'{a'.repeat(30_000_000)}`),
-  written('HTML of 3 million elements in elements', 'bomb.html', () => `<html>${'<div>a'.repeat(3_000_000)}`),
-  written(
+  textBomb('30 million groups in groups', 'bomb.rtf', () => `{\\rtf1 ${'{a'.repeat(30_000_000)}`),
+  textBomb(
+    'HTML of 3 million elements in elements',
+    'bomb.html',
+    () => `<html>${'<div>a'.repeat(3_000_000)}`,
+  ),
+  textBomb(
     'a mail of half a million parts',
     'bomb.eml',
     () => MAIL + '--b\nContent-Disposition: attachment\n\na\n'.repeat(500_000),
   ),
-  written(
+  textBomb(
     'mails in mails',
     'bomb.eml',
     () =>
@@ -181,6 +187,6 @@ export const documentBombs: readonly Bomb[] = [
         (_, n) => `--b${n}\nContent-Type: multipart/mixed; boundary=b${n + 1}\n\n`,
       ).join(''),
   ),
-  long('newlines', '\n'),
-  long('one letter', 'a'),
+  longTextBomb('newlines', '\n'),
+  longTextBomb('one letter', 'a'),
 ]

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { migrate } from '../sql/migrate.ts'
-import { Cluster, severalHosts } from './cluster.ts'
+import { Cluster, multiHostUrl } from './cluster.ts'
 import { makeLink } from './flow/link.ts'
 import { Client, launch } from './service.ts'
 import { mailServer } from './standins/smtp.ts'
@@ -15,7 +15,7 @@ export interface FailoverOptions {
   readonly behindMs?: number | null
 }
 
-export interface FailedOver {
+export interface FailoverResult {
   /** Time in ms from the promotion until each edge acknowledged a write. */
   readonly backMs: number
   /** Time in ms from the promotion until every job ended. */
@@ -36,17 +36,17 @@ const BACK_MS = 60_000
 const ENDED_MS = 90_000
 
 /** Runs two edges and a worker under writes while their primary fails and its standby is promoted. */
-export async function failOver({ death, behindMs = null }: FailoverOptions): Promise<FailedOver> {
-  const endings: (() => Promise<unknown>)[] = []
+export async function failOver({ death, behindMs = null }: FailoverOptions): Promise<FailoverResult> {
+  const cleanups: (() => Promise<unknown>)[] = []
   try {
     const mail = await mailServer()
-    endings.push(mail.stop)
+    cleanups.push(mail.stop)
     const cluster = await Cluster.start()
-    endings.push(() => cluster.stop())
+    cleanups.push(() => cluster.stop())
     await cluster.attachStandby(behindMs === null)
     const links = await Promise.all(cluster.urls.map(makeLink))
-    endings.push(...links.map((link) => link.close))
-    const url = severalHosts(links.map((link) => link.url))
+    cleanups.push(...links.map((link) => link.close))
+    const url = multiHostUrl(links.map((link) => link.url))
     await migrate(url)
     const env = {
       AUTH_LEVEL: 'basic',
@@ -59,7 +59,7 @@ export async function failOver({ death, behindMs = null }: FailoverOptions): Pro
     const children = await Promise.all(
       (['edge', 'edge', 'worker'] as const).map((kind) => launch(kind, url, env)),
     )
-    endings.push(() => Promise.all(children.map((child) => child.kill())))
+    cleanups.push(() => Promise.all(children.map((child) => child.kill())))
     const clients = children.flatMap(({ ready }) =>
       ready.port === undefined ? [] : [new Client(ready.port)],
     )
@@ -90,7 +90,7 @@ export async function failOver({ death, behindMs = null }: FailoverOptions): Pro
     await until('every job ends', async () => (await unended()).length === 0, ENDED_MS).catch(() => {})
     return { backMs, endedMs: since(), unended: await unended(), ...(await load.judge(cluster, mail.raw)) }
   } finally {
-    for (const end of endings.reverse()) await end()
+    for (const end of cleanups.reverse()) await end()
   }
 }
 
@@ -147,7 +147,7 @@ class Load {
   async judge(
     { primary }: Cluster,
     mails: readonly string[],
-  ): Promise<Pick<FailedOver, 'acknowledged' | 'lost' | 'doubled'>> {
+  ): Promise<Pick<FailoverResult, 'acknowledged' | 'lost' | 'doubled'>> {
     const names = (await primary.query('select name from blog_tag')).map(({ name }) => String(name))
     const done = (await primary.query(`select id from job where status = 'done'`)).map(({ id }) => String(id))
     const subjects = mails.map((text) => /^Subject: (.*)$/m.exec(text)?.[1] ?? '')

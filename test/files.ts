@@ -22,15 +22,15 @@ export const allFiles = (): string[] => filesOf(RINGS)
  */
 export function chosenFiles(names: readonly string[], depth: Depth): string[] {
   const all = () => filesOf(depth === 'quick' ? QUICK_RINGS : RINGS)
-  const chosen = names.length === 0 ? all() : filesNamed(names)
+  const chosen = names.length === 0 ? all() : findFiles(names)
   if (depth === 'quick') return chosen
-  return chosen.filter((file) => ringOf(file) === 'long' || goesFurther(file, depth))
+  return chosen.filter((file) => ringOf(file) === 'long' || testsMoreAt(file, depth))
 }
 
 const filesOf = (rings: readonly string[]): string[] =>
   globSync(`test/{${rings}}/**/*.test.ts`, { cwd: ROOT }).sort()
 
-function filesNamed(names: readonly string[]): string[] {
+function findFiles(names: readonly string[]): string[] {
   const all = allFiles()
   const chosen = names.flatMap((name) => {
     if (existsSync(resolve(name)) && name.endsWith('.ts')) return [relative(ROOT, resolve(name))]
@@ -51,7 +51,7 @@ const isOfArea = (file: string, area: string): boolean =>
   file.startsWith(`${area}.`) || file.startsWith(`${area}-`)
 
 /** True if a file tests more at this depth. Files that start services do so only at depth `long`. */
-function goesFurther(file: string, depth: Depth): boolean {
+function testsMoreAt(file: string, depth: Depth): boolean {
   const text = readFileSync(resolve(ROOT, file), 'utf8')
   if (!text.includes('/runs.ts')) return false
   return depth === 'long' || (QUICK_RINGS.includes(ringOf(file)) && /\b(runs|rounds)\(|\bSEED\b/.test(text))

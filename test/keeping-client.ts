@@ -9,7 +9,7 @@ export interface Answer {
  * A client with one keep-alive connection. It retries only a new connection that was reset before the server read anything. The
  * kernel resets connections that arrive just as a process stops listening (`edge/http/server.ts`).
  */
-export interface KeepingClient {
+export interface KeepAliveClient {
   ask(method: string, path: string, body?: object | Content): Promise<Answer>
   close(): void
 }
@@ -25,7 +25,7 @@ export class Content {
   }
 }
 
-export function keepingClient(port: number, token: string): KeepingClient {
+export function keepingClient(port: number, token: string): KeepAliveClient {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const ask = (method: string, path: string, body?: object | Content, isAgain = false): Promise<Answer> =>
     new Promise((resolve, reject) => {

@@ -19,25 +19,25 @@ const WAITING = ['documents.extract', 'load_test.io_simulation_task']
 export async function writeKept(port: number): Promise<void> {
   const admin = new Client(port)
   await admin.register(ADMIN)
-  const post = await created(
+  const post = await expectStatus(
     admin.post('/api/v1/blog/posts', { title: 'Kept post', content: 'Kept content' }),
     201,
   )
-  await created(admin.post(`/api/v1/blog/posts/${post.id}/publish`), 200)
+  await expectStatus(admin.post(`/api/v1/blog/posts/${post.id}/publish`), 200)
   const keeper = new Client(port)
   await keeper.register(KEEPER)
-  await created(
+  await expectStatus(
     keeper.post('/api/v1/orgs', { name: 'Kept', slug: 'kept', description: 'Kept description' }),
     201,
   )
-  const { id } = await created(keeper.upload(await PDF(), 'kept.pdf', { note: 'kept note' }), 201)
-  await created(keeper.post(`/api/v1/documents/${id}/tags`, { label: 'kept' }), 200)
-  await created(keeper.post(`/api/v1/documents/${id}/extract?background=true`), 202)
+  const { id } = await expectStatus(keeper.upload(await PDF(), 'kept.pdf', { note: 'kept note' }), 201)
+  await expectStatus(keeper.post(`/api/v1/documents/${id}/tags`, { label: 'kept' }), 200)
+  await expectStatus(keeper.post(`/api/v1/documents/${id}/extract?background=true`), 202)
   const task = { task_name: 'io_simulation_task', queue_type: 'load_test', args: { duration_ms: 1 } }
-  await created(keeper.post('/api/v1/tasks/enqueue', { ...task, delay_seconds: 1 }), 202)
+  await expectStatus(keeper.post('/api/v1/tasks/enqueue', { ...task, delay_seconds: 1 }), 202)
 }
 
-async function created(asked: Promise<Response>, status: number): Promise<{ id: number }> {
+async function expectStatus(asked: Promise<Response>, status: number): Promise<{ id: number }> {
   const response = await asked
   const text = await response.text()
   assert.equal(response.status, status, text)

@@ -27,7 +27,7 @@ export function createTally(now = (): number => performance.now()): Tally {
   const startedAt = now()
   const sent = new Map<string, number>()
   // The stream may report an end before the request is answered.
-  const early = new Map<string, { status: string; at: number }>()
+  const earlyEnds = new Map<string, { status: string; at: number }>()
   const requests: number[] = []
   const latencies: number[] = []
   const reasons = new Map<string, number>()
@@ -51,9 +51,9 @@ export function createTally(now = (): number => performance.now()): Tally {
       tasks += ids.length
       for (const id of ids) {
         sent.set(id, sentAt)
-        const known = early.get(id)
+        const known = earlyEnds.get(id)
         if (known === undefined) continue
-        early.delete(id)
+        earlyEnds.delete(id)
         end(id, known.status, known.at)
       }
     },
@@ -61,11 +61,11 @@ export function createTally(now = (): number => performance.now()): Tally {
     state: (id, status, at) => {
       if (!ENDS.has(status)) return
       if (sent.has(id)) end(id, status, at)
-      else if (addedAt === null) early.set(id, { status, at })
+      else if (addedAt === null) earlyEnds.set(id, { status, at })
     },
     added: () => {
       addedAt = now()
-      early.clear()
+      earlyEnds.clear()
     },
     get waiting() {
       return sent.size

@@ -35,7 +35,7 @@ interface Order {
   readonly wait: number
 }
 
-const order = orderOf(process.argv.slice(2))
+const order = parseOrder(process.argv.slice(2))
 process.exitCode = await run(order)
 
 async function run({ url, headers, seconds, wait, ...rest }: Order): Promise<number> {
@@ -54,7 +54,7 @@ async function run({ url, headers, seconds, wait, ...rest }: Order): Promise<num
   for (const limit = performance.now() + wait * 1000; tally.waiting > 0 && performance.now() < limit; )
     await delay(50)
   clearInterval(live)
-  await settleLeft(url, headers, tally)
+  await recordRemaining(url, headers, tally)
   ended.abort()
   await watching.end
   process.stdout.write(`\n${tally.report()}`)
@@ -95,7 +95,7 @@ async function enqueue({ url, headers, body }: Order, tally: Tally): Promise<rea
 function watch(url: string, headers: Order['headers'], tally: Tally, signal: AbortSignal) {
   const { promise: open, resolve, reject } = Promise.withResolvers<void>()
   let lastId = ''
-  const once = async (): Promise<void> => {
+  const readStream = async (): Promise<void> => {
     const more = lastId === '' ? {} : { 'last-event-id': lastId }
     const response = await fetch(`${url}/api/v1/jobs/events`, { headers: { ...headers, ...more }, signal })
     if (!response.ok)
@@ -112,7 +112,7 @@ function watch(url: string, headers: Order['headers'], tally: Tally, signal: Abo
   }
   const follow = async (): Promise<void> => {
     while (!signal.aborted) {
-      await once().catch((error) => {
+      await readStream().catch((error) => {
         if (!signal.aborted) reject(error)
       })
       await delay(200, undefined, { signal }).catch(() => {})
@@ -122,7 +122,7 @@ function watch(url: string, headers: Order['headers'], tally: Tally, signal: Abo
 }
 
 /** Asks for the results of tasks that the stream did not report, for example because the service stopped. */
-async function settleLeft(url: string, headers: Order['headers'], tally: Tally): Promise<void> {
+async function recordRemaining(url: string, headers: Order['headers'], tally: Tally): Promise<void> {
   for (const id of tally.left()) {
     const response = await fetch(`${url}/api/v1/tasks/result/${id}`, { headers }).catch(() => null)
     if (response?.status !== 200) continue
@@ -131,7 +131,7 @@ async function settleLeft(url: string, headers: Order['headers'], tally: Tally):
   }
 }
 
-function orderOf(argv: readonly string[]): Order {
+function parseOrder(argv: readonly string[]): Order {
   const text = { type: 'string' } as const
   const names = [
     'url',
@@ -150,7 +150,7 @@ function orderOf(argv: readonly string[]): Order {
       args: [...argv],
       options: { ...Object.fromEntries(names.map((name) => [name, text])), help: { type: 'boolean' } },
     }) as { values: Partial<Record<(typeof names)[number], string>> & { help?: boolean } }
-    if (values.help === true) giveUp(USAGE, 0)
+    if (values.help === true) exitWith(USAGE, 0)
     const number = (name: (typeof names)[number], fallback: number): number => {
       const value = Number(values[name] ?? fallback)
       if (!(value > 0 || (name === 'rate' && value === 0)))
@@ -180,11 +180,11 @@ function orderOf(argv: readonly string[]): Order {
       wait: number('wait', 60),
     }
   } catch (error) {
-    return giveUp(`${error instanceof Error ? error.message : error}\n${USAGE}`, 2)
+    return exitWith(`${error instanceof Error ? error.message : error}\n${USAGE}`, 2)
   }
 }
 
-function giveUp(text: string, code: number): never {
+function exitWith(text: string, code: number): never {
   process.stderr.write(text)
   process.exit(code)
 }

@@ -9,21 +9,21 @@ export interface Packed {
 
 /** `length` bytes of a repeated unit, compressed for an archive. */
 export function packedRepeat(unit: string, length: number): Packed {
-  const { chunk, count, rest } = parts(unit, length)
+  const { chunk, count, rest } = splitRepeat(unit, length)
   let crc = 0
   for (let i = 0; i < count; i++) crc = crc32(chunk, crc)
-  return { packed: blocks({ chunk, count, rest }), unpacked: length, crc: crc32(rest, crc) }
+  return { packed: deflateParts({ chunk, count, rest }), unpacked: length, crc: crc32(rest, crc) }
 }
 
 /** `length` bytes of a repeated unit, with the header and checksum that `deflateSync` writes (RFC 1950). */
-export function deflatedRepeat(unit: string, length: number): Buffer {
-  const { chunk, count, rest } = parts(unit, length)
+export function deflateRepeat(unit: string, length: number): Buffer {
+  const { chunk, count, rest } = splitRepeat(unit, length)
   const again = adler32(chunk)
   let sum = 1
-  for (let i = 0; i < count; i++) sum = together(sum, again, chunk.length)
+  for (let i = 0; i < count; i++) sum = combineChecksums(sum, again, chunk.length)
   const end = Buffer.alloc(4)
-  end.writeUInt32BE(together(sum, adler32(rest), rest.length))
-  return Buffer.concat([Buffer.from([0x78, 0x9c]), blocks({ chunk, count, rest }), end])
+  end.writeUInt32BE(combineChecksums(sum, adler32(rest), rest.length))
+  return Buffer.concat([Buffer.from([0x78, 0x9c]), deflateParts({ chunk, count, rest }), end])
 }
 
 interface Parts {
@@ -34,7 +34,7 @@ interface Parts {
 
 const CHUNK_BYTES = 2 ** 20
 
-function parts(unit: string, length: number): Parts {
+function splitRepeat(unit: string, length: number): Parts {
   const chunk = Buffer.alloc(CHUNK_BYTES - (CHUNK_BYTES % Buffer.byteLength(unit)), unit)
   const rest = Buffer.alloc(length % chunk.length, unit)
   return { chunk, count: Math.floor(length / chunk.length), rest }
@@ -44,7 +44,7 @@ function parts(unit: string, length: number): Parts {
  * Compresses one chunk and repeats its output: the chunk ends at a byte boundary and has no back references before it. A
  * gigabyte takes 5 ms instead of 1.5 s.
  */
-function blocks({ chunk, count, rest }: Parts): Buffer {
+function deflateParts({ chunk, count, rest }: Parts): Buffer {
   const block = deflateRawSync(chunk, { finishFlush: constants.Z_FULL_FLUSH })
   return Buffer.concat([...Array<Buffer>(count).fill(block), deflateRawSync(rest)])
 }
@@ -54,7 +54,7 @@ const adler32 = (data: Buffer): number => deflateSync(data).subarray(-4).readUIn
 const BASE = 65_521
 
 /** The Adler-32 checksum of two concatenated parts; `length` is the size of the second. Low word: byte sum; high word: sum of sums. */
-function together(first: number, second: number, length: number): number {
+function combineChecksums(first: number, second: number, length: number): number {
   const [low, high] = [first & 0xffff, first >>> 16]
   const sum = (low + (second & 0xffff) + BASE - 1) % BASE
   const sums = (high + (second >>> 16) + ((low + BASE - 1) % BASE) * (length % BASE)) % BASE

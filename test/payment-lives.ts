@@ -27,7 +27,7 @@ export type Life = (typeof LIVES)[number]
 /** The events of a history. All its ids contain `name`, so that histories never overlap. */
 export function lifeOf(life: Life, name: string, at = 1_700_000_000): TestEvent[] {
   let n = 0
-  const said = (
+  const emit = (
     seconds: number,
     type: string,
     object: Record<string, unknown>,
@@ -36,15 +36,15 @@ export function lifeOf(life: Life, name: string, at = 1_700_000_000): TestEvent[
     const id = `evt_${name}_${++n}`
     return event(type, object, { id, created: at + seconds, ...(before === undefined ? {} : { before }) })
   }
-  return STORIES[life](name, at, said)
+  return BUILDERS[life](name, at, emit)
 }
 
-type Said = (seconds: number, type: string, object: Record<string, unknown>, before?: object) => TestEvent
+type Emit = (seconds: number, type: string, object: Record<string, unknown>, before?: object) => TestEvent
 
-const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => TestEvent[]>> = {
+const BUILDERS: Readonly<Record<Life, (name: string, at: number, emit: Emit) => TestEvent[]>> = {
   // The first card is declined, the second succeeds; the session event arrives last.
-  payment: (name, at, said) => [
-    said(
+  payment: (name, at, emit) => [
+    emit(
       0,
       'payment_intent.payment_failed',
       intentObject(
@@ -52,13 +52,13 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
         { latest_charge: `ch_${name}_0`, amount_received: 0, status: 'requires_payment_method' },
       ),
     ),
-    said(5, 'payment_intent.succeeded', intentObject({ name, at })),
-    said(5, 'checkout.session.completed', sessionObject({ name, at })),
+    emit(5, 'payment_intent.succeeded', intentObject({ name, at })),
+    emit(5, 'checkout.session.completed', sessionObject({ name, at })),
   ],
   // Two cards are declined within a second, and no event says which came last.
-  declined: (name, at, said) =>
+  declined: (name, at, emit) =>
     [1, 2].map((n) =>
-      said(
+      emit(
         0,
         'payment_intent.payment_failed',
         intentObject(
@@ -68,24 +68,24 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
       ),
     ),
   // The payment of an invoice fails twice, the second time in the same second as the final attempt.
-  recovered: (name, at, said) => [
-    said(0, 'customer.subscription.created', subscriptionObject({ name, at }, { status: 'incomplete' })),
-    said(1, 'invoice.payment_failed', invoiceObject({ name, at }, false, { charge: `ch_${name}_0` })),
-    said(
+  recovered: (name, at, emit) => [
+    emit(0, 'customer.subscription.created', subscriptionObject({ name, at }, { status: 'incomplete' })),
+    emit(1, 'invoice.payment_failed', invoiceObject({ name, at }, false, { charge: `ch_${name}_0` })),
+    emit(
       1,
       'payment_intent.payment_failed',
       intentObject({ name, at, amount: 1500 }, { invoice: `in_${name}`, latest_charge: `ch_${name}_0` }),
     ),
-    said(60, 'invoice.payment_failed', invoiceObject({ name, at }, false)),
-    said(60, 'invoice.paid', invoiceObject({ name, at }, true)),
-    said(60, 'payment_intent.succeeded', intentObject({ name, at, amount: 1500 }, { invoice: `in_${name}` })),
-    said(60, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'incomplete' }),
+    emit(60, 'invoice.payment_failed', invoiceObject({ name, at }, false)),
+    emit(60, 'invoice.paid', invoiceObject({ name, at }, true)),
+    emit(60, 'payment_intent.succeeded', intentObject({ name, at, amount: 1500 }, { invoice: `in_${name}` })),
+    emit(60, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'incomplete' }),
   ],
   // Created, active, past due, paid, cancelled at the end of the period, deleted; several events share a second.
-  subscription: (name, at, said) => [
-    said(0, 'customer.subscription.created', subscriptionObject({ name, at }, { status: 'incomplete' })),
-    said(0, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'incomplete' }),
-    said(
+  subscription: (name, at, emit) => [
+    emit(0, 'customer.subscription.created', subscriptionObject({ name, at }, { status: 'incomplete' })),
+    emit(0, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'incomplete' }),
+    emit(
       0,
       'checkout.session.completed',
       sessionObject(
@@ -93,33 +93,33 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
         { mode: 'subscription', payment_intent: null, invoice: `in_${name}`, subscription: `sub_${name}` },
       ),
     ),
-    said(100, 'customer.subscription.updated', subscriptionObject({ name, at }, { status: 'past_due' }), {
+    emit(100, 'customer.subscription.updated', subscriptionObject({ name, at }, { status: 'past_due' }), {
       status: 'active',
     }),
-    said(200, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'past_due' }),
-    said(
+    emit(200, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'past_due' }),
+    emit(
       300,
       'customer.subscription.updated',
       subscriptionObject({ name, at }, { cancel_at_period_end: true }),
       { cancel_at_period_end: false },
     ),
-    said(300, 'customer.subscription.updated', subscriptionObject({ name, at }, { metadata: { a: 'b' } }), {
+    emit(300, 'customer.subscription.updated', subscriptionObject({ name, at }, { metadata: { a: 'b' } }), {
       metadata: {},
     }),
-    said(
+    emit(
       400,
       'customer.subscription.updated',
       subscriptionObject({ name, at }, { status: 'canceled', cancel_at_period_end: true }),
       { status: 'active' },
     ),
-    said(
+    emit(
       400,
       'customer.subscription.deleted',
       subscriptionObject({ name, at }, { status: 'canceled', cancel_at_period_end: true }),
     ),
   ],
   // Two refunds in one second, and a third one for the rest.
-  refunded: (name, at, said) => {
+  refunded: (name, at, emit) => {
     const refunds = [
       refundObject(name, 1, 300, at + 10),
       refundObject(name, 2, 500, at + 10),
@@ -127,30 +127,30 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
     ]
     const list = (count: number) => ({ refunds: { object: 'list', data: refunds.slice(0, count) } })
     return [
-      said(0, 'payment_intent.succeeded', intentObject({ name, at })),
-      said(1, 'checkout.session.completed', sessionObject({ name, at })),
-      said(10, 'charge.refunded', chargeObject({ name, at }, 300, list(1)), { amount_refunded: 0 }),
-      said(10, 'charge.refunded', chargeObject({ name, at }, 800, list(2)), { amount_refunded: 300 }),
-      said(20, 'charge.refunded', chargeObject({ name, at }, 2000, list(3)), { amount_refunded: 800 }),
+      emit(0, 'payment_intent.succeeded', intentObject({ name, at })),
+      emit(1, 'checkout.session.completed', sessionObject({ name, at })),
+      emit(10, 'charge.refunded', chargeObject({ name, at }, 300, list(1)), { amount_refunded: 0 }),
+      emit(10, 'charge.refunded', chargeObject({ name, at }, 800, list(2)), { amount_refunded: 300 }),
+      emit(20, 'charge.refunded', chargeObject({ name, at }, 2000, list(3)), { amount_refunded: 800 }),
     ]
   },
   // A warning, then a dispute that is opened, answered and lost.
-  disputed: (name, at, said) => [
-    said(0, 'payment_intent.succeeded', intentObject({ name, at })),
-    said(5, 'radar.early_fraud_warning.created', warningObject({ name, at: at + 5 })),
-    said(10, 'charge.dispute.created', disputeObject({ name, at: at + 10 }, 'needs_response')),
-    said(10, 'charge.dispute.updated', disputeObject({ name, at: at + 10 }, 'under_review'), {
+  disputed: (name, at, emit) => [
+    emit(0, 'payment_intent.succeeded', intentObject({ name, at })),
+    emit(5, 'radar.early_fraud_warning.created', warningObject({ name, at: at + 5 })),
+    emit(10, 'charge.dispute.created', disputeObject({ name, at: at + 10 }, 'needs_response')),
+    emit(10, 'charge.dispute.updated', disputeObject({ name, at: at + 10 }, 'under_review'), {
       status: 'needs_response',
     }),
-    said(90, 'charge.dispute.updated', disputeObject({ name, at: at + 10 }, 'under_review'), {
+    emit(90, 'charge.dispute.updated', disputeObject({ name, at: at + 10 }, 'under_review'), {
       evidence: {},
     }),
-    said(90, 'charge.dispute.closed', disputeObject({ name, at: at + 10 }, 'lost')),
-    said(95, 'charge.refunded', chargeObject({ name, at }, 700), { amount_refunded: 0 }),
+    emit(90, 'charge.dispute.closed', disputeObject({ name, at: at + 10 }, 'lost')),
+    emit(95, 'charge.refunded', chargeObject({ name, at }, 700), { amount_refunded: 0 }),
   ],
   // One payment: the session names the invoice, the invoice the intent, and only the charge the refund.
-  renewal: (name, at, said) => [
-    said(
+  renewal: (name, at, emit) => [
+    emit(
       0,
       'checkout.session.completed',
       sessionObject(
@@ -158,10 +158,10 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
         { mode: 'subscription', payment_intent: null, invoice: `in_${name}`, subscription: `sub_${name}` },
       ),
     ),
-    said(0, 'invoice.paid', invoiceObject({ name, at }, true, { charge: null })),
-    said(1, 'payment_intent.succeeded', intentObject({ name, at, amount: 1500 })),
-    said(2, 'customer.subscription.created', subscriptionObject({ name, at })),
-    said(
+    emit(0, 'invoice.paid', invoiceObject({ name, at }, true, { charge: null })),
+    emit(1, 'payment_intent.succeeded', intentObject({ name, at, amount: 1500 })),
+    emit(2, 'customer.subscription.created', subscriptionObject({ name, at })),
+    emit(
       50,
       'charge.refunded',
       chargeObject({ name, at, amount: 1500, customer: null }, 500, {
@@ -169,11 +169,11 @@ const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => T
         refunds: { data: [refundObject(name, 1, 500, at + 50)] },
       }),
     ),
-    said(
+    emit(
       60,
       'charge.dispute.created',
       disputeObject({ name, at: at + 60, amount: 1500 }, 'warning_needs_response'),
     ),
-    said(70, 'charge.dispute.closed', disputeObject({ name, at: at + 60, amount: 1500 }, 'warning_closed')),
+    emit(70, 'charge.dispute.closed', disputeObject({ name, at: at + 60, amount: 1500 }, 'warning_closed')),
   ],
 }

@@ -59,7 +59,7 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
   if (options.worker !== false) {
     await startOwnWorker(database.url, 'payments', env)
     // A thread's first job waits for module loading, which takes longer than the webhook waits for an event.
-    await ran(database, { event_id: 'evt_of_nothing', subject: 'nothing' })
+    await warmUpWorker(database, { event_id: 'evt_of_nothing', subject: 'nothing' })
   }
   const people = peopleOf(api, database.query)
 
@@ -128,7 +128,7 @@ export async function sharedPayments() {
 }
 
 /** Runs a job without effects, which makes the worker load its code. */
-async function ran(
+async function warmUpWorker(
   { db, query }: TestDatabase,
   payload: { event_id: string; subject: string },
 ): Promise<void> {

@@ -18,7 +18,7 @@ export interface Run {
   readonly isCompiled?: boolean
 }
 
-export interface Ended {
+export interface RunResult {
   /** 0 if everything passed. */
   readonly code: number
   /** May be empty with a `code` other than 0, if node:test itself ended early. */
@@ -26,10 +26,10 @@ export interface Ended {
 }
 
 // More failed files than this are no flakes, and a rerun would only delay the result.
-const MOST_FILES_LOOKED_AT = 5
+const MAX_RERUN_FILES = 5
 
 /** Runs the files to completion. */
-export async function runFiles(run: Run): Promise<Ended> {
+export async function runFiles(run: Run): Promise<RunResult> {
   const failures = join(run.folder, 'failures.json')
   const child = spawn(
     process.execPath,
@@ -66,12 +66,11 @@ export async function runFiles(run: Run): Promise<Ended> {
  * Runs the files, then reruns those with a failure one after another. If they pass, the failures were flakes: the run prints
  * their number and names, and succeeds.
  */
-export async function runWithSecondLook(run: Run): Promise<number> {
+export async function runWithRerun(run: Run): Promise<number> {
   const first = await runFiles(run)
   const suspects = [...new Set(first.failed.map(({ file }) => file))]
-  const isLookedAt = suspects.length > 0 && suspects.length <= MOST_FILES_LOOKED_AT
-  if (first.code === 0 || !isLookedAt || !suspects.every((file) => run.files.includes(file)))
-    return first.code
+  const canRerun = suspects.length > 0 && suspects.length <= MAX_RERUN_FILES
+  if (first.code === 0 || !canRerun || !suspects.every((file) => run.files.includes(file))) return first.code
   console.log(`Failed, and now run alone: ${suspects.join(', ')}`)
   const folder = join(run.folder, 'second')
   mkdirSync(folder)
@@ -89,12 +88,12 @@ export async function runWithSecondLook(run: Run): Promise<number> {
  */
 function writeEntries({ files, folder, processes, isCompiled = true }: Run): string[] {
   const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
-  const kept = JSON.stringify(tmpdir())
+  const cacheFolder = JSON.stringify(tmpdir())
   const runner = JSON.stringify(new URL('runner.ts', import.meta.url))
   for (const name of ['claims', 'processes', 'profile']) mkdirSync(join(folder, name))
   const lines = [
     ...(isCompiled
-      ? [`process.env.TMPDIR = ${kept}`, `const { register } = await import(${tsx})`, 'register()']
+      ? [`process.env.TMPDIR = ${cacheFolder}`, `const { register } = await import(${tsx})`, 'register()']
       : []),
     `process.env.TMPDIR = ${JSON.stringify(folder)}`,
     `const { runFiles } = await import(${runner})`,

@@ -32,7 +32,7 @@ type Engine = Awaited<ReturnType<CreateEngine>>
 export function useKeptOutput(isRecording = IS_RECORDING): void {
   const { createWorker } = tesseract
   mock.method(tesseract, 'createWorker', (...args: Parameters<CreateEngine>) =>
-    createKeptEngine(createWorker, args, isRecording),
+    createRecordedEngine(createWorker, args, isRecording),
   )
 }
 
@@ -52,7 +52,7 @@ export function childrenWithKeptOutput(): SandboxOptions {
 }
 
 /** An engine that starts the real one for its first image without recorded output. */
-async function createKeptEngine(
+async function createRecordedEngine(
   createEngine: CreateEngine,
   [languages, mode, options]: Parameters<CreateEngine>,
   isRecording: boolean,
@@ -86,23 +86,23 @@ async function createKeptEngine(
       if (existsSync(file)) return parseOutput(readFileSync(file, 'utf8'))
       starting ??= start()
       const read = await (await starting).recognize(image, ...how)
-      if (isRecording) keep(file, read.data)
+      if (isRecording) storeOutput(file, read.data)
       return read
     },
   }
   return engine as Engine
 }
 
-type Read = Awaited<ReturnType<Engine['recognize']>>
+type Output = Awaited<ReturnType<Engine['recognize']>>
 
 /** Writes the confidence to the first line, then the TSV. */
-function keep(file: string, { confidence, tsv }: Read['data']): void {
+function storeOutput(file: string, { confidence, tsv }: Output['data']): void {
   mkdirSync(FOLDER, { recursive: true })
   writeFileSync(file, `${confidence}\n${tsv}`)
 }
 
-function parseOutput(text: string): Read {
+function parseOutput(text: string): Output {
   const end = text.indexOf('\n')
   const data = { confidence: Number(text.slice(0, end)), tsv: text.slice(end + 1) }
-  return { jobId: '', data } as Read
+  return { jobId: '', data } as Output
 }

@@ -32,11 +32,11 @@ export async function digests(): Promise<Record<string, string>> {
   const names = (await migrationNames()).filter((name) => name !== SEEDS)
   const texts = await Promise.all(names.map((name) => migrationText(name)))
   return Object.fromEntries(
-    names.map((name, n) => [name, createHash('sha256').update(plain(texts[n]!)).digest('hex')]),
+    names.map((name, n) => [name, createHash('sha256').update(normalizeSql(texts[n]!)).digest('hex')]),
   )
 }
 
-const plain = (text: string): string => text.replace(/--.*$/gm, '').replace(/\s+/g, ' ').trim()
+const normalizeSql = (text: string): string => text.replace(/--.*$/gm, '').replace(/\s+/g, ' ').trim()
 
 /** Fills a migrated database through its edge and backs it up into `file`. */
 export async function makeSnapshot(url: string, port: number, file: string): Promise<void> {

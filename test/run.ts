@@ -7,7 +7,7 @@ import pg from 'pg'
 import { type EmbeddedDatabase, startEmbedded } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 import { chosenFiles, inTurns } from './files.ts'
-import { type Run, runFiles, runWithSecondLook } from './processes.ts'
+import { type Run, runFiles, runWithRerun } from './processes.ts'
 import { PostgresProfile, postmasterOf, profileTable } from './profile.ts'
 import type { Depth } from './runs.ts'
 
@@ -99,7 +99,7 @@ function run(): Promise<number> {
     // Coverage maps positions in one form of a file, so all code runs as in production.
     isCompiled: !options.coverage,
   }
-  return depth === 'quick' ? runWithSecondLook(one) : runFiles(one).then(({ code }) => code)
+  return depth === 'quick' ? runWithRerun(one) : runFiles(one).then(({ code }) => code)
 }
 
 function startOwn(): Promise<TestServer> {

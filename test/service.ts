@@ -240,7 +240,7 @@ export class Stream {
       ) as unknown as AsyncIterable<string>) {
         text += chunk
         for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
-          this.take(text.slice(0, end))
+          this.parseBlock(text.slice(0, end))
           text = text.slice(end + 2)
         }
       }
@@ -250,7 +250,7 @@ export class Stream {
     this.ended = true
   }
 
-  private take(block: string): void {
+  private parseBlock(block: string): void {
     const lines = block.split('\n')
     if (lines.some((line) => line.startsWith(':'))) this.comments++
     const field = (name: string): string =>

@@ -4,13 +4,13 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 
 type Stop = () => Promise<unknown>
 
-const ofFile: Stop[] = []
-const ofProcess: Stop[] = []
+const fileStops: Stop[] = []
+const processStops: Stop[] = []
 const shared = new AsyncLocalStorage<true>()
 
 /** Registers a stop function for the end of the file, or of the process if the resource is shared. They run in reverse order. */
 export function stopAfterFile(stop: Stop): void {
-  const stops = isShared() ? ofProcess : ofFile
+  const stops = isShared() ? processStops : fileStops
   stops.push(stop)
 }
 
@@ -29,10 +29,10 @@ export function sharedByFiles<T>(start: () => Promise<T>): () => Promise<T> {
 }
 
 /** Stops the file's resources. */
-export const endServices = (): Promise<void> => endAll(ofFile)
+export const endServices = (): Promise<void> => endAll(fileStops)
 
 /** Stops the resources that the files of this process share. */
-export const endShared = (): Promise<void> => endAll(ofProcess)
+export const endShared = (): Promise<void> => endAll(processStops)
 
 async function endAll(stops: Stop[]): Promise<void> {
   for (const stop of stops.splice(0).reverse()) await stop()

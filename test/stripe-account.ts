@@ -62,7 +62,7 @@ export function error(status: number, type: string, message: string, more: objec
 }
 
 const ok = (body: unknown): Answer => ({ status: 200, body })
-const missing = (what: string, id: string): Answer =>
+const missingError = (what: string, id: string): Answer =>
   error(404, 'invalid_request_error', `No such ${what}: '${id}'`, { code: 'resource_missing', param: 'id' })
 const missingCustomer = (id: string): Answer =>
   error(400, 'invalid_request_error', `No such customer: '${id}'`, {
@@ -74,7 +74,7 @@ let count = 0
 const newId = (prefix: string): string => `${prefix}_${String(++count).padStart(14, '0')}`
 
 /** Fields such as `metadata[key]` as an object. */
-function group(fields: Call['fields'], name: string): Record<string, string> {
+function nestedFields(fields: Call['fields'], name: string): Record<string, string> {
   const found = Object.entries(fields).flatMap(([key, value]) => {
     const inner = key.startsWith(`${name}[`) ? /^\w+\[(\w+)\]$/.exec(key)?.[1] : undefined
     return inner === undefined ? [] : [[inner, value] as const]
@@ -92,7 +92,7 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
       return three === 'expire' ? expireSession(account, two) : createSession(account, call.fields)
     case 'GET checkout':
       if (two === '') return listOfCustomer(account, account.sessions, call.fields)
-      return found(
+      return rowOrMissing(
         'checkout.session',
         account.sessions.find(({ id }) => id === two),
         two,
@@ -103,7 +103,7 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
       return listRefunds(account, call.fields)
     case 'GET subscriptions':
       if (one === '') return listSubscriptions(account, call.fields)
-      return found('subscription', account.subscriptions.get(one), one)
+      return rowOrMissing('subscription', account.subscriptions.get(one), one)
     case 'POST subscriptions':
       return updateSubscription(account, one, call.fields)
     case 'GET events':
@@ -117,13 +117,19 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
   }
 }
 
-function found(what: string, row: Row | undefined, id: string): Answer {
-  return row === undefined ? missing(what, id) : ok(row)
+function rowOrMissing(what: string, row: Row | undefined, id: string): Answer {
+  return row === undefined ? missingError(what, id) : ok(row)
 }
 
 function createCustomer(account: StripeAccount, fields: Call['fields']): Answer {
   const { email, name } = fields
-  const customer = { id: newId('cus'), object: 'customer', email, name, metadata: group(fields, 'metadata') }
+  const customer = {
+    id: newId('cus'),
+    object: 'customer',
+    email,
+    name,
+    metadata: nestedFields(fields, 'metadata'),
+  }
   account.customers.push(customer)
   return ok(customer)
 }
@@ -141,7 +147,10 @@ function createSession(account: StripeAccount, fields: Call['fields']): Answer {
   const session = {
     ...{ id, object: 'checkout.session', mode, customer, success_url, cancel_url, price },
     ...{ url: `https://checkout.example/${id}`, payment_intent: mode === 'payment' ? newId('pi') : null },
-    ...{ metadata: group(fields, 'metadata'), client_reference_id: fields.client_reference_id ?? null },
+    ...{
+      metadata: nestedFields(fields, 'metadata'),
+      client_reference_id: fields.client_reference_id ?? null,
+    },
     customer_creation: fields.customer_creation ?? null,
     status: 'open',
   }
@@ -152,7 +161,7 @@ function createSession(account: StripeAccount, fields: Call['fields']): Answer {
 function expireSession(account: StripeAccount, id: string): Answer {
   const at = account.sessions.findIndex((session) => session.id === id)
   const session = account.sessions[at]
-  if (session === undefined) return missing('checkout.session', id)
+  if (session === undefined) return missingError('checkout.session', id)
   if (session.status !== 'open')
     return error(
       400,
@@ -190,7 +199,7 @@ const refundsOf = (account: StripeAccount, charge: string): Row[] =>
 
 function createRefund(account: StripeAccount, fields: Call['fields']): Answer {
   const charge = chargeOf(account, fields)
-  if (charge === undefined) return missing('charge', fields.charge ?? fields.payment_intent ?? '')
+  if (charge === undefined) return missingError('charge', fields.charge ?? fields.payment_intent ?? '')
   const left = refundsOf(account, charge.id).reduce(
     (rest, refund) => rest - Number(refund.amount),
     charge.amount,
@@ -216,7 +225,7 @@ function createRefund(account: StripeAccount, fields: Call['fields']): Answer {
       created: now(),
     },
     ...{ payment_intent: charge.payment_intent, reason: fields.reason ?? null, status: account.refundStatus },
-    metadata: group(fields, 'metadata'),
+    metadata: nestedFields(fields, 'metadata'),
   }
   account.refunds.push(refund)
   return ok(refund)
@@ -224,13 +233,13 @@ function createRefund(account: StripeAccount, fields: Call['fields']): Answer {
 
 function listRefunds(account: StripeAccount, fields: Call['fields']): Answer {
   const charge = chargeOf(account, fields)
-  if (charge === undefined) return missing('charge', fields.charge ?? fields.payment_intent ?? '')
+  if (charge === undefined) return missingError('charge', fields.charge ?? fields.payment_intent ?? '')
   return list(fields, refundsOf(account, charge.id))
 }
 
 function updateSubscription(account: StripeAccount, id: string, fields: Call['fields']): Answer {
   const known = account.subscriptions.get(id)
-  if (known === undefined) return missing('subscription', id)
+  if (known === undefined) return missingError('subscription', id)
   if (known.status === 'canceled')
     return error(
       400,

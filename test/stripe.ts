@@ -25,7 +25,7 @@ export type Fault =
   | 'hang-after'
   | 'cut'
 
-export interface Asked {
+export interface StripeRequest {
   readonly method: string
   readonly path: string
   /** Form fields, or the query of a GET, under the names that were sent. */
@@ -38,9 +38,9 @@ export interface StripeStandIn {
   readonly url: string
   readonly account: StripeAccount
   /** Requests so far, in order. */
-  readonly asked: Asked[]
+  readonly asked: StripeRequest[]
   /** Requests for the list of events, which a worker's schedule may send during any test. */
-  readonly eventsAsked: Asked[]
+  readonly eventsAsked: StripeRequest[]
   /** Faults of the next requests, one each; null for none. */
   readonly faults: (Fault | null)[]
   /** Faults for requests of the list of events only, which the worker's schedule sends during any test. */
@@ -52,7 +52,7 @@ export interface StripeStandIn {
   stop(): Promise<void>
 }
 
-interface Kept {
+interface StoredAnswer {
   readonly fingerprint: string
   answer: Answer | null
 }
@@ -73,7 +73,7 @@ const FAULTS: Readonly<Partial<Record<Fault, Answer>>> = {
 
 /** Starts a stand-in that stops after the file. Call it at the top of the file. */
 export async function stripeStandIn(): Promise<StripeStandIn> {
-  const kept = new Map<string, Kept>()
+  const kept = new Map<string, StoredAnswer>()
   const standIn: Omit<StripeStandIn, 'url' | 'stop'> = {
     account: newAccount(),
     asked: [],
@@ -98,7 +98,7 @@ export async function stripeStandIn(): Promise<StripeStandIn> {
 
 async function serve(
   standIn: Omit<StripeStandIn, 'url' | 'stop'>,
-  kept: Map<string, Kept>,
+  kept: Map<string, StoredAnswer>,
   request: IncomingMessage,
   response: ServerResponse,
   body: string,
@@ -109,7 +109,7 @@ async function serve(
   const isEvents = url.pathname === '/v1/events'
   const faults = isEvents ? standIn.eventFaults : standIn.faults
   const fault = faults.shift() ?? null
-  const asked: Asked = { method: request.method!, path: url.pathname, fields, idempotencyKey, fault }
+  const asked: StripeRequest = { method: request.method!, path: url.pathname, fields, idempotencyKey, fault }
   ;(isEvents ? standIn.eventsAsked : standIn.asked).push(asked)
   if (fault === 'refuse') return void request.socket.destroy()
   if (fault === 'hang') return
@@ -117,14 +117,14 @@ async function serve(
   if (!standIn.keys.has(String(request.headers.authorization).replace('Bearer ', '')))
     return send(response, error(401, 'invalid_request_error', 'Invalid API Key provided: sk_test_****bad'))
   if (fault === 'garbage') return void response.end('<html>502 Bad Gateway</html>')
-  const answer = (fault === null ? null : FAULTS[fault]) ?? idempotent(standIn.account, kept, asked)
+  const answer = (fault === null ? null : FAULTS[fault]) ?? answerOnce(standIn.account, kept, asked)
   if (fault === 'hang-after') return
   if (fault === 'cut') return void request.socket.destroy()
   send(response, answer)
 }
 
 /** Executes a request once per key; repeats its answer for later requests with that key. */
-function idempotent(account: StripeAccount, kept: Map<string, Kept>, asked: Asked): Answer {
+function answerOnce(account: StripeAccount, kept: Map<string, StoredAnswer>, asked: StripeRequest): Answer {
   if (asked.idempotencyKey === '') return dispatch(account, asked)
   const fingerprint = `${asked.path} ${JSON.stringify(asked.fields)}`
   const first = kept.get(asked.idempotencyKey)

@@ -4,7 +4,7 @@ import { type Frame, Stream } from './service.ts'
 
 /** Readers of chat answers that lose their streams and reconnect. */
 
-export interface Listening {
+export interface ReadOptions {
   /** Ports of the edges that are up. */
   readonly ports: () => readonly number[]
   readonly message: string
@@ -22,7 +22,7 @@ export interface Listening {
   readonly token?: string
 }
 
-export interface Heard {
+export interface AnswerRead {
   readonly frames: readonly Frame[]
   /** Number of streams opened. */
   readonly opened: number
@@ -33,7 +33,7 @@ const LIMIT_MS = 90_000
 const CHAT = '/api/v1/ai/chat'
 
 /** Reads an answer to its end over as many streams as that takes. */
-export async function hear(listening: Listening): Promise<Heard> {
+export async function hear(listening: ReadOptions): Promise<AnswerRead> {
   const { ports, random } = listening
   const frames: Frame[] = []
   const end = Date.now() + (listening.limitMs ?? LIMIT_MS)
@@ -68,13 +68,13 @@ export async function hear(listening: Listening): Promise<Heard> {
   }
 }
 
-const credentials = ({ token }: Listening): Record<string, string> =>
+const credentials = ({ token }: ReadOptions): Record<string, string> =>
   token === undefined ? {} : { authorization: `Bearer ${token}` }
 
 /** Opens a stream; null if that fails for now. */
 async function open(
   port: number,
-  listening: Listening,
+  listening: ReadOptions,
   frames: readonly Frame[],
 ): Promise<Stream | 'nothing more' | null> {
   const { message, key } = listening
@@ -111,7 +111,7 @@ export interface Checked {
  * Asserts that the reader saw each event of the ledger exactly once, and that the assembled answer equals the stored one.
  * @throws AssertionError
  */
-export async function assertHeard(query: Ask, { frames }: Heard): Promise<Checked> {
+export async function assertHeard(query: Ask, { frames }: AnswerRead): Promise<Checked> {
   const { message_id, job_id } = frames[0]!.data
   const [row] = await query(
     `select m.status, m.content, job.status as job_status, job.attempt, job.seq from ai_message m join job on job.id = m.job_id

@@ -12,7 +12,7 @@ import { collectLines, SECRET } from './service.ts'
 /** Future versions: copies of this code with changes to the schema, as later releases will have. */
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
-const COPIED = ['edge', 'sql', 'tasks', 'workers', 'Procfile']
+const COPIED_PATHS = ['edge', 'sql', 'tasks', 'workers', 'Procfile']
 
 /** Changes of a version: paths mapped to the text of a new file, or to replacements in an existing one. */
 type Changes = Readonly<Record<string, string | readonly (readonly [old: string, replacement: string])[]>>
@@ -37,7 +37,7 @@ function minorAfter({ number }: Version): string {
 function makeVersion(number: string, before: Version, changes: Changes): Version {
   const folder = mkdtempSync(join(tmpdir(), `millrace-${number}-`))
   after(() => rmSync(folder, { recursive: true, force: true }))
-  for (const name of COPIED)
+  for (const name of COPIED_PATHS)
     cpSync(fileURLToPath(new URL(name, before.root)), join(folder, name), { recursive: true })
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   const manifest = JSON.parse(readFileSync(new URL('package.json', before.root), 'utf8')) as object
@@ -45,12 +45,12 @@ function makeVersion(number: string, before: Version, changes: Changes): Version
   for (const [path, change] of Object.entries(changes)) {
     const file = join(folder, path)
     mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(file, typeof change === 'string' ? change : replaced(file, change))
+    writeFileSync(file, typeof change === 'string' ? change : applyReplacements(file, change))
   }
   return { number, root: pathToFileURL(`${folder}/`) }
 }
 
-function replaced(file: string, replacements: readonly (readonly [string, string])[]): string {
+function applyReplacements(file: string, replacements: readonly (readonly [string, string])[]): string {
   let text = readFileSync(file, 'utf8')
   for (const [old, replacement] of replacements) {
     assert.equal(text.split(old).length, 2, `${file} has ${old} once`)

@@ -48,14 +48,14 @@ export function rawZip(entries: readonly RawEntry[], count = entries.length): Bu
   const directory: Buffer[] = []
   const known = new Map<Buffer, Packed>()
   const deflated = (data: Buffer): Packed => {
-    const made = known.get(data) ?? { ...stored(data), packed: deflateRawSync(data) }
+    const made = known.get(data) ?? { ...storeRaw(data), packed: deflateRawSync(data) }
     known.set(data, made)
     return made
   }
   let offset = 0
   for (const entry of entries) {
     const { name, data, flags = UTF8_NAMES, method = 8, attributes = 0 } = entry
-    const made = isPacked(data) ? data : method === 8 ? deflated(data) : stored(data)
+    const made = isPacked(data) ? data : method === 8 ? deflated(data) : storeRaw(data)
     const { packed } = made
     const truth = { ...made, packed: packed.length }
     const fields = ({ packed, unpacked, crc }: Sizes, nameLength: number): Buffer => {
@@ -106,7 +106,7 @@ export function rawZip(entries: readonly RawEntry[], count = entries.length): Bu
   return Buffer.concat([...parts, ...directory, large, end])
 }
 
-const stored = (data: Buffer): Packed => ({ packed: data, unpacked: data.length, crc: crc32(data) })
+const storeRaw = (data: Buffer): Packed => ({ packed: data, unpacked: data.length, crc: crc32(data) })
 
 /** The two zip64 records, for entry counts that exceed two bytes. */
 function zip64(count: number, size: number, offset: number): Buffer {

@@ -5,8 +5,8 @@ import * as crash from '../flow/crash.ts'
 import { until } from '../until.ts'
 import { findingsOf } from './axe.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
-import { triedJob } from './tried-job.ts'
-import { EMAIL, focused, jobIn, press, READER, section, signIn, watchedService } from './watched.ts'
+import { insertTriedJob } from './tried-job.ts'
+import { EMAIL, jobIn, press, READER, section, signIn, startWatchedService, waitForFocus } from './watched.ts'
 
 /** Pages for admins: usage, jobs, queues and schedules. */
 
@@ -15,7 +15,7 @@ if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
 
 describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
   if (chromium === null) return
-  const { query, port, client, open } = await watchedService(chromium)
+  const { query, port, client, open } = await startWatchedService(chromium)
 
   test('admins see the size of tables, and the models and messages of the days they choose', async (t) => {
     await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success, created_at)
@@ -197,7 +197,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     const pressed = async (name: string, said: string, then: string) => {
       await press(page, button(name))
       await page.getByRole('status').getByText(said, { exact: true }).waitFor()
-      await focused(then, button(then))
+      await waitForFocus(then, button(then))
     }
     await pressed('Run now', 'Started rag-purge', 'Run now')
     const outcome = row.getByRole('link', { name: 'done: the last job of rag-purge' })
@@ -258,7 +258,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
   })
 
   test('a job page shows each attempt, its subject, payload and retries, by the keyboard', async (t) => {
-    const { id, failed } = await triedJob(query, 1, 7)
+    const { id, failed } = await insertTriedJob(query, 1, 7)
     const page = await open(t, `/monitor/jobs/${id}`)
     await signIn(page)
     const attempts = section(page, 'Attempts').getByRole('listitem')
@@ -297,7 +297,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
   })
 
   test('a short job shows its duration in milliseconds', async (t) => {
-    const { id } = await triedJob(query, 1, 8)
+    const { id } = await insertTriedJob(query, 1, 8)
     await query(
       `update job set attempt = 1, retry_of = null, finished_at = started_at + interval '302 ms', run_at = created_at where id = $1`,
       [id],
@@ -341,7 +341,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
   })
 
   test('the page of a job fits a narrow screen, light and dark, and axe finds nothing in it', async (t) => {
-    const { id } = await triedJob(query, 1, 9)
+    const { id } = await insertTriedJob(query, 1, 9)
     for (const colorScheme of ['light', 'dark'] as const) {
       const page = await open(t, `/monitor/jobs/${id}`)
       await page.emulateMedia({ colorScheme })

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { writeClient } from '../client/main.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
-import { signIn, watchedService } from './watched.ts'
+import { signIn, startWatchedService } from './watched.ts'
 
 /** The package of `npm run client` in a browser. */
 
@@ -16,7 +16,7 @@ if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
 
 describe('the client in a browser', { skip: chromium === null && NO_CHROMIUM }, async () => {
   if (chromium === null) return
-  const { open } = await watchedService(chromium)
+  const { open } = await startWatchedService(chromium)
 
   test('uploads with progress, and follows a job by the session of its page', async (t) => {
     const folder = join(mkdtempSync(join(tmpdir(), 'millrace-client-')), 'package')

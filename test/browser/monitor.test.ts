@@ -6,7 +6,17 @@ import { textPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
-import { EMAIL, focused, jobIn, PASSWORD, press, READER, section, signIn, watchedService } from './watched.ts'
+import {
+  EMAIL,
+  jobIn,
+  PASSWORD,
+  press,
+  READER,
+  section,
+  signIn,
+  startWatchedService,
+  waitForFocus,
+} from './watched.ts'
 
 /** Sessions, documents, the reference, and a lost connection. */
 
@@ -15,7 +25,7 @@ if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
 
 describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
   if (chromium === null) return
-  const { url, query, port, edge, client, open } = await watchedService(chromium)
+  const { url, query, port, edge, client, open } = await startWatchedService(chromium)
 
   test('a wrong password is refused in words, the right one opens the monitor, and signing out closes it', async (t) => {
     const page = await open(t, '/monitor')
@@ -175,7 +185,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const queues = section(page, 'Queues')
     const switched = async (table: Locator, from: string, to: string) => {
       await press(page, table.getByRole('button', { name: from, exact: true }))
-      await focused(to, table.getByRole('button', { name: to, exact: true }))
+      await waitForFocus(to, table.getByRole('button', { name: to, exact: true }))
     }
     await press(page, queues.getByRole('button', { name: /^Show \d+ idle queues$/ }))
     await switched(queues, 'Pause voice', 'Resume voice')
@@ -185,7 +195,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const voice = queues.getByRole('button', { name: 'Resume voice' })
     await press(page, voice)
     await voice.waitFor({ state: 'detached' })
-    await focused('the queues', queues, true)
+    await waitForFocus('the queues', queues, true)
 
     const workers = section(page, 'Workers')
     const [row] = await query('select name from worker_lease')
@@ -200,10 +210,10 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const [running, waiting] = [jobIn(page, 'Running', ids[0]!), jobIn(page, 'Waiting', ids[1]!)]
     await press(page, waiting.getByRole('button', { name: /^Cancel/ }))
     await waiting.waitFor({ state: 'detached' })
-    await focused('what waits', section(page, 'Waiting'), true)
+    await waitForFocus('what waits', section(page, 'Waiting'), true)
     await press(page, running.getByRole('button', { name: /^Cancel/ }))
     await running.waitFor({ state: 'detached' })
-    await focused('what runs', section(page, 'Running'), true)
+    await waitForFocus('what runs', section(page, 'Running'), true)
   })
 
   test('what failed keeps the focus where it was, also when it moves, and so does a job that is retried', async (t) => {
@@ -224,11 +234,11 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await press(page, retry)
     await page.getByRole('dialog').waitFor()
     await page.keyboard.press('Escape')
-    await focused('Retry all', retry)
+    await waitForFocus('Retry all', retry)
     await fail('database.busy', 2)
     await query(`select pg_notify('job_events', '*')`)
     await groups.first().getByText('database.busy', { exact: true }).waitFor()
-    await focused('Retry all, which has moved', retry)
+    await waitForFocus('Retry all, which has moved', retry)
 
     await page.goto(`http://127.0.0.1:${port}/monitor/jobs?code=internal`)
     const again = section(page, 'Jobs')
@@ -236,7 +246,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       .first()
     await press(page, again)
     await page.getByText('Retrying system.noop').waitFor()
-    await focused('Retry', again)
+    await waitForFocus('Retry', again)
   })
 
   test('an edge that restarts is found again without a reload, and what happened meanwhile shows', async (t) => {

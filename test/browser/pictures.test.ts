@@ -34,7 +34,7 @@ async function startEdge(): Promise<Client> {
 }
 
 /** Inserts ended jobs that fill the last ten minutes, instead of waiting for real ones. */
-async function past(): Promise<void> {
+async function insertHistory(): Promise<void> {
   await query(`delete from job where payload = '{}' and finished_at is not null`)
   await query(`
     insert into job (id, name, queue, mailbox, payload, status, max_tries, attempt, created_at, started_at, finished_at, error_code, error_detail)
@@ -80,7 +80,7 @@ test('pictures', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, a
     edges[colorScheme].token = client.token
     client = edges[colorScheme]
     const id = await readDocuments(colorScheme)
-    await past()
+    await insertHistory()
     const context = await browser.newContext({ colorScheme, viewport: WIDE })
     const page = await context.newPage()
     page.on('pageerror', (error) => t.diagnostic(String(error)))
@@ -91,28 +91,28 @@ test('pictures', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, a
     await page.locator('#link.live').waitFor()
     await page.locator('progress[value]').nth(1).waitFor()
     await page.waitForTimeout(1000)
-    await shoot(page, `monitor-${colorScheme}`)
+    await takeScreenshot(page, `monitor-${colorScheme}`)
     await page.setViewportSize(NARROW)
-    await shoot(page, `phone-${colorScheme}`)
+    await takeScreenshot(page, `phone-${colorScheme}`)
     await page.setViewportSize(WIDE)
     await page.goto(`${client.base}/monitor/documents/${id}`)
     await page.locator('.page:not(.waits) img').first().waitFor()
     await until('it is drawn', () => page.evaluate(`document.querySelector('.page img').naturalWidth > 0`))
     await page.waitForTimeout(300)
-    await shoot(page, `document-${colorScheme}`)
+    await takeScreenshot(page, `document-${colorScheme}`)
     await page.goto(`${client.base}/docs`)
     await page.getByPlaceholder('Filter by tag').fill('documents')
     await page.locator('#operations-documents-post_documents_by_id_extract').click()
     await page.evaluate('scrollTo(0, 320)')
     await page.waitForTimeout(700)
-    await shoot(page, `reference-${colorScheme}`)
+    await takeScreenshot(page, `reference-${colorScheme}`)
     for (const { id } of await query(`select id from job where finished_at is null`))
       await client.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
     await context.close()
   }
 })
 
-async function shoot(page: Page, name: string): Promise<void> {
+async function takeScreenshot(page: Page, name: string): Promise<void> {
   const path = fileURLToPath(new URL(`${name}.png`, FOLDER))
   await page.screenshot({ path })
   assert.ok(statSync(path).size < MAX_BYTES, `${name}: ${statSync(path).size} bytes`)

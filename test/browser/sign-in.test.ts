@@ -6,7 +6,7 @@ import { SECRET } from '../edge/harness.ts'
 import { freePort } from '../free-port.ts'
 import { codeOf, fromBase32, stepNow, useEarlierCode } from '../totp.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
-import { READER, signIn, watchedService } from './watched.ts'
+import { READER, signIn, startWatchedService } from './watched.ts'
 
 /** Signing in with one-time codes and passkeys. */
 
@@ -30,12 +30,12 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   // Browsers allow passkeys only for host names, and without TLS only for localhost.
   const base = `http://localhost:${port}`
   const settings = { SECRET_KEY: SECRET, PORT: String(port), PUBLIC_BASE_URL: base }
-  const { query, open } = await watchedService(chromium, settings)
+  const { query, open } = await startWatchedService(chromium, settings)
   const CODE = 'Code of the authenticator app, or a recovery code'
   const WRONG = 'The code is incorrect or already used; wait for the next one'
 
   /** Enables one-time codes for the reader. */
-  async function secure(): Promise<{ secret: Buffer; recoveryCodes: string[] }> {
+  async function enableCodes(): Promise<{ secret: Buffer; recoveryCodes: string[] }> {
     await query('delete from account_totp')
     const post = (path: string, body: unknown, token = '') => {
       const isForm = body instanceof URLSearchParams
@@ -60,7 +60,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   }
 
   test('the monitor asks for the code once the password was right', async (t) => {
-    const { secret } = await secure()
+    const { secret } = await enableCodes()
     const page = await open(t, '/monitor')
     assert.equal(await page.getByLabel(CODE).isVisible(), false)
     await signIn(page, READER)
@@ -77,7 +77,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   })
 
   test('the monitor accepts a recovery code', async (t) => {
-    const { recoveryCodes } = await secure()
+    const { recoveryCodes } = await enableCodes()
     const page = await open(t, '/monitor')
     await signIn(page, READER)
     await page.getByLabel(CODE).fill(recoveryCodes[0]!.toUpperCase())
@@ -105,7 +105,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       return post('/passkeys', { credential: credential.toJSON() })
     })()`)
     assert.equal((made as { status: number }).status, 201, JSON.stringify(made))
-    await secure()
+    await enableCodes()
     await page.context().clearCookies()
     for (let round = 0; round < 2; round++) {
       const answer = await page.evaluate(`(async () => {${IN_PAGE}
@@ -120,7 +120,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   })
 
   test('so does the page that accepts an invite', async (t) => {
-    const { secret } = await secure()
+    const { secret } = await enableCodes()
     const [org] = await query(`insert into organization (name, slug) values ('Mill', $1) returning id`, [
       randomUUID(),
     ])

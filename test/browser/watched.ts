@@ -26,7 +26,7 @@ export interface Watched {
 }
 
 /** Starts a service with a worker, an admin and a reader, and a browser that closes after the suite. */
-export async function watchedService(
+export async function startWatchedService(
   chromium: string,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Watched> {
@@ -74,7 +74,7 @@ export async function press(page: Page, button: Locator): Promise<void> {
 }
 
 /** Waits until an element has the keyboard focus, or an element inside it if `within`. */
-export async function focused(name: string, node: Locator, within = false): Promise<void> {
+export async function waitForFocus(name: string, node: Locator, within = false): Promise<void> {
   const selector = within ? ':focus, :focus-within' : ':focus'
   await until(`the focus is at ${name}`, () => node.evaluate((one, at) => one.matches(at), selector))
 }

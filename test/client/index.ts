@@ -101,7 +101,7 @@ export class JobError extends Error {
 }
 
 export function createClient(options: ClientOptions): Millrace {
-  const send = sender(options)
+  const send = createSender(options)
   const url = (path: string): string => options.baseUrl.replace(/\/$/, '') + path
   const client = createFetchClient<paths>({
     baseUrl: options.baseUrl,
@@ -121,7 +121,7 @@ export function createClient(options: ClientOptions): Millrace {
       }
       const response = await send(() => new Request(url(path), { headers, signal: signal ?? null }))
       if (response.status === 204) return
-      if (!response.ok || response.body === null) throw await refusalOf(response)
+      if (!response.ok || response.body === null) throw await toRequestError(response)
       const parser = new EventSourceParserStream({ onRetry: (ms) => (waitMs = ms) })
       try {
         for await (const { event = 'message', id = '', data } of response.body
@@ -168,10 +168,10 @@ export function createClient(options: ClientOptions): Millrace {
     const watched: Transport | undefined =
       onProgress &&
       (options.fetch === undefined && typeof XMLHttpRequest === 'function'
-        ? (request) => byXhr(request, form, onProgress)
-        : (request) => (options.fetch ?? fetch)(counted(request, file.size, onProgress)))
+        ? (request) => sendByXhr(request, form, onProgress)
+        : (request) => (options.fetch ?? fetch)(countBytes(request, file.size, onProgress)))
     const response = await send(make, watched)
-    if (!response.ok) throw await refusalOf(response)
+    if (!response.ok) throw await toRequestError(response)
     return (await response.json()) as Schemas['Document']
   }
 
@@ -184,13 +184,13 @@ const hasEnded = ({ event, data }: Frame<JobState>): boolean =>
 const textOf = (value: unknown): string => (Array.isArray(value) ? value.join(',') : String(value))
 
 // Statuses of requests that were not processed, or not yet.
-const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
+const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const LONGEST_MS = 30_000
 
 type Transport = (request: Request) => Promise<Response>
 
 /** Sends a request with retries. Each POST has an idempotency key, so that its effect happens once. */
-function sender({ key, retries = 4, fetch: given }: ClientOptions) {
+function createSender({ key, retries = 4, fetch: given }: ClientOptions) {
   return async (make: () => Request, transport: Transport = given ?? fetch): Promise<Response> => {
     const idempotencyKey = crypto.randomUUID()
     for (let attempt = 0; ; attempt++) {
@@ -206,7 +206,7 @@ function sender({ key, retries = 4, fetch: given }: ClientOptions) {
       } catch (error) {
         if (signal.aborted || attempt >= retries) throw error
       }
-      if (response !== null && (attempt >= retries || !isToRepeat(response, attempt))) return response
+      if (response !== null && (attempt >= retries || !isRetryable(response, attempt))) return response
       await response?.body?.cancel()
       await delay(pauseMs(response, attempt), signal)
     }
@@ -214,8 +214,8 @@ function sender({ key, retries = 4, fetch: given }: ClientOptions) {
 }
 
 /** True if the request should be retried. On a retry, 409 means that the first request with its key is still running. */
-const isToRepeat = ({ status }: Response, attempt: number): boolean =>
-  AGAIN.has(status) || (status === 409 && attempt > 0)
+const isRetryable = ({ status }: Response, attempt: number): boolean =>
+  RETRYABLE.has(status) || (status === 409 && attempt > 0)
 
 function pauseMs(response: Response | null, attempt: number): number {
   const seconds = Number(response?.headers.get('retry-after') ?? Number.NaN)
@@ -238,7 +238,7 @@ function delay(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-async function refusalOf(response: Response): Promise<RequestError> {
+async function toRequestError(response: Response): Promise<RequestError> {
   const text = await response.text()
   try {
     return new RequestError(response, JSON.parse(text) as Schemas['Problem'])
@@ -248,7 +248,7 @@ async function refusalOf(response: Response): Promise<RequestError> {
 }
 
 /** Sends a form with XMLHttpRequest, because `fetch` in browsers reports no upload progress. */
-function byXhr(request: Request, form: FormData, onProgress: OnProgress): Promise<Response> {
+function sendByXhr(request: Request, form: FormData, onProgress: OnProgress): Promise<Response> {
   return new Promise((resolve, reject) => {
     const xhr = new XMLHttpRequest()
     xhr.open(request.method, request.url)
@@ -276,7 +276,7 @@ function byXhr(request: Request, form: FormData, onProgress: OnProgress): Promis
 }
 
 /** A request that reports how many bytes were read from its body; `total` approximates the body's size by that of the file. */
-function counted(request: Request, total: number, onProgress: OnProgress): Request {
+function countBytes(request: Request, total: number, onProgress: OnProgress): Request {
   let loaded = 0
   const counter = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {

@@ -27,21 +27,22 @@ const run = promisify(execFile)
 const { devDependencies } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as {
   devDependencies: Readonly<Record<string, string>>
 }
-const pinned = (...names: string[]) => Object.fromEntries(names.map((name) => [name, devDependencies[name]!]))
+const pinVersions = (...names: string[]) =>
+  Object.fromEntries(names.map((name) => [name, devDependencies[name]!]))
 
 /**
  * Replaces the package in a folder: sources in `src`, compiled output in `dist`. @throws with the compiler's output, or if the
  * folder has other content.
  */
 export async function writeClient(folder: string): Promise<void> {
-  empty(folder)
+  clearFolder(folder)
   mkdirSync(join(folder, 'src'), { recursive: true })
   const write = (name: string, content: string | object): void =>
     writeFileSync(
       join(folder, name),
       typeof content === 'string' ? content : `${JSON.stringify(content, null, 2)}\n`,
     )
-  write('src/api.ts', await typesOf())
+  write('src/api.ts', await generateTypes())
   for (const [from, to] of [
     ['index.ts', 'src/index.ts'],
     ['README.md', 'README.md'],
@@ -56,8 +57,8 @@ export async function writeClient(folder: string): Promise<void> {
     files: ['dist'],
     engines: { node: '>=22.12' },
     scripts: { build: 'tsc' },
-    dependencies: pinned('eventsource-parser', 'openapi-fetch'),
-    devDependencies: pinned('typescript'),
+    dependencies: pinVersions('eventsource-parser', 'openapi-fetch'),
+    devDependencies: pinVersions('typescript'),
   })
   write('tsconfig.json', { compilerOptions: COMPILER, include: ['src'] })
   await compile(folder)
@@ -77,7 +78,7 @@ const COMPILER = {
   outDir: 'dist',
 }
 
-async function typesOf(): Promise<string> {
+async function generateTypes(): Promise<string> {
   const settings = parse({ DATABASE_URL: 'postgresql://localhost', SECRET_KEY: '-'.repeat(32) })
   const reference = JSON.stringify(openApi(areas, settings))
   // Request fields with a default are optional; by default the generator marks them as required.
@@ -98,7 +99,7 @@ async function compile(folder: string): Promise<void> {
 }
 
 /** Removes the output of an earlier run. @throws if the folder has other content. */
-function empty(folder: string): void {
+function clearFolder(folder: string): void {
   if (!existsSync(folder) || readdirSync(folder).length === 0) return
   const file = join(folder, 'package.json')
   const { name } = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { name?: unknown }) : {}

@@ -54,12 +54,12 @@ test('text messages and calls', async () => {
 
 test('a text message whose callback comes before its answer', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
-  twilio.held = promise
+  twilio.blockedBy = promise
   const sending = post('/sms/send', { to: '+491711234568', body: 'Hello' })
   const text = await until('it is taken', () => Promise.resolve(twilio.taken[2] ?? null))
   assert.equal((await twilio.tell(at, text, 'delivered')).status, 200)
   resolve()
-  twilio.held = null
+  twilio.blockedBy = null
   assert.deepEqual([(await sending).sid, (await sending).status], [text.sid, 'delivered'])
   assert.equal(twilio.taken.length, 3)
 })

@@ -16,7 +16,7 @@ export class Checks {
   }
 
   /** Describes a defect in words that stay the same for the same defect; null if the answer is correct. */
-  problemOf(sent: Sent, answer: Answer): string | null {
+  findProblem(sent: Sent, answer: Answer): string | null {
     const { status, headers, bytes } = answer
     // The HTTP parser rejects such a request before any route.
     if (status === 431) return null
@@ -28,23 +28,23 @@ export class Checks {
     if (status === 405 && headers.allow === undefined) return 'no Allow'
     if (sent.method === 'HEAD' && bytes.length > 0) return 'a body for HEAD'
     if (status >= 400 && LEAK.test(text)) return 'the error leaks internals'
-    if (isOfNoRoute(sent, status, text)) return status < 400 ? null : this.refusal(sent, answer)
+    if (reachedNoRoute(sent, status, text)) return status < 400 ? null : this.checkError(sent, answer)
     const declared = sent.operation.responses
     const key = [String(status), `${String(status)[0]}XX`].find((each) => declared[each] !== undefined)
     // 5XX means overload or failure, which no request here should cause.
     if (key === undefined || key === '5XX') return 'undeclared status'
-    if (status >= 400) return this.refusal(sent, answer)
-    return this.success(sent, answer, key)
+    if (status >= 400) return this.checkError(sent, answer)
+    return this.checkSuccess(sent, answer, key)
   }
 
-  private refusal(sent: Sent, answer: Answer): string | null {
+  private checkError(sent: Sent, answer: Answer): string | null {
     if (sent.method === 'HEAD') return null
     if (!isJson(answer)) return 'an error that is not JSON'
     const schema = '#/components/schemas/Problem'
-    return this.mismatch(schema, answer)
+    return this.findMismatch(schema, answer)
   }
 
-  private success(sent: Sent, answer: Answer, key: string): string | null {
+  private checkSuccess(sent: Sent, answer: Answer, key: string): string | null {
     const { status, headers, bytes } = answer
     if (status === 204 || status === 304) return bytes.length === 0 ? null : 'a body where none is allowed'
     const content = sent.operation.responses[key]!.content ?? sent.operation.responses[200]?.content ?? {}
@@ -55,11 +55,11 @@ export class Checks {
     if (types.length > 0 && !types.some((each) => admits(each, type))) return `undeclared type ${type}`
     if (!isJson(answer) || content['application/json'] === undefined || sent.method === 'HEAD') return null
     const { method, path } = sent.operation
-    const place = [path, method.toLowerCase(), 'responses', key, 'content', 'application/json', 'schema']
-    return this.mismatch(`#/paths/${place.map(pointer).join('/')}`, answer)
+    const steps = [path, method.toLowerCase(), 'responses', key, 'content', 'application/json', 'schema']
+    return this.findMismatch(`#/paths/${steps.map(pointer).join('/')}`, answer)
   }
 
-  private mismatch(schema: string, { bytes }: Answer): string | null {
+  private findMismatch(schema: string, { bytes }: Answer): string | null {
     let value: unknown
     try {
       value = JSON.parse(bytes.toString())
@@ -79,16 +79,16 @@ export class Checks {
 const LEAK = /node_modules|\bat \S+ \(|\.ts:\d|Error: |\bselect .+ from\b|constraint "|ECONN|127\.0\.0\.1/
 
 /** True if the request reached no operation: its path or method is unknown, or its path cannot be decoded. */
-function isOfNoRoute(sent: Sent, status: number, text: string): boolean {
+function reachedNoRoute(sent: Sent, status: number, text: string): boolean {
   if (status === 405 || sent.method === 'OPTIONS') return true
   const isHead = sent.method === 'HEAD' && sent.operation.method === 'GET'
   if (sent.method !== sent.operation.method && !isHead) return true
   if (status === 404) return sent.method === 'HEAD' || text.includes('No such path')
-  return status === 400 && !isReadable(sent.target.split('?', 1)[0]!)
+  return status === 400 && !isDecodable(sent.target.split('?', 1)[0]!)
 }
 
 /** True if a path can be decoded. */
-function isReadable(path: string): boolean {
+function isDecodable(path: string): boolean {
   try {
     decodeURIComponent(path)
     return true

@@ -91,7 +91,7 @@ export class Client {
           resolve({
             status: message.statusCode!,
             headers: message.headers,
-            bytes: decoded(message, Buffer.concat(chunks)),
+            bytes: decompress(message, Buffer.concat(chunks)),
           })
         message.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
         if (isStream(message) && method !== 'HEAD') {
@@ -115,13 +115,13 @@ export class Client {
 const isStream = (message: http.IncomingMessage): boolean =>
   message.statusCode === 200 && message.headers['content-type']?.startsWith('text/event-stream') === true
 
-function decoded({ headers }: http.IncomingMessage, bytes: Buffer): Buffer {
+function decompress({ headers }: http.IncomingMessage, bytes: Buffer): Buffer {
   if (bytes.length === 0) return bytes
   if (headers['content-encoding'] === 'gzip') return gunzipSync(bytes)
   return headers['content-encoding'] === 'br' ? brotliDecompressSync(bytes) : bytes
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+const quoteShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 const LONGEST_SHOWN = 4000
 
 const credentialOf: Readonly<Record<string, string>> = {
@@ -136,17 +136,17 @@ const credentialOf: Readonly<Record<string, string>> = {
  */
 export function curlOf({ method, target, headers, caller, body }: Sent): string {
   const credential = credentialOf[caller] ?? ` -H "authorization: Bearer $${caller}"`
-  const parts = [`curl -i --path-as-is -g -X ${method} "$base"${quoted(target)}${credential}`]
-  for (const [name, value] of Object.entries(headers)) parts.push(`-H ${quoted(`${name}: ${value}`)}`)
+  const parts = [`curl -i --path-as-is -g -X ${method} "$base"${quoteShell(target)}${credential}`]
+  for (const [name, value] of Object.entries(headers)) parts.push(`-H ${quoteShell(`${name}: ${value}`)}`)
   if (body === null) return parts.join(' ')
   const bytes = body.bytes()
   const text = bytes.toString()
   const isText = Buffer.from(text).equals(bytes) && !/[^\P{Cc}\t\n\r]/u.test(text)
   if (bytes.length > LONGEST_SHOWN)
     return `${parts.join(' ')} --data-binary @- # ${bytes.length} bytes: ${short(text)}`
-  if (isText) return `${parts.join(' ')} --data-binary ${quoted(text)}`
+  if (isText) return `${parts.join(' ')} --data-binary ${quoteShell(text)}`
   const escaped = [...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('')
-  return `printf ${quoted(escaped)} | ${parts.join(' ')} --data-binary @-`
+  return `printf ${quoteShell(escaped)} | ${parts.join(' ')} --data-binary @-`
 }
 
 const short = (text: string): string => JSON.stringify(`${text.slice(0, 300)} … ${text.slice(-100)}`)

@@ -4,7 +4,7 @@ import type { Body, Sent } from './client.ts'
 import { nameOf, type Operation, type Parameter } from './document.ts'
 import { knownFields, knownParts, signedEvent, WHOLE } from './known.ts'
 import { BROKEN_TEXTS, EXTRA_QUERIES, FILES, OPTIONAL_HEADERS, RAW_PARTS, TYPES } from './odd.ts'
-import { type Components, type Json, oddText, oddValue, poisoned, Values } from './values.ts'
+import { type Components, type Json, oddText, oddValue, poisonTexts, Values } from './values.ts'
 import type { Seeds } from './world.ts'
 
 /** Requests of every operation: valid ones, and ones with a broken part. */
@@ -18,7 +18,7 @@ const pick = <T>(...values: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(..
 // The server rejects request heads beyond 16 KiB.
 const LONGEST_TARGET = 10_000
 const LONGEST_PART = 3000
-const encoded = (text: string): string =>
+const encodePart = (text: string): string =>
   encodeURIComponent(text.toWellFormed()).slice(0, LONGEST_PART).replace(/%.?$/, '')
 
 interface Made {
@@ -71,7 +71,7 @@ export class Requests {
       const name = piece.slice(1, -1)
       const there = this.parts(operation, name)
       const odd = fc.oneof(
-        oddText.map(encoded),
+        oddText.map(encodePart),
         pick(...RAW_PARTS),
         fc.integer({ min: 1, max: 200 }).map(String),
       )
@@ -79,7 +79,7 @@ export class Requests {
         ? odd
         : rarely(
             odd,
-            pick(...there).map((value) => encoded(String(value))),
+            pick(...there).map((value) => encodePart(String(value))),
             6,
           )
     })
@@ -88,8 +88,8 @@ export class Requests {
 
   private query(parameters: readonly Parameter[]): Text {
     const pairs = parameters.map(({ name, schema, required }) => {
-      const good = this.values.good(schema, name).map((value) => `${name}=${encoded(String(value))}`)
-      const odd = oddText.map((value) => `${name}=${encoded(value)}`)
+      const good = this.values.good(schema, name).map((value) => `${name}=${encodePart(String(value))}`)
+      const odd = oddText.map((value) => `${name}=${encodePart(value)}`)
       const given = rarely(odd, good, 5)
       return required === true ? rarely(fc.constant(''), given) : fc.oneof(fc.constant(''), given)
     })
@@ -118,8 +118,8 @@ export class Requests {
       body,
       headers: { ...headers, 'content-type': as },
     }))
-    const spoiled = this.values.spoiled(schema).map((value) => written(value, type))
-    const poison = poisoned(this.values.good(schema)).map((value) => written(value, type))
+    const spoiled = this.values.spoiled(schema).map((value) => encodeBody(value, type))
+    const poison = poisonTexts(this.values.good(schema)).map((value) => encodeBody(value, type))
     const isForm = type.startsWith('multipart')
     return fc.oneof(
       { weight: 10, arbitrary: good },
@@ -134,11 +134,11 @@ export class Requests {
     if (operation.path.endsWith('/webhook')) return signedEvent(oddValue)
     if (type.startsWith('multipart')) return this.form(schema)
     const whole = WHOLE[nameOf(operation)] ?? this.values.good(schema)
-    return whole.map((value) => written(value, type))
+    return whole.map((value) => encodeBody(value, type))
   }
 
   private form(given: Json): fc.Arbitrary<Made> {
-    const { properties } = this.values.resolved(given) as { properties: Readonly<Record<string, Json>> }
+    const { properties } = this.values.resolve(given) as { properties: Readonly<Record<string, Json>> }
     const names = Object.keys(properties).filter((name) => name !== 'file')
     const value = rarely(oddText, pick('2024-05-06', 'report', 'mail'), 3).map((text) =>
       text.replace(/[\r\n]/g, ' '),
@@ -160,7 +160,7 @@ function made(bytes: string | Uint8Array, type: string): Made {
 }
 
 /** A body with the value, encoded for its content type. */
-function written(value: unknown, type: string): Made {
+function encodeBody(value: unknown, type: string): Made {
   const text = (): string => {
     if (type !== 'application/x-www-form-urlencoded') return JSON.stringify(value) ?? ''
     const pairs = Object.entries((value ?? {}) as object).map(([name, each]) => [

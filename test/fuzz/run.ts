@@ -33,7 +33,7 @@ export interface Report {
 }
 
 // Concurrent requests.
-const LANES = 6
+const CONCURRENCY = 6
 // Requests whose values are in memory at the same time.
 const CHUNK = 500
 // With more findings than this, the service is broken, and further ones add nothing.
@@ -85,7 +85,7 @@ class Fuzz {
     for (let from = 0; from < this.options.requests; from += CHUNK) {
       const seed = this.options.seed + from
       const count = Math.min(CHUNK, this.options.requests - from)
-      await this.chunk(seed, fc.sample(this.arbitrary, { seed, numRuns: count }))
+      await this.runChunk(seed, fc.sample(this.arbitrary, { seed, numRuns: count }))
       if (this.findings.size >= MAX_FINDINGS || this.gone() !== null) return
     }
   }
@@ -104,46 +104,50 @@ class Fuzz {
     this.client.close()
   }
 
-  private async chunk(seed: number, requests: Sent[]): Promise<void> {
+  private async runChunk(seed: number, requests: Sent[]): Promise<void> {
     const failed: { index: number; signature: string }[] = []
     let next = 0
-    const lane = async (): Promise<void> => {
+    const sendNext = async (): Promise<void> => {
       while (next < requests.length && this.gone() === null) {
         const index = next++
-        const signature = await this.failure(requests[index]!)
+        const signature = await this.findFailure(requests[index]!)
         const known = signature === null ? undefined : this.findings.get(signature)
         if (known !== undefined) known.times++
         else if (signature !== null) failed.push({ index, signature })
       }
     }
-    await Promise.all(Array.from({ length: LANES }, lane))
+    await Promise.all(Array.from({ length: CONCURRENCY }, sendNext))
     for (const { index, signature } of failed) {
       const known = this.findings.get(signature)
       if (known !== undefined) known.times++
-      else this.findings.set(signature, await this.shrunk(seed, index, signature, requests[index]!))
+      else this.findings.set(signature, await this.shrink(seed, index, signature, requests[index]!))
     }
   }
 
   /** Sends a request; returns the signature of its failure, or null if the answer is correct. */
-  private async failure(sent: Sent): Promise<string | null> {
+  private async findFailure(sent: Sent): Promise<string | null> {
     try {
       const answer = await this.client.send(sent)
       this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1)
       if (answer.status < 400) this.succeeded.add(nameOf(sent.operation))
-      const problem = this.checks.problemOf(sent, answer)
+      const problem = this.checks.findProblem(sent, answer)
       return problem === null ? null : signatureOf(sent, answer.status, problem)
     } catch (error) {
-      const gone = this.gone()
-      return signatureOf(sent, 0, gone ?? (error as NodeJS.ErrnoException).code ?? (error as Error).message)
+      const exitedProcess = this.gone()
+      return signatureOf(
+        sent,
+        0,
+        exitedProcess ?? (error as NodeJS.ErrnoException).code ?? (error as Error).message,
+      )
     }
   }
 
   /** Shrinks a request while it fails in the same way; keeps the first one if it no longer fails. */
-  private async shrunk(seed: number, index: number, signature: string, first: Sent): Promise<Finding> {
+  private async shrink(seed: number, index: number, signature: string, first: Sent): Promise<Finding> {
     let smallest = first
     const fails = async (sent: Sent): Promise<boolean> => {
       if (this.gone() !== null) return true
-      const isSame = (await this.failure(sent)) === signature
+      const isSame = (await this.findFailure(sent)) === signature
       if (isSame) smallest = sent
       return !isSame
     }

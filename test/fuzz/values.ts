@@ -78,15 +78,15 @@ export class Values {
     this.known = known
   }
 
-  resolved(schema: Json): Json {
+  resolve(schema: Json): Json {
     return typeof schema.$ref === 'string'
-      ? this.resolved(this.components[schema.$ref.split('/').at(-1)!]!)
+      ? this.resolve(this.components[schema.$ref.split('/').at(-1)!]!)
       : schema
   }
 
   /** A value that the schema allows, as far as it says. */
   good(given: Json, name = ''): fc.Arbitrary<unknown> {
-    const schema = this.resolved(given)
+    const schema = this.resolve(given)
     const known = this.known(name, schema)
     if (known !== undefined) return known
     if ('const' in schema) return fc.constant(schema.const)
@@ -119,13 +119,13 @@ export class Values {
 
   /** A valid value with one or two changed fields. */
   spoiled(given: Json): fc.Arbitrary<unknown> {
-    const schema = this.resolved(given)
+    const schema = this.resolve(given)
     const properties = Object.entries((schema.properties ?? {}) as Record<string, Json>)
     if (properties.length === 0) return oddValue
     const change = fc.oneof(
       ...properties.map(([name, property]) => {
-        const inner = this.resolved(property)
-        const choices = ((inner.anyOf ?? [inner]) as Json[]).map((choice) => this.resolved(choice))
+        const inner = this.resolve(property)
+        const choices = ((inner.anyOf ?? [inner]) as Json[]).map((choice) => this.resolve(choice))
         return fc
           .oneof(oddValue, fc.constant(undefined), ...choices.map(boundary))
           .map((value): [string, unknown] => [name, value])
@@ -142,24 +142,24 @@ export class Values {
 }
 
 /** Valid values with one string that PostgreSQL cannot store. */
-export function poisoned(good: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
+export function poisonTexts(good: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   return fc.tuple(good, fc.nat(100), fc.constantFrom(...POISON)).map(([value, n, poison]) => {
     const places = textsIn(value)
-    return places.length === 0 ? value : replaced(value, places[n % places.length]!, poison)
+    return places.length === 0 ? value : replaceAt(value, places[n % places.length]!, poison)
   })
 }
 
-type Place = readonly (string | number)[]
+type Path = readonly (string | number)[]
 
-function textsIn(value: unknown, at: Place = []): Place[] {
+function textsIn(value: unknown, at: Path = []): Path[] {
   if (typeof value === 'string') return [at]
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([key, item]) => textsIn(item, [...at, key]))
 }
 
-function replaced(value: unknown, [key, ...rest]: Place, by: string): unknown {
+function replaceAt(value: unknown, [key, ...rest]: Path, by: string): unknown {
   if (key === undefined) return by
-  const inner = replaced((value as Record<string, unknown>)[key], rest, by)
+  const inner = replaceAt((value as Record<string, unknown>)[key], rest, by)
   return Array.isArray(value)
     ? value.with(Number(key), inner)
     : Object.fromEntries(

@@ -34,11 +34,11 @@ test(`${requests} requests get answers that are declared (seed ${seed})`, async 
   t.diagnostic(
     `no success of ${withoutSuccess.length} of ${operations} operations: ${withoutSuccess.join(', ')}`,
   )
-  const told = findings.map(
+  const messages = findings.map(
     ({ signature, times, curl, answer }) => `${signature} (${times} times)\n  ${curl}\n  ${answer}`,
   )
   const again = `npm run fuzz -- --requests ${requests} --seed ${seed}`
-  assert.equal(told.length, 0, `${again}\n${told.join('\n')}`)
+  assert.equal(messages.length, 0, `${again}\n${messages.join('\n')}`)
 })
 
 test('the same processes still serve, and no job of theirs ended in a fault', async () => {

@@ -38,16 +38,16 @@ const CONFIG = {
 
 /** Compiles a program together with generated code, and runs its module `out/use.js`. Returns its parsed output. */
 async function use(name: string, program: string): Promise<unknown> {
-  const place = join(folder, name)
-  symlinkSync(MODULES, join(place, 'node_modules'))
-  writeFileSync(join(place, 'package.json'), '{"type":"module"}')
-  writeFileSync(join(place, 'tsconfig.json'), JSON.stringify(CONFIG))
-  writeFileSync(join(place, 'use.ts'), program)
+  const target = join(folder, name)
+  symlinkSync(MODULES, join(target, 'node_modules'))
+  writeFileSync(join(target, 'package.json'), '{"type":"module"}')
+  writeFileSync(join(target, 'tsconfig.json'), JSON.stringify(CONFIG))
+  writeFileSync(join(target, 'use.ts'), program)
   const tsc = join(MODULES, 'typescript-native/bin/tsc')
-  await run(process.execPath, [tsc, '-p', place]).catch(({ stdout }) => assert.fail(String(stdout)))
+  await run(process.execPath, [tsc, '-p', target]).catch(({ stdout }) => assert.fail(String(stdout)))
   // Generated files import each other without extensions, for bundlers.
   const args = ['--import', import.meta.resolve('tsx'), 'out/use.js', `http://127.0.0.1:${api.port}`, token]
-  const { stdout } = await run(process.execPath, args, { cwd: place })
+  const { stdout } = await run(process.execPath, args, { cwd: target })
   return JSON.parse(stdout)
 }
 

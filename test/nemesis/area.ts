@@ -17,7 +17,7 @@ export function tally(words: readonly string[]): Map<string, number> {
 }
 
 /** A sentence for each wanted word that `found` does not contain exactly once. */
-export function notOnce(what: string, wanted: readonly string[], found: readonly string[]): string[] {
+export function findNotOnce(what: string, wanted: readonly string[], found: readonly string[]): string[] {
   const counts = tally(found)
   return wanted.flatMap((one) => {
     const count = counts.get(one) ?? 0

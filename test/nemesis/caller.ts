@@ -43,7 +43,7 @@ export class History {
 // A request waits up to 120 s for its job; a fault may add to that.
 const ANSWER_MS = 150_000
 const GIVE_UP_MS = 300_000
-const AGAIN_MS = [20, 300] as const
+const RETRY_MS = [20, 300] as const
 const REPEATED = 0.1
 
 /** A client that retries unanswered requests at random edges until one answers. */
@@ -112,7 +112,7 @@ export class Caller {
         if (!isForNow) throw this.violate(`${method} ${path} answered ${status} ${text} on try ${tries}`)
         this.history.count(this.history.refused, `${status}`)
       }
-      await delay(this.chance.between(...AGAIN_MS))
+      await delay(this.chance.between(...RETRY_MS))
     }
   }
 
@@ -121,11 +121,11 @@ export class Caller {
     const port = this.#port()
     if (port === null) return null
     const abort = new AbortController()
-    const patience = setTimeout(() => abort.abort(), ANSWER_MS)
+    const timer = setTimeout(() => abort.abort(), ANSWER_MS)
     const headers = { ...this.#credentials(), ...(lastId === '' ? {} : { 'last-event-id': lastId }) }
     const url = `http://127.0.0.1:${port}${path}`
     const response = await fetch(url, { headers, signal: abort.signal }).catch(() => null)
-    clearTimeout(patience)
+    clearTimeout(timer)
     if (response === null) return null
     if (response.status === 200) return new Stream(response, abort)
     const text = await response.text().catch(() => '')

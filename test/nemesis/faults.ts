@@ -53,36 +53,36 @@ const FAULTS: readonly Fault[] = [
   {
     name: "member's link cut",
     weight: 3,
-    inject: (w, c) => during(c.pick(w.members).links, (link) => link.cut(), c.between(0, 3_000)),
+    inject: (w, c) => applyFor(c.pick(w.members).links, (link) => link.cut(), c.between(0, 3_000)),
   },
   {
     name: 'all links cut',
     weight: 1,
-    inject: (w, c) => during(w.links, (link) => link.cut(), c.between(0, 3_000)),
+    inject: (w, c) => applyFor(w.links, (link) => link.cut(), c.between(0, 3_000)),
   },
   {
     name: "member's link slow",
     weight: 2,
     inject: (w, c) => {
       const ms = c.between(5, 200)
-      return during(c.pick(w.members).links, (link) => link.slow(ms), c.between(1_000, 6_000))
+      return applyFor(c.pick(w.members).links, (link) => link.slow(ms), c.between(1_000, 6_000))
     },
   },
   {
     name: "member's link silent",
     weight: 3,
-    inject: (w, c) => during(c.pick(w.members).links, (link) => link.silence(), c.between(300, 8_000)),
+    inject: (w, c) => applyFor(c.pick(w.members).links, (link) => link.silence(), c.between(300, 8_000)),
   },
   {
     name: "member's answers lost",
     weight: 3,
     inject: (w, c) =>
-      during(c.pick(w.members).links, (link) => link.silence('answers'), c.between(300, 5_000)),
+      applyFor(c.pick(w.members).links, (link) => link.silence('answers'), c.between(300, 5_000)),
   },
   {
     name: 'all links silent',
     weight: 1,
-    inject: (w, c) => during(w.links, (link) => link.silence(), c.between(300, 6_000)),
+    inject: (w, c) => applyFor(w.links, (link) => link.silence(), c.between(300, 6_000)),
   },
   {
     name: 'pooler restarted',
@@ -95,7 +95,7 @@ const FAULTS: readonly Fault[] = [
     weight: 2,
     inject: async (w, c) => {
       const share = c.next()
-      await asked(
+      await runStatements(
         w,
         `select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend'
           and application_name like 'millrace-%' and random() < ${share}`,
@@ -113,10 +113,10 @@ const FAULTS: readonly Fault[] = [
     weight: 1,
     ofDatabase: true,
     inject: async (w, c) => {
-      await asked(w, 'alter system set default_transaction_read_only = on', 'select pg_reload_conf()')
+      await runStatements(w, 'alter system set default_transaction_read_only = on', 'select pg_reload_conf()')
       await delay(c.between(500, 5_000))
       const reset = ['alter system reset default_transaction_read_only', 'select pg_reload_conf()']
-      await until('the database accepts writes again', () => asked(w, ...reset), 60_000)
+      await until('the database accepts writes again', () => runStatements(w, ...reset), 60_000)
     },
   },
   {
@@ -239,7 +239,7 @@ export class Nemesis {
 }
 
 /** Applies a fault to links and restores them after `ms`. */
-async function during(links: readonly Link[], act: (link: Link) => void, ms: number): Promise<void> {
+async function applyFor(links: readonly Link[], act: (link: Link) => void, ms: number): Promise<void> {
   for (const link of links) act(link)
   await delay(ms)
   for (const link of links) link.mend()
@@ -260,7 +260,7 @@ async function withDatabase(world: World, work: (client: pg.Client) => Promise<u
   }
 }
 
-function asked(world: World, ...statements: readonly string[]): Promise<boolean> {
+function runStatements(world: World, ...statements: readonly string[]): Promise<boolean> {
   return withDatabase(world, async (client) => {
     for (const statement of statements) await client.query(statement)
   })

@@ -6,7 +6,7 @@ import type { Caller } from './caller.ts'
 const LOOK_MS = 25
 const DROPPED = 0.01
 // Limits for an edge to report a job's end, and for a job, which may restart many times during faults.
-const TOLD_MS = 60_000
+const REPORT_MS = 60_000
 const END_MS = 900_000
 const LOOK_AGAIN_MS = 30_000
 const ENDS = ['done', 'failed', 'cancelled']
@@ -25,7 +25,7 @@ export async function follow(caller: Caller, jobId: string): Promise<Frame['data
     if (performance.now() > next) {
       next = performance.now() + LOOK_AGAIN_MS
       const job = await jobOf(caller, jobId)
-      if (Number(job?.over) * 1000 > TOLD_MS || next - from > END_MS)
+      if (Number(job?.over) * 1000 > REPORT_MS || next - from > END_MS)
         throw caller.violate(
           `a stream did not end; last frame ${frames.at(-1)?.id}, job ${JSON.stringify(job)} (job ${jobId})`,
         )

@@ -93,9 +93,9 @@ export class Member {
     this.#stopped = true
     this.#expected = true
     this.#child?.process.kill('SIGCONT')
-    const patience = setTimeout(() => void this.#child?.kill('SIGKILL'), 15_000)
+    const timer = setTimeout(() => void this.#child?.kill('SIGKILL'), 15_000)
     await this.#child?.kill('SIGTERM')
-    clearTimeout(patience)
+    clearTimeout(timer)
     await this.#living
   }
 

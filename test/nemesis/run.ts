@@ -16,7 +16,7 @@ import { voices } from './areas/voices.ts'
 import { Caller, History } from './caller.ts'
 import { CHILD_KILLED, Nemesis } from './faults.ts'
 import { judge } from './judge.ts'
-import { unsettled } from './unsettled.ts'
+import { diagnose } from './unsettled.ts'
 import { type Mode, startWorld, type World } from './world.ts'
 
 /** Areas and their numbers of simulated users. */
@@ -76,11 +76,11 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
     const quietAt = performance.now()
     stopped = true
     await Promise.all(loops)
-    const settled = await until('every job ends', () => isSettled(world), SETTLE_MS).catch(() => false)
+    const settled = await until('every job ends', () => haveJobsEnded(world), SETTLE_MS).catch(() => false)
     say(
       `${settled ? 'all jobs ended' : 'some jobs had not ended'} ${Math.round((performance.now() - quietAt) / 1000)} s after the last fault`,
     )
-    if (!settled) for (const line of await unsettled(world)) say(line)
+    if (!settled) for (const line of await diagnose(world)) say(line)
     const found = [
       ...nemesis.failures,
       ...history.violations,
@@ -99,19 +99,19 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
 
 /** Signs up an administrator, which is the first account, and another account. Retries: a stall of this process stalls all links. */
 async function signUp(world: World): Promise<{ admin: string; user: string }> {
-  const nobody = new Caller('sign-up', world, new History(), chanceOf(1))
+  const anonymous = new Caller('sign-up', world, new History(), chanceOf(1))
   const password = 'correct horse'
   const tokenOf = async (email: string): Promise<string> => {
-    await nobody.post('/api/v1/auth/register', { json: { email, password } })
+    await anonymous.post('/api/v1/auth/register', { json: { email, password } })
     const text = new URLSearchParams({ username: email, password }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
-    const { json } = await nobody.ask('/api/v1/auth/token', { method: 'POST', text, headers })
+    const { json } = await anonymous.ask('/api/v1/auth/token', { method: 'POST', text, headers })
     return json.access_token
   }
   return { admin: await tokenOf('admin@example.com'), user: await tokenOf('user@example.com') }
 }
 
-async function isSettled({ query }: World): Promise<boolean> {
+async function haveJobsEnded({ query }: World): Promise<boolean> {
   const open = await query(
     `select from job where status in ('queued', 'running') and run_at < now() + interval '10 s' limit 1`,
   ).catch(() => [null])

@@ -17,7 +17,7 @@ const QUESTIONS = {
 
 const LINES = 15
 
-export async function unsettled({ query, workers }: World): Promise<string[]> {
+export async function diagnose({ query, workers }: World): Promise<string[]> {
   const answers = await Promise.all(
     Object.entries(QUESTIONS).map(async ([what, question]) => {
       const rows = await query(question)

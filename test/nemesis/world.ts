@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { migrate } from '../../sql/migrate.ts'
-import { Cluster, severalHosts } from '../cluster.ts'
+import { Cluster, multiHostUrl } from '../cluster.ts'
 import { type Link, makeLink } from '../flow/link.ts'
 import { WEBHOOK_SECRET } from '../payment-events.ts'
 import { type ModelStandIn, modelServer } from '../standins/models.ts'
@@ -102,7 +102,7 @@ export async function startWorld(mode: Mode): Promise<World> {
   const memberOf = async (name: string, kind: Member['kind']): Promise<Member> => {
     const urls = mode === 'standby' ? cluster.urls : [cluster.primary.url]
     const own = await Promise.all(urls.map(linkTo))
-    const url = mode === 'standby' ? severalHosts(own.map((link) => link.url)) : own[0]!.url
+    const url = mode === 'standby' ? multiHostUrl(own.map((link) => link.url)) : own[0]!.url
     if (pooler === null) return new Member(name, kind, own, url, env)
     return new Member(name, kind, own, pooler.url, { ...env, DATABASE_URL_UNPOOLED: url })
   }

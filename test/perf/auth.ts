@@ -1,10 +1,10 @@
 import { type Child, startChild } from './children.ts'
-import { type LoadOrder, type LoadResult, ORDINARY, requestText } from './load/load.ts'
+import { DEFAULTS, type LoadOrder, type LoadResult, requestText } from './load/load.ts'
 import type { Login, LoginOrder, LoginResult } from './load/logins.ts'
 import type { Finding, Measured } from './report.ts'
 import { ask, PASSWORD, passwordHash, type Stack, signUp } from './stack.ts'
 import { areaUnderCurve, median, percentile } from './stats.ts'
-import { undisturbed, untilQuiet } from './usage.ts'
+import { measureUndisturbed, untilQuiet } from './usage.ts'
 
 const SAMPLES = Number(process.env.BENCH_SAMPLES ?? 600)
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 9)
@@ -35,13 +35,13 @@ export async function auth(stack: Stack): Promise<Measured> {
     other: (i) => ({ username: `locked${i}@example.com`, password: `not it, either` }),
   })
   await strict.stop()
-  const busy = await besideLogins(stack, client, patient, account.token)
+  const busy = await duringLogins(stack, client, patient, account.token)
   await client.stop()
   return {
     rounds: ROUNDS,
     findings: [
-      ...told('login, address known', 'address unknown', addresses),
-      ...told('locked, password right', 'password wrong', locked),
+      ...leakFindings('login, address known', 'address unknown', addresses),
+      ...leakFindings('locked, password right', 'password wrong', locked),
       ...busy.findings,
     ],
     notes: [
@@ -58,7 +58,7 @@ interface Samples {
 }
 
 /** Area under the ROC curve of two kinds by duration alone; 0.5 means indistinguishable. */
-function told(name: string, reference: string, { ours, other }: Samples): Finding[] {
+function leakFindings(name: string, reference: string, { ours, other }: Samples): Finding[] {
   return [
     {
       name,
@@ -112,7 +112,7 @@ interface Round {
 }
 
 /** GET /auth/me at a moderate rate, with and without concurrent logins. */
-async function besideLogins(
+async function duringLogins(
   stack: Stack,
   client: Child,
   edge: Child & { readonly port: number },
@@ -120,7 +120,7 @@ async function besideLogins(
 ): Promise<{ findings: Finding[]; note: string; details: unknown }> {
   const generator = await startChild(new URL('./load/generator.ts', import.meta.url))
   const order: LoadOrder = {
-    ...ORDINARY,
+    ...DEFAULTS,
     port: edge.port,
     connections: 4,
     paceMs: 5,
@@ -141,14 +141,15 @@ async function besideLogins(
   }))
   const pair = async (idleFirst: boolean): Promise<Round> => {
     const before = idleFirst ? await run() : null
-    await tell(client, { kind: 'start', port: edge.port, perSecond: LOGINS_PER_SECOND, logins })
+    await sendOrder(client, { kind: 'start', port: edge.port, perSecond: LOGINS_PER_SECOND, logins })
     const busy = await run()
-    const result = await tell(client, { kind: 'stop' })
+    const result = await sendOrder(client, { kind: 'stop' })
     const idle = before ?? (await run())
     return { idle, busy, logins: result, foreignCores: Math.max(idle.foreignCores, busy.foreignCores) }
   }
   const rounds: Round[] = []
-  for (let round = 0; round < ROUNDS; round++) rounds.push(await undisturbed(() => pair(round % 2 === 0)))
+  for (let round = 0; round < ROUNDS; round++)
+    rounds.push(await measureUndisturbed(() => pair(round % 2 === 0)))
   await generator.stop()
   const p99 = {
     name: `GET /auth/me during ${LOGINS_PER_SECOND} logins/s, p99`,
@@ -169,7 +170,7 @@ async function besideLogins(
   return { findings: [p99, p50], note, details: rounds.map(({ logins: _, ...round }) => round) }
 }
 
-async function tell(client: Child, order: LoginOrder): Promise<LoginResult> {
+async function sendOrder(client: Child, order: LoginOrder): Promise<LoginResult> {
   const { result, error } = await client.ask<{ result?: LoginResult; error?: string }>(order)
   if (result === undefined) throw new Error(`The login client failed: ${error}`)
   return result
@@ -181,7 +182,7 @@ async function measure(
   status: number,
   logins: readonly Login[],
 ): Promise<readonly number[]> {
-  return (await tell(client, { kind: 'measure', port, status, logins })).ms
+  return (await sendOrder(client, { kind: 'measure', port, status, logins })).ms
 }
 
 /** Inserts accounts of two kinds, all with one password. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { zipOf } from '../zip.ts'
 import { type Child, startChild } from './children.ts'
-import { type LoadResult, ORDINARY, requestText, startGenerator } from './load/load.ts'
+import { DEFAULTS, type LoadResult, requestText, startGenerator } from './load/load.ts'
 import type { Finding, Measured } from './report.ts'
 import { ask, type Stack, signUp } from './stack.ts'
-import { rotated } from './stats.ts'
+import { rotate } from './stats.ts'
 import { untilQuiet } from './usage.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7)
@@ -20,8 +20,8 @@ interface Server {
 
 /** The public list of 20 out of 10,000 posts with tags, against Fastify; and the import of 1,000 posts. */
 export async function blog(stack: Stack): Promise<Measured> {
-  const lists = await listed(stack)
-  const imports = await imported(stack)
+  const lists = await measureLists(stack)
+  const imports = await measureImports(stack)
   return {
     rounds: ROUNDS,
     findings: [...lists.findings, imports],
@@ -33,7 +33,7 @@ export async function blog(stack: Stack): Promise<Measured> {
   }
 }
 
-async function listed(stack: Stack): Promise<Measured> {
+async function measureLists(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   await ask(url, STORE)
   await ask(url, 'vacuum analyze')
@@ -41,18 +41,18 @@ async function listed(stack: Stack): Promise<Measured> {
   const generator = await startGenerator()
   const measure = ({ child }: Server): Promise<LoadResult> =>
     generator.run({
-      ...ORDINARY,
+      ...DEFAULTS,
       port: child.ready.port!,
       head: requestText('GET', LIST, null),
       serverPids: [child.pid],
       postmaster: stack.postmaster,
     })
-  const [ordinary, same] = [await best(url, 'rows', measure), await best(url, 'ours', measure)]
+  const [ordinary, same] = [await startBest(url, 'rows', measure), await startBest(url, 'ours', measure)]
   const servers: Server[] = [{ name: 'edge', child: edge }, ordinary, same]
   const bytes = await assertAlike(servers)
   const results = new Map<string, LoadResult[]>(servers.map(({ name }) => [name, []]))
   for (let round = 0; round < ROUNDS; round++)
-    for (const server of rotated(servers, round)) results.get(server.name)!.push(await measure(server))
+    for (const server of rotate(servers, round)) results.get(server.name)!.push(await measure(server))
   await Promise.all([generator.stop(), ordinary.child.stop(), same.child.stop()])
   return { rounds: ROUNDS, ...summary(results, ordinary, same, bytes) }
 }
@@ -108,7 +108,7 @@ async function assertAlike(servers: readonly Server[]): Promise<number> {
 }
 
 /** Starts the server with the pool size that serves most; tries each size alone. */
-async function best(
+async function startBest(
   url: string,
   statement: string,
   measure: (server: Server) => Promise<LoadResult>,
@@ -132,7 +132,7 @@ async function best(
   return { name, child: await start(size) }
 }
 
-async function imported(stack: Stack): Promise<Finding> {
+async function measureImports(stack: Stack): Promise<Finding> {
   const url = await stack.database()
   const edge = await stack.edge(url)
   const { token } = await signUp(edge.port)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { modelServer } from '../standins/models.ts'
-import { assertHeard, type Checked, type Heard, hear } from '../talk.ts'
+import { type AnswerRead, assertHeard, type Checked, hear } from '../talk.ts'
 import type { Child } from './children.ts'
 import type { Measured } from './report.ts'
 import { ask, type Stack } from './stack.ts'
@@ -55,7 +55,7 @@ export async function chatKills(stack: Stack): Promise<Measured> {
     }
   })()
 
-  const heard: Heard[] = []
+  const heard: AnswerRead[] = []
   const waiting = Array.from({ length: STREAMS }, (_, i) => i).values()
   const reader = async (): Promise<void> => {
     for (const i of waiting) {
@@ -85,7 +85,10 @@ async function replace<T extends Child>(all: T[], n: number, start: () => Promis
   all[n] = await start()
 }
 
-async function check(url: string, heard: readonly Heard[]): Promise<{ wrong: string[]; checked: Checked[] }> {
+async function check(
+  url: string,
+  heard: readonly AnswerRead[],
+): Promise<{ wrong: string[]; checked: Checked[] }> {
   const wrong: string[] = []
   const checked: Checked[] = []
   for (const one of heard) {
@@ -98,7 +101,7 @@ async function check(url: string, heard: readonly Heard[]): Promise<{ wrong: str
 }
 
 function summary(
-  heard: readonly Heard[],
+  heard: readonly AnswerRead[],
   { wrong, checked }: { wrong: string[]; checked: Checked[] },
   kills: { edges: number; workers: number },
 ): Measured {

@@ -49,9 +49,9 @@ export async function startChild(
     },
     stop: async () => {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM')
-      const patience = setTimeout(() => child.kill('SIGKILL'), 12_000)
+      const timer = setTimeout(() => child.kill('SIGKILL'), 12_000)
       await ended
-      clearTimeout(patience)
+      clearTimeout(timer)
     },
   }
 }

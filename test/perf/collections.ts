@@ -16,7 +16,7 @@ export function collectionsIn(folder: string): TestCollection[] {
   return [
     {
       name: 'cranfield',
-      documents: tagged(
+      documents: parseTagged(
         text('cranfield/cran.all.1400.xml'),
         /<docno>(\d+)<\/docno>[\s\S]*?<text>([\s\S]*?)<\/text>/g,
       ),
@@ -27,35 +27,35 @@ export function collectionsIn(folder: string): TestCollection[] {
           title!,
         ]),
       ),
-      judgements: judged(text('cranfield/cranqrel.trec.txt'), 2, 3),
+      judgements: parseJudgements(text('cranfield/cranqrel.trec.txt'), 2, 3),
     },
     {
       name: 'cacm',
-      documents: marked(text('cacm/cacm.all'), 'TWAK'),
-      questions: marked(text('cacm/query.text'), 'WA'),
-      judgements: judged(text('cacm/qrels.text'), 1, null),
+      documents: parseMarked(text('cacm/cacm.all'), 'TWAK'),
+      questions: parseMarked(text('cacm/query.text'), 'WA'),
+      judgements: parseJudgements(text('cacm/qrels.text'), 1, null),
     },
     {
       name: 'cisi',
-      documents: marked(text('cisi/CISI.ALL'), 'TAW'),
-      questions: marked(text('cisi/CISI.QRY'), 'TAW'),
-      judgements: judged(text('cisi/CISI.REL'), 1, null),
+      documents: parseMarked(text('cisi/CISI.ALL'), 'TAW'),
+      questions: parseMarked(text('cisi/CISI.QRY'), 'TAW'),
+      judgements: parseJudgements(text('cisi/CISI.REL'), 1, null),
     },
     {
       name: 'vaswani',
-      documents: tagged(text('vaswani/doc-text.trec'), /<DOCNO>(\d+)<\/DOCNO>([\s\S]*?)<\/DOC>/g),
-      questions: tagged(text('vaswani/query-text.trec'), /<num>(\d+)<\/num><title>([\s\S]*?)<\/title>/g),
-      judgements: judged(text('vaswani/qrels'), 2, 3),
+      documents: parseTagged(text('vaswani/doc-text.trec'), /<DOCNO>(\d+)<\/DOCNO>([\s\S]*?)<\/DOC>/g),
+      questions: parseTagged(text('vaswani/query-text.trec'), /<num>(\d+)<\/num><title>([\s\S]*?)<\/title>/g),
+      judgements: parseJudgements(text('vaswani/qrels'), 2, 3),
     },
   ]
 }
 
-function tagged(text: string, pattern: RegExp): ReadonlyMap<string, string> {
+function parseTagged(text: string, pattern: RegExp): ReadonlyMap<string, string> {
   return new Map([...text.matchAll(pattern)].map(([, id, words]) => [id!, words!]))
 }
 
 /** SMART's format: `.I` and a number start a record, `.` and a letter start a field. */
-function marked(text: string, fields: string): ReadonlyMap<string, string> {
+function parseMarked(text: string, fields: string): ReadonlyMap<string, string> {
   const records = text.split(/^\.I /m).slice(1)
   return new Map(
     records.map((record) => {
@@ -69,7 +69,7 @@ function marked(text: string, fields: string): ReadonlyMap<string, string> {
 }
 
 /** One judgement per line: the question, then the document and grade in these columns; null for lists without grades. */
-function judged(text: string, document: number, grade: number | null): TestCollection['judgements'] {
+function parseJudgements(text: string, document: number, grade: number | null): TestCollection['judgements'] {
   const judgements = new Map<string, Map<string, number>>()
   for (const line of text.split('\n')) {
     const columns = line.trim().split(/\s+/)

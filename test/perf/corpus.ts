@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { installed, run } from './native.ts'
+import { isInstalled, run } from './native.ts'
 import type { Measured } from './report.ts'
 import { ask, type Stack, signUp } from './stack.ts'
 import { familyBytes } from './usage.ts'
@@ -115,7 +115,7 @@ async function readFile(service: Service, file: string, name: string): Promise<F
 }
 
 function wordsOf(file: string, text: string): number | null {
-  if (!installed('pdftotext')) return null
+  if (!isInstalled('pdftotext')) return null
   const theirs = run('pdftotext', [file, '-'])?.output ?? ''
   const { shared, all } = sharedWords(theirs, text)
   return all < MIN_WORDS ? null : shared / all

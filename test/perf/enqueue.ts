@@ -1,7 +1,7 @@
 import { runMigrations } from 'graphile-worker'
 import { createQueuePool } from '../../sql/driver.ts'
 import { startChild } from './children.ts'
-import { type LoadResult, ORDINARY, requestText, startGenerator } from './load/load.ts'
+import { DEFAULTS, type LoadResult, requestText, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'
 import { ask, type Stack, signUp } from './stack.ts'
 
@@ -22,7 +22,7 @@ export async function enqueue(stack: Stack): Promise<Measured> {
   const head = requestText('POST', '/api/v1/tasks/enqueue', account.token, TASK)
   const load = (port: number, pid: number): Promise<LoadResult> =>
     generator.run({
-      ...ORDINARY,
+      ...DEFAULTS,
       port,
       head,
       status: 202,

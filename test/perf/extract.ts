@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { openTextLayer } from '../../workers/children/documents/pdfium.ts'
 import { pageLines, scanImage, scanPdf, textPdf } from '../pdfs.ts'
-import { installed, languageData, run } from './native.ts'
+import { isInstalled, languageData, run } from './native.ts'
 import type { Finding, Measured } from './report.ts'
 import { type Stack, signUp } from './stack.ts'
 import { cpuMeter, family, untilQuiet } from './usage.ts'
@@ -79,7 +79,7 @@ async function prepare(folder: string): Promise<readonly Case[]> {
   for (const { name, bytes } of texts) {
     const file = join(folder, `${name}.pdf`)
     writeFileSync(file, bytes)
-    const native = installed('pdftotext')
+    const native = isInstalled('pdftotext')
       ? { name: 'pdftotext', cpuMs: () => run('pdftotext', [file, '-'])!.cpuMs }
       : null
     cases.push({ name, native, ratio: 0.22, bytes, pages: await pagesOf(bytes) })
@@ -97,7 +97,7 @@ async function pagesOf(bytes: Uint8Array): Promise<number> {
 
 /** Tesseract on the images of the scans, with one thread and the same language data. */
 function nativeReader(folder: string, scans: number): Case['native'] {
-  if (!installed('tesseract')) return null
+  if (!isInstalled('tesseract')) return null
   const data = languageData(folder)
   const files = Array.from({ length: scans }, (_, i) => {
     const file = join(folder, `scan-${i + 1}.jpg`)

@@ -1,4 +1,4 @@
-import { type Death, type FailedOver, failOver } from '../failover.ts'
+import { type Death, type FailoverResult, failOver } from '../failover.ts'
 import type { Finding, Measured } from './report.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
@@ -36,8 +36,8 @@ export async function failover(): Promise<Measured> {
   return { rounds: ROUNDS, findings, notes, details: deaths }
 }
 
-async function rounds(death: Death): Promise<FailedOver[]> {
-  const all: FailedOver[] = []
+async function rounds(death: Death): Promise<FailoverResult[]> {
+  const all: FailoverResult[] = []
   for (let n = 0; n < ROUNDS; n++) all.push(await failOver({ death }))
   return all
 }

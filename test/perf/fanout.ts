@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { startChild } from './children.ts'
-import { type LoadResult, ORDINARY, requestText, startGenerator } from './load/load.ts'
+import { DEFAULTS, type LoadResult, requestText, startGenerator } from './load/load.ts'
 import type { OfAll, Storm, StreamsSeen } from './load/streams.ts'
-import { publishing } from './publish.ts'
+import { startPublishing } from './publish.ts'
 import type { Finding, Measured } from './report.ts'
 import { type Stack, signUp, storeDocuments } from './stack.ts'
-import { checkStreams, finished } from './streams-seen.ts'
+import { checkStreams, waitForTerminalFrames } from './streams-seen.ts'
 import { residentBytes } from './usage.ts'
 
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 10_000)
@@ -31,7 +31,7 @@ export async function fanout(stack: Stack): Promise<Measured> {
   const edges = await Promise.all(Array.from({ length: EDGES }, () => stack.edge(url)))
   const account = await signUp(edges[0]!.port)
   const [document] = await storeDocuments(url, account.id, 100)
-  const publisher = await publishing(url, account.id, JOBS)
+  const publisher = await startPublishing(url, account.id, JOBS)
   const readers = await startChild(new URL('./load/streams.ts', import.meta.url))
   const generators = await Promise.all(edges.map(() => startGenerator()))
   const head = requestText('GET', `/api/v1/documents/${document}`, account.token)
@@ -39,7 +39,7 @@ export async function fanout(stack: Stack): Promise<Measured> {
     Promise.all(
       edges.map(({ port }, i) =>
         generators[i]!.run({
-          ...ORDINARY,
+          ...DEFAULTS,
           port,
           head,
           connections: CONNECTIONS,
@@ -64,13 +64,13 @@ export async function fanout(stack: Stack): Promise<Measured> {
   // Measures the same number of active readers first, to subtract the edge's temporary memory for serving them.
   await ofAll(false)
   publisher.start(JOBS_PER_TICK, PADDING)
-  const awake = await watched(edges[0]!.pid, 10)
+  const awake = await sampleMemory(edges[0]!.pid, 10)
   await readers.ask('close of all')
   await ofAll(true)
-  const asleep = await watched(edges[0]!.pid, 20)
+  const asleep = await sampleMemory(edges[0]!.pid, 20)
   await publisher.stop()
   const expected = await publisher.finish()
-  const seen = await finished(readers, STREAMS)
+  const seen = await waitForTerminalFrames(readers, STREAMS)
   checkStreams(seen, jobIds, expected)
   await publisher.close()
   await Promise.all([readers, ...generators].map((child) => child.stop()))
@@ -109,7 +109,7 @@ export async function fanout(stack: Stack): Promise<Measured> {
 }
 
 /** Resident memory, sampled every second. */
-async function watched(pid: number, seconds: number): Promise<number[]> {
+async function sampleMemory(pid: number, seconds: number): Promise<number[]> {
   const looks: number[] = []
   for (let second = 0; second < seconds; second++) {
     await delay(1000)

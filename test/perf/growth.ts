@@ -3,7 +3,7 @@ import { growthOf, LIMIT, maxAt, REFORMED } from './growth/limits.ts'
 import { type Cost, UNTIL_PLANNED } from './growth/measure.ts'
 import { type Costs, costsAt } from './growth/share.ts'
 import { statementNames } from './growth/statement-names.ts'
-import { aligned, type Finding, type Measured } from './report.ts'
+import { alignColumns, type Finding, type Measured } from './report.ts'
 import type { Stack } from './stack.ts'
 import { percentile } from './stats.ts'
 
@@ -40,7 +40,7 @@ export async function growth(stack: Stack): Promise<Measured> {
       `At most ${LIMIT} times as many buffers at ${SHARES.at(-1)} % as at ${SHARES[0]} %, except for known calls (test/perf/growth/known.ts).`,
       `Known, but at most ${REFORMED} times as many: ${reformed.join(', ') || 'none'}.`,
       'p50 and p95 in ms, and the costliest statement of the last column with its buffers:',
-      ...aligned([
+      ...alignColumns([
         ['what', ...SHARES.map((share) => `${share} %`), 'statement'],
         ...names.map((name) => [
           name,

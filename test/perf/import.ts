@@ -46,7 +46,7 @@ export async function importReal(stack: Stack): Promise<Measured> {
     const startedAt = performance.now()
     const errors = await send(`http://127.0.0.1:${edge.port}/api/v1/blog`, token, batch)
     seconds += (performance.now() - startedAt) / 1000
-    verdicts.push(...judge(batch, errors, await storedIn(url)))
+    verdicts.push(...judge(batch, errors, await readStored(url)))
   }
   return summary(verdicts, seconds)
 }
@@ -99,7 +99,7 @@ async function send(base: string, token: string, batch: readonly Post[]): Promis
   return result.errors
 }
 
-async function storedIn(url: string): Promise<ReadonlyMap<string, Found>> {
+async function readStored(url: string): Promise<ReadonlyMap<string, Found>> {
   const rows = await ask(
     url,
     `select slug, title, content, status, iso(coalesce(published_at, created_at)) as date, created_at > now() - interval '1 hour' as is_new,

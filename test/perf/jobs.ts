@@ -7,8 +7,8 @@ import { jobSettings } from '../job-settings.ts'
 import { startChild } from './children.ts'
 import type { Finding, Measured, Target } from './report.ts'
 import { ask, type Stack } from './stack.ts'
-import { rotated } from './stats.ts'
-import { cpuMeter, family, undisturbed, untilQuiet } from './usage.ts'
+import { rotate } from './stats.ts'
+import { cpuMeter, family, measureUndisturbed, untilQuiet } from './usage.ts'
 
 // About four seconds each, so that all warm up equally. `short` takes less; it shows how graphile-worker slows down as its table
 // grows.
@@ -51,7 +51,7 @@ export async function jobs(stack: Stack): Promise<Measured> {
   const runs = all.filter(({ name }) => RUNNERS?.includes(name) ?? true)
   const results = new Map<Runner, Pace[]>(runs.map(({ name }) => [name, []]))
   for (let round = 0; round < ROUNDS; round++) {
-    for (const { name, run } of rotated(runs, round)) results.get(name)!.push(await undisturbed(run))
+    for (const { name, run } of rotate(runs, round)) results.get(name)!.push(await measureUndisturbed(run))
   }
   const rate = (name: Runner): number[] => results.get(name)!.map(({ perSecond }) => perSecond)
   const against = (name: Runner, text: string, target?: Target): readonly Finding[] => {
@@ -93,7 +93,7 @@ async function ours(stack: Stack): Promise<Pace> {
     await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, settings: jobSettings(3) }))
   }
   await db.close()
-  await settle(url)
+  await finishMaintenance(url)
   const worker = await stack.worker(url, { WORKER_QUEUES: 'system' })
   const pace = await paceOf(stack, url, {
     pid: worker.pid,
@@ -137,7 +137,7 @@ async function reference(
   script: string,
   jobs: number,
   env: Readonly<Record<string, string>>,
-  looks: Pick<Watched, 'done' | 'begun' | 'over'>,
+  looks: Pick<PollStatements, 'done' | 'begun' | 'over'>,
 ): Promise<Pace> {
   const url = await stack.emptyDatabase()
   const worker = await startChild(new URL(`./servers/${script}.ts`, import.meta.url), {
@@ -145,7 +145,7 @@ async function reference(
     JOBS: String(jobs),
     ...env,
   })
-  await settle(url)
+  await finishMaintenance(url)
   await worker.ask('go')
   const pace = await paceOf(stack, url, { pid: worker.pid, jobs, ...looks })
   const count = await worker.ask<{ executed: number; distinct: number }>('count')
@@ -156,14 +156,14 @@ async function reference(
 }
 
 /** Completes the database's follow-up work of filling the queue, so that it does not run during the measurement. */
-async function settle(url: string): Promise<void> {
+async function finishMaintenance(url: string): Promise<void> {
   await ask(url, 'vacuum analyze')
   await ask(url, 'checkpoint')
   await untilQuiet()
 }
 
 /** Statements that poll the state of a run. They must be cheap, because they run during the measurement; only `done` counts rows. */
-interface Watched {
+interface PollStatements {
   readonly pid: number
   readonly jobs: number
   /** The number of finished jobs. */
@@ -174,7 +174,7 @@ interface Watched {
 }
 
 /** The rate between the first and the last finished jobs. */
-async function paceOf(stack: Stack, url: string, watched: Watched): Promise<Pace> {
+async function paceOf(stack: Stack, url: string, watched: PollStatements): Promise<Pace> {
   const client = await connect({ url, applicationName: 'bench' })
   // Most rows of a nearly empty queue are dead or finished: avoid reading them all at each poll.
   await client.query('set enable_seqscan = off')

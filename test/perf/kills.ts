@@ -18,7 +18,7 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 50)
 const PAGES = 200
 // An undisturbed extraction takes about this long; the kill happens at a random time within it.
 const SPAN_MS = 900
-const PATIENCE_MS = 90_000
+const LIMIT_MS = 90_000
 const KINDS = ['worker', 'thread', 'postgres'] as const
 type Kind = (typeof KINDS)[number]
 
@@ -128,7 +128,7 @@ async function round(scene: Scene, kind: Kind, n: number): Promise<Round> {
   if (kind === 'thread') await firstPage(scene.url, id)
   await delay(Math.random() * (kind === 'thread' ? SPAN_MS / 2 : SPAN_MS))
   await scene.victims.kill(kind)
-  const attempts = await ended(scene.url, job_id)
+  const attempts = await waitForEnd(scene.url, job_id)
   const ms = performance.now() - startedAt
   const rows = await ask(
     scene.url,
@@ -149,14 +149,14 @@ async function round(scene: Scene, kind: Kind, n: number): Promise<Round> {
 
 async function firstPage(url: string, id: number): Promise<void> {
   const found = 'select from document_page where document_id = $1 limit 1'
-  for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await delay(5))
+  for (const end = performance.now() + LIMIT_MS; performance.now() < end; await delay(5))
     if ((await ask(url, found, [id])).length > 0) return
   throw new Error('No page was stored')
 }
 
 /** Waits until the job ends, even while the database is down; returns its attempts. */
-async function ended(url: string, jobId: string): Promise<number> {
-  for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await delay(50)) {
+async function waitForEnd(url: string, jobId: string): Promise<number> {
+  for (const end = performance.now() + LIMIT_MS; performance.now() < end; await delay(50)) {
     const rows = await ask(url, 'select status, attempt from job where id = $1', [jobId]).catch(() => [])
     if (rows[0]?.status === 'done') return Number(rows[0].attempt)
     if (rows[0]?.status === 'failed') throw new Error(`The job failed in attempt ${rows[0].attempt}`)

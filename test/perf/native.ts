@@ -6,14 +6,14 @@ import { gunzipSync } from 'node:zlib'
 
 /** Native programs that extraction is compared with, if installed: poppler's pdftotext and Tesseract. */
 
-export interface Ran {
+export interface RunResult {
   readonly output: string
   /** User plus system time of the program. */
   readonly cpuMs: number
 }
 
 /** True if a program is installed. */
-export function installed(program: string): boolean {
+export function isInstalled(program: string): boolean {
   return spawnSync('bash', ['-c', 'command -v "$1"', 'bash', program]).status === 0
 }
 
@@ -22,7 +22,7 @@ export function installed(program: string): boolean {
 const LIMIT = ['timeout', '-k', '1', '20']
 
 /** Runs a program for at most 20 s; null if it fails. */
-export function run(program: string, args: readonly string[]): Ran | null {
+export function run(program: string, args: readonly string[]): RunResult | null {
   const env = { ...process.env, OMP_THREAD_LIMIT: '1' }
   // The second line of `times` has the times of the shell's children.
   const given = spawnSync(

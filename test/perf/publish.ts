@@ -20,7 +20,7 @@ export interface Publishing {
 const TICK_MS = 100
 const LEASE = '00000000-0000-4000-8000-000000000001'
 
-export async function publishing(url: string, ownerId: number, count: number): Promise<Publishing> {
+export async function startPublishing(url: string, ownerId: number, count: number): Promise<Publishing> {
   const db = createDatabase({ url, applicationName: 'bench-publisher', size: 4, validateRows: false })
   const publisher = createPublisher(db, (error) => {
     throw error

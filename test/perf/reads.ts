@@ -1,8 +1,8 @@
 import { type Child, startChild } from './children.ts'
-import { type Generator, type LoadResult, ORDINARY, requestText, startGenerator } from './load/load.ts'
+import { DEFAULTS, type Generator, type LoadResult, requestText, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'
 import { SECRET, type Stack, signUp, storeDocuments } from './stack.ts'
-import { rotated } from './stats.ts'
+import { rotate } from './stats.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 9)
 /** Documents of the account; with 300,000 the benchmark reads from a large table. */
@@ -28,7 +28,7 @@ export async function reads(stack: Stack): Promise<Measured> {
   const key = await apiKeyOf(edge.port, account.token)
   const measure = ({ child, head = request }: Server): Promise<LoadResult> =>
     generator.run({
-      ...ORDINARY,
+      ...DEFAULTS,
       port: child.ready.port!,
       head,
       bodyBytes,
@@ -52,7 +52,7 @@ export async function reads(stack: Stack): Promise<Measured> {
   ]
   const results = new Map<string, LoadResult[]>(servers.map(({ name }) => [name, []]))
   for (let round = 0; round < ROUNDS; round++) {
-    for (const server of rotated(servers, round)) results.get(server.name)!.push(await measure(server))
+    for (const server of rotate(servers, round)) results.get(server.name)!.push(await measure(server))
   }
   await stopAll(
     generator,

@@ -39,7 +39,7 @@ export async function recovery(stack: Stack): Promise<Measured> {
   )
   const client = await connect({ url, applicationName: 'bench' })
   const workers = await Promise.all(Array.from({ length: WORKERS }, () => startWorker(url)))
-  const load = loading(url)
+  const load = startLoad(url)
   const kills: Kill[] = []
   // Lets each worker start jobs before the first kill.
   await delay(1000)
@@ -48,7 +48,7 @@ export async function recovery(stack: Stack): Promise<Measured> {
     kills.push(await kill(client, workers, n % WORKERS, url))
   }
   const jobs = await load.stop()
-  await drained(client)
+  await waitUntilDrained(client)
   const [row] = (
     await client.query(`select (select count(*)::int from job where status = 'done' and name = 'effects.write') as done,
       (select count(*)::int from effect) as effects, (select count(distinct job_id)::int from effect) as distinct,
@@ -99,7 +99,7 @@ function startWorker(url: string): Promise<Child> {
 }
 
 /** Adds jobs at a steady rate until stopped; `stop` returns their number. */
-function loading(url: string): { stop(): Promise<number> } {
+function startLoad(url: string): { stop(): Promise<number> } {
   const db: Database = createDatabase({ url, applicationName: 'bench', size: 1, validateRows: false })
   let count = 0
   let current: Promise<void> = Promise.resolve()
@@ -152,7 +152,7 @@ async function kill(client: Client, workers: Child[], n: number, url: string): P
   return { jobs: rows.length, ms }
 }
 
-async function drained(client: Client): Promise<void> {
+async function waitUntilDrained(client: Client): Promise<void> {
   for (const end = performance.now() + LIMIT_MS; ; await delay(100)) {
     const { rows } = await client.query(
       `select from job where finished_at is null and name = 'effects.write' limit 1`,

@@ -44,7 +44,7 @@ const FOLDER = 'bench-results'
 
 /** Prints a benchmark's table and writes `bench-results/NAME.json`. Returns true if every target was met. */
 export function publish(name: string, measured: Measured, postgres: string): boolean {
-  const rows = measured.findings.map(judged)
+  const rows = measured.findings.map(judgeFinding)
   const machine = {
     cpu: cpus()[0]?.model ?? '',
     cores: cpus().length,
@@ -106,7 +106,7 @@ export function publishReport(names: readonly string[]): string {
   return join(FOLDER, 'report.md')
 }
 
-function judged(finding: Finding): Row {
+function judgeFinding(finding: Finding): Row {
   const { values, reference, target } = finding
   const perRound = reference === undefined ? [] : ratios(values, reference.values)
   const row = {
@@ -126,13 +126,13 @@ function judged(finding: Finding): Row {
 
 function table(rows: readonly Row[]): string {
   const head = ['what', 'unit', 'ours', 'reference', '', 'ratio', 'target', '']
-  return aligned([head, ...rows.map(cells)])
+  return alignColumns([head, ...rows.map(cells)])
     .map((line) => `  ${line}\n`)
     .join('')
 }
 
 /** Lines of cells, padded to equal column widths. */
-export function aligned(lines: readonly (readonly string[])[]): string[] {
+export function alignColumns(lines: readonly (readonly string[])[]): string[] {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
   return lines.map((line) =>
     line

@@ -44,8 +44,8 @@ export async function retrieval(stack: Stack): Promise<Measured> {
     const findings: Finding[] = []
     const rates: number[] = []
     for (const collection of collections) {
-      rates.push(await indexed(edge.port, collection))
-      findings.push(...figuresOf(collection.name, await ranked(url, collection)))
+      rates.push(await indexCollection(edge.port, collection))
+      findings.push(...figuresOf(collection.name, await rankDocuments(url, collection)))
     }
     // The first run also starts the thread.
     findings.push({
@@ -54,8 +54,8 @@ export async function retrieval(stack: Stack): Promise<Measured> {
       values: rates.slice(1),
       target: { of: 'value', atLeast: 500 },
     })
-    findings.push(...(await asked(edge.port, collections.at(-1)!)))
-    findings.push(nearestFound())
+    findings.push(...(await measureQueries(edge.port, collections.at(-1)!)))
+    findings.push(measureNearest())
     return {
       rounds: 1,
       findings,
@@ -75,13 +75,13 @@ function write(root: string, { name, documents }: TestCollection): void {
 }
 
 /** Chunks per second, from the request to its answer. */
-async function indexed(port: number, { name }: TestCollection): Promise<number> {
+async function indexCollection(port: number, { name }: TestCollection): Promise<number> {
   const answer = await post(port, '/rag/index', { path: name, collection_name: name })
   const { total_chunks, duration_ms } = answer as { total_chunks: number; duration_ms: number }
   return total_chunks / (duration_ms / 1000)
 }
 
-async function ranked(url: string, { name, questions, judgements }: TestCollection): Promise<Scores> {
+async function rankDocuments(url: string, { name, questions, judgements }: TestCollection): Promise<Scores> {
   const db = createDatabase({ url, applicationName: 'bench', size: 1, validateRows: false })
   const reader = await createReader({ url, applicationName: 'bench' })
   const searcher = createSearcher(db, reader)
@@ -121,7 +121,7 @@ function figuresOf(name: string, { map, ndcg10, questions }: Scores): Finding[] 
   ]
 }
 
-async function asked(port: number, { name, questions }: TestCollection): Promise<Finding[]> {
+async function measureQueries(port: number, { name, questions }: TestCollection): Promise<Finding[]> {
   const queries = [...questions.values()]
   const times: number[] = []
   for (let n = 0; n < QUERIES + 50; n++) {
@@ -143,7 +143,7 @@ async function asked(port: number, { name, questions }: TestCollection): Promise
 }
 
 /** Exact search among 100,000 vectors. */
-function nearestFound(): Finding {
+function measureNearest(): Finding {
   const floats = Float32Array.from({ length: VECTORS * DIMENSIONS }, (_, i) => Math.sin(i * 0.7))
   const rows = Array.from({ length: VECTORS }, (_, chunk) => ({
     chunk,

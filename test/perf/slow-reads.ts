@@ -1,5 +1,5 @@
 import { connect } from '../../sql/driver.ts'
-import { ORDINARY, requestText, startGenerator } from './load/load.ts'
+import { DEFAULTS, requestText, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'
 import { type Stack, signUp, storeDocuments } from './stack.ts'
 
@@ -19,7 +19,7 @@ export async function slowReads(stack: Stack): Promise<Measured> {
   const generator = await startGenerator()
   const measure = async (): Promise<number> => {
     const head = requestText('GET', `/api/v1/documents/${id}`, account.token)
-    const order = { ...ORDINARY, port: edge.port, head, connections: CONNECTIONS, paceMs: PACE_MS }
+    const order = { ...DEFAULTS, port: edge.port, head, connections: CONNECTIONS, paceMs: PACE_MS }
     return (await generator.run(order)).p99
   }
   const idle: number[] = []

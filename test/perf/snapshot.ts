@@ -32,7 +32,7 @@ export async function snapshot(stack: Stack): Promise<Measured> {
   const holder = await connect({ url, applicationName: 'bench-holder' })
   const worker = await stack.worker(url, { WORKER_QUEUES: 'system' })
   await untilQuiet()
-  const feed = feeding(db, client)
+  const feed = startFeeding(db, client)
   await delay(BEFORE_S * 1000)
   const before = feed.perSecond.slice(WARM_S)
   await holder.query('begin isolation level repeatable read')
@@ -76,7 +76,7 @@ const everyTwenty = (values: readonly number[]): number[] =>
   )
 
 /** Keeps jobs waiting until stopped, and counts ended jobs for each second. */
-function feeding(db: Database, client: Client): { perSecond: number[]; stop(): Promise<void> } {
+function startFeeding(db: Database, client: Client): { perSecond: number[]; stop(): Promise<void> } {
   const perSecond: number[] = []
   let added = 0
   let ended = 0

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Child, startChild } from './children.ts'
-import { type Generator, type LoadResult, ORDINARY, requestText, startGenerator } from './load/load.ts'
+import { DEFAULTS, type Generator, type LoadResult, requestText, startGenerator } from './load/load.ts'
 import type { OpenStreams, StreamsSeen } from './load/streams.ts'
-import { type Publishing, publishing } from './publish.ts'
+import { type Publishing, startPublishing } from './publish.ts'
 import type { Measured } from './report.ts'
 import { type Stack, signUp, storeDocuments } from './stack.ts'
-import { checkStreams, finished, settledBytes } from './streams-seen.ts'
+import { checkStreams, stableBytes, waitForTerminalFrames } from './streams-seen.ts'
 import { residentBytes } from './usage.ts'
 
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 5000)
@@ -21,12 +21,12 @@ export async function sse(stack: Stack): Promise<Measured> {
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)
   const [document] = await storeDocuments(url, account.id, 100)
-  const publisher = await publishing(url, account.id, JOBS)
+  const publisher = await startPublishing(url, account.id, JOBS)
   const readers = await startChild(new URL('./load/streams.ts', import.meta.url))
   const generator = await startGenerator()
   const probe = (alone: boolean): Promise<LoadResult> =>
     generator.run({
-      ...ORDINARY,
+      ...DEFAULTS,
       port: edge.port,
       head: requestText('GET', `/api/v1/documents/${document}`, account.token),
       connections: 4,
@@ -44,15 +44,15 @@ export async function sse(stack: Stack): Promise<Measured> {
   await open(WARM)
   await readers.ask('close')
   const idle = await probes(() => probe(true))
-  const before = await settledBytes(edge.pid)
+  const before = await stableBytes(edge.pid)
   await open(STREAMS)
-  const after = await settledBytes(edge.pid)
+  const after = await stableBytes(edge.pid)
   publisher.start(JOBS_PER_TICK)
   await delay(1000)
   const busy = await probes(() => probe(false))
   await publisher.stop()
   const expected = await publisher.finish()
-  const seen = await finished(readers, STREAMS)
+  const seen = await waitForTerminalFrames(readers, STREAMS)
   checkStreams(seen, streamJobs(publisher, STREAMS), expected)
   await close(publisher, readers, generator)
   return summary({ idle, busy, before, after, end: residentBytes(edge.pid), seen })

@@ -19,7 +19,7 @@ export function ratios(ours: readonly number[], reference: readonly number[]): n
 }
 
 /** The items, with another one first in each round. */
-export function rotated<T>(items: readonly T[], round: number): T[] {
+export function rotate<T>(items: readonly T[], round: number): T[] {
   const start = items.length === 0 ? 0 : round % items.length
   return [...items.slice(start), ...items.slice(0, start)]
 }

@@ -4,7 +4,7 @@ import type { StreamsSeen } from './load/streams.ts'
 import { residentBytes, untilQuiet } from './usage.ts'
 
 /** Waits until every stream has its terminal frame, at most 20 s. */
-export async function finished(readers: Child, streams: number): Promise<StreamsSeen> {
+export async function waitForTerminalFrames(readers: Child, streams: number): Promise<StreamsSeen> {
   for (let i = 0; ; i++) {
     const seen = await readers.ask<StreamsSeen>('report')
     if (seen.finished === streams || i === 40) return seen
@@ -25,7 +25,7 @@ export function checkStreams(
 }
 
 /** Resident memory once it has varied by at most 1 % for 3 s. */
-export async function settledBytes(pid: number): Promise<number> {
+export async function stableBytes(pid: number): Promise<number> {
   await untilQuiet()
   const looks: number[] = []
   for (let i = 0; i < 40; i++) {

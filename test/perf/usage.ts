@@ -101,15 +101,15 @@ export async function untilQuiet(): Promise<void> {
 }
 
 const DISTURBED_CORES = 0.15
-const AGAIN = 2
+const MAX_RETRIES = 2
 
 /** Measures on a quiet machine, and retries if other processes disturb it; returns the least disturbed result. */
-export async function undisturbed<T extends { readonly foreignCores: number }>(
+export async function measureUndisturbed<T extends { readonly foreignCores: number }>(
   measure: () => Promise<T>,
 ): Promise<T> {
   await untilQuiet()
   let best = await measure()
-  for (let again = 0; again < AGAIN && best.foreignCores > DISTURBED_CORES; again++) {
+  for (let again = 0; again < MAX_RETRIES && best.foreignCores > DISTURBED_CORES; again++) {
     await untilQuiet()
     const next = await measure()
     if (next.foreignCores < best.foreignCores) best = next

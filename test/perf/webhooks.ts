@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { event, intentObject } from '../payment-events.ts'
 import { startChild } from './children.ts'
-import { type LoadResult, ORDINARY, startGenerator } from './load/load.ts'
+import { DEFAULTS, type LoadResult, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'
 import { ask, type Stack } from './stack.ts'
 
@@ -30,7 +30,7 @@ export async function webhooks(stack: Stack): Promise<Measured> {
     next += IDS_PER_ROUND
     const signed = { body: eventBody(), secret: SECRET }
     return generator.run({
-      ...ORDINARY,
+      ...DEFAULTS,
       port,
       head: HEAD,
       ids,

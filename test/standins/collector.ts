@@ -81,11 +81,11 @@ export async function collector(): Promise<CollectorStandIn> {
 function* spansOf({ resourceSpans }: Sent): Generator<TakenSpan> {
   for (const { resource, scopeSpans } of resourceSpans) {
     const service = String(valuesOf(resource.attributes)['service.name'])
-    for (const { spans } of scopeSpans) for (const span of spans) yield { ...taken(span), service }
+    for (const { spans } of scopeSpans) for (const span of spans) yield { ...parseSpan(span), service }
   }
 }
 
-function taken(span: SentSpan): Omit<TakenSpan, 'service'> {
+function parseSpan(span: SentSpan): Omit<TakenSpan, 'service'> {
   const ms = (nanoseconds: string): number => Number(BigInt(nanoseconds) / 1000n) / 1000
   return {
     traceId: span.traceId,

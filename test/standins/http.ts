@@ -24,7 +24,7 @@ export interface HttpStandIn {
   /** Duration of a request in ms: one half before it is accepted, one half after. */
   pace: () => number
   /** Delays answers until this resolves, once their requests are accepted; null for no delay. */
-  held: Promise<unknown> | null
+  blockedBy: Promise<unknown> | null
   stop(): Promise<void>
 }
 
@@ -59,7 +59,7 @@ export async function httpStandIn(
   const standIn: HttpStandIn = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     pace: () => 0,
-    held: null,
+    blockedBy: null,
     stop: async () => {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => server.close(resolve))
@@ -96,7 +96,7 @@ async function answer(
   }
   const taken = typeof mode === 'object' || mode.endsWith('before') ? null : take()
   if (paceMs > 0) await delay(paceMs)
-  await standIn.held
+  await standIn.blockedBy
   if (typeof mode === 'object') send(mode.status, mode.body ?? {}, mode.headers)
   else if (mode.startsWith('cut')) request.socket.destroy()
   else if (mode.startsWith('error')) send(500, { code: 20500, message: 'Internal Server Error', status: 500 })

@@ -29,7 +29,7 @@ export interface Script {
   readonly breaksAtEnd?: 'hang' | 'cut' | 'error'
 }
 
-export interface AskedModel {
+export interface ModelRequest {
   readonly path: string
   readonly authorization: string
   readonly body: {
@@ -42,8 +42,8 @@ export interface AskedModel {
 
 export interface ModelStandIn {
   readonly url: string
-  readonly asked: AskedModel[]
-  script: (asked: AskedModel) => Script
+  readonly asked: ModelRequest[]
+  script: (asked: ModelRequest) => Script
   /** Requests whose clients are connected and whose answers have not ended. */
   readonly open: number
   stop(): Promise<void>
@@ -53,13 +53,13 @@ export const USAGE = { prompt_tokens: 12, completion_tokens: 5, total_tokens: 17
 
 export async function modelServer(): Promise<ModelStandIn> {
   const sockets = new Set<Socket>()
-  const asked: AskedModel[] = []
+  const asked: ModelRequest[] = []
   let open = 0
   const server = createServer(async (request, response) => {
     open++
     response.on('close', () => open--)
     try {
-      const one = await askedOf(request)
+      const one = await parseRequest(request)
       asked.push(one)
       await answer(response, one, standIn.script(one))
     } catch {
@@ -87,7 +87,7 @@ export async function modelServer(): Promise<ModelStandIn> {
   return standIn
 }
 
-async function askedOf(request: IncomingMessage): Promise<AskedModel> {
+async function parseRequest(request: IncomingMessage): Promise<ModelRequest> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   return {
@@ -97,7 +97,7 @@ async function askedOf(request: IncomingMessage): Promise<AskedModel> {
   }
 }
 
-async function answer(response: ServerResponse, asked: AskedModel, script: Script): Promise<void> {
+async function answer(response: ServerResponse, asked: ModelRequest, script: Script): Promise<void> {
   const { status = 200, headers = {}, pieces = ['Hello', ' there'], firstMs = 0 } = script
   if (status !== 200) {
     const body = script.body ?? { error: { message: 'secret words of the provider', type: 'x', code: null } }
@@ -133,7 +133,7 @@ const HEAD = { id: 'chatcmpl-1', created: 1_700_000_000 }
 
 async function stream(
   response: ServerResponse,
-  { body: { model } }: AskedModel,
+  { body: { model } }: ModelRequest,
   script: Script,
   pieces: readonly unknown[],
 ): Promise<void> {

@@ -60,6 +60,6 @@ export function translate(client: Client, server: Server, { type, whole, body }:
 }
 
 /** Handles the answer to a Sync: statements that an error made the server skip are not prepared. */
-export function settle(server: Server): void {
+export function finishBatch(server: Server): void {
   for (const { name } of server.batches.shift()!) server.known.delete(name)
 }

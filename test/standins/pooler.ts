@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { connectSocket } from '../../sql/driver.ts'
 import { fatal, int32, type Message, Messages, message, parametersOf } from './pooler-messages.ts'
-import { type Client, type Server, settle, translate } from './pooler-statements.ts'
+import { type Client, finishBatch, type Server, translate } from './pooler-statements.ts'
 
 /**
  * A pooler in transaction mode, like PgBouncer from 1.21 on, but stricter. A client gets another server connection for each
@@ -59,20 +59,20 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     const messages = new Messages(false)
     clients.add(client)
     socket.on('error', () => {})
-    socket.on('close', () => leave(client))
+    socket.on('close', () => removeClient(client))
     socket.on('data', (chunk) => {
       messages.push(chunk)
       for (let next = messages.next(); next !== null; next = messages.next()) {
-        if (next.type === '') messages.lettered = introduce(client, next)
+        if (next.type === '') messages.lettered = handleStartup(client, next)
         else if (next.type === 'X') return void socket.end()
         else client.said.push(next)
       }
-      go(client)
+      forward(client)
     })
   })
 
   /** Handles a startup message; false if it only requests TLS. */
-  function introduce({ id, socket }: Client, { body }: Message): boolean {
+  function handleStartup({ id, socket }: Client, { body }: Message): boolean {
     if (body.readInt32BE() === SSL_REQUEST) return !socket.write('N') && false
     const unknown = [...parametersOf(body).keys()].find((name) => !PARAMETERS.has(name.toLowerCase()))
     if (unknown !== undefined) socket.end(fatal(`unsupported startup parameter: ${unknown}`))
@@ -89,12 +89,12 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
   }
 
   /** Forwards the client's messages once it has a server connection. */
-  function go(client: Client): void {
+  function forward(client: Client): void {
     if (client.said.length === 0 || client.waits) return
     if (client.server === null) {
       client.waits = true
       waiting.push(client)
-      hand()
+      assignServers()
       return
     }
     if (client.server.resetting) return
@@ -106,7 +106,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     }
   }
 
-  function hand(): void {
+  function assignServers(): void {
     while (waiting.length > 0 && idle.length > 0) {
       const client = waiting.shift()!
       const other = idle.findIndex((server) => server !== client.last)
@@ -121,7 +121,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
         if (maps) server!.socket.write(message('Q', 'discard all\0'))
       }
       client.last = server!
-      go(client)
+      forward(client)
     }
     if (waiting.length > 0 && servers < size) {
       servers++
@@ -144,46 +144,46 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
       const at = idle.indexOf(server)
       if (at !== -1) idle.splice(at, 1)
       server.client?.socket.destroy()
-      hand()
+      assignServers()
     })
     socket.on('data', (chunk) => {
       messages.push(chunk)
-      for (let next = messages.next(); next !== null; next = messages.next()) answered(server, next)
+      for (let next = messages.next(); next !== null; next = messages.next()) handleAnswer(server, next)
     })
     idle.push(server)
-    hand()
+    assignServers()
   }
 
-  function answered(server: Server, { type, whole, body }: Message): void {
+  function handleAnswer(server: Server, { type, whole, body }: Message): void {
     const { client } = server
     if (server.resetting) {
       if (type !== 'Z') return
       server.resetting = false
       server.known.clear()
       if (client === null) release(server)
-      else go(client)
+      else forward(client)
       return
     }
     if (type === '1' && server.batches[0]!.shift()?.own) return
     if (type !== 'Z') return void client?.socket.write(whole)
-    settle(server)
+    finishBatch(server)
     if (client === null) return void server.socket.destroy()
     client.socket.write(whole)
     client.due--
     if (client.due > 0 || client.open || body.toString() !== 'I') return
     client.server = null
     release(server)
-    go(client)
+    forward(client)
   }
 
   function release(server: Server): void {
     server.client = null
     idle.push(server)
-    hand()
+    assignServers()
   }
 
   /** Removes a client. One that leaves during a transaction also closes its server connection. */
-  function leave(client: Client): void {
+  function removeClient(client: Client): void {
     clients.delete(client)
     if (client.waits) waiting.splice(waiting.indexOf(client), 1)
     if (client.server === null) return

@@ -117,7 +117,8 @@ function answerOf(
   const [, , id, action] = path.split('/')
   const found = domains.find((domain) => domain.id === id)
   if (id === undefined && method === 'GET') return { status: 200, body: listOf(domains, pageSize, query) }
-  if (id === undefined && method === 'POST') return created(domains, JSON.parse(body) as { name: string })
+  if (id === undefined && method === 'POST')
+    return createDomain(domains, JSON.parse(body) as { name: string })
   if (found === undefined)
     return { status: 404, body: { statusCode: 404, name: 'not_found', message: 'Domain not found' } }
   if (action === 'verify') {
@@ -133,7 +134,7 @@ function listOf(domains: readonly ResendDomain[], pageSize: number, query: URLSe
   return { object: 'list', has_more: start + pageSize < domains.length, data }
 }
 
-function created(
+function createDomain(
   domains: ResendDomain[],
   { name, region }: { name: string; region?: string },
 ): ReturnType<Take> {

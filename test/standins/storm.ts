@@ -57,7 +57,7 @@ export interface Tally {
   open: number
 }
 
-export interface Stormed {
+export interface StormResult {
   readonly tallies: Readonly<Record<Channel, Tally>>
   readonly kills: number
   readonly seconds: number
@@ -72,7 +72,7 @@ interface Asked {
 const PACE_MS = 60
 
 /** Sends messages, kills workers, waits for the last job, and counts outcomes. */
-export async function storm(options: StormOptions): Promise<Stormed> {
+export async function storm(options: StormOptions): Promise<StormResult> {
   const random = chanceOf(options.seed).next
   const { twilio, mail } = options
   twilio.mode = () => httpMode(fault(options, random))
@@ -83,21 +83,21 @@ export async function storm(options: StormOptions): Promise<Stormed> {
   const crew = new Set(
     await Promise.all(Array.from({ length: options.workers }, () => options.startWorker())),
   )
-  const all = askForAll(options)
+  const all = requestSends(options)
   const kills = await killAtRandom(options, crew, random)
   const asked = await all
-  await allEnded(options)
+  await waitForJobs(options)
   const seconds = (performance.now() - startedAt) / 1000
   for (const worker of crew) await worker.kill()
   return { tallies: await count(options, asked), kills, seconds }
 }
 
-async function askForAll({ perChannel, url }: StormOptions): Promise<readonly Asked[]> {
+async function requestSends({ perChannel, url }: StormOptions): Promise<readonly Asked[]> {
   const waiting = Array.from({ length: perChannel }, (_, n) =>
     CHANNELS.map((channel) => ({ channel, n })),
   ).flat()
   const asked: Asked[] = []
-  const lane = async (): Promise<void> => {
+  const sendNext = async (): Promise<void> => {
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
       const { path, body } = requestOf(next.channel, next.n)
       const response = await fetch(`${url}/api/v1/comms${path}?background=true`, {
@@ -109,7 +109,7 @@ async function askForAll({ perChannel, url }: StormOptions): Promise<readonly As
       asked.push({ ...next, jobId: ((await response.json()) as { job_id: string }).job_id })
     }
   }
-  await Promise.all(Array.from({ length: 12 }, lane))
+  await Promise.all(Array.from({ length: 12 }, sendNext))
   return asked
 }
 
@@ -147,7 +147,7 @@ async function killAtRandom(
   return moments.length
 }
 
-async function allEnded({ ask, deadlineMs }: StormOptions): Promise<void> {
+async function waitForJobs({ ask, deadlineMs }: StormOptions): Promise<void> {
   const end = Date.now() + deadlineMs
   for (;;) {
     const [row] = await ask(

@@ -131,7 +131,7 @@ export async function transcriptionServer(): Promise<TranscriptionStandIn> {
     response.on('error', () => {})
     request.on('error', () => {})
     standIn.early?.(response)
-    void askedOf(request).then(
+    void parseRequest(request).then(
       (asked) => {
         standIn.asked.push(asked)
         if (!response.headersSent) standIn.answer(response, asked)
@@ -153,7 +153,7 @@ export async function transcriptionServer(): Promise<TranscriptionStandIn> {
   return standIn
 }
 
-async function askedOf(request: IncomingMessage): Promise<AskedTranscription> {
+async function parseRequest(request: IncomingMessage): Promise<AskedTranscription> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   const headers = { 'content-type': request.headers['content-type'] ?? '' }

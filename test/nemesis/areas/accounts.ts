@@ -1,5 +1,5 @@
 import type { MakeArea } from '../area.ts'
-import { notOnce } from '../area.ts'
+import { findNotOnce } from '../area.ts'
 
 /** Registrations and password resets with their mails, and new sessions. */
 export const accounts: MakeArea = (admin) => {
@@ -8,17 +8,17 @@ export const accounts: MakeArea = (admin) => {
 
   return {
     act: async () => {
-      const nobody = admin.as('')
-      const email = `${nobody.word()}@example.com`
-      await nobody.post('/api/v1/auth/register', { json: { email, password } })
+      const anonymous = admin.as('')
+      const email = `${anonymous.word()}@example.com`
+      await anonymous.post('/api/v1/auth/register', { json: { email, password } })
       emails.push(email)
       const form = new URLSearchParams({ username: email, password }).toString()
       const headers = { 'content-type': 'application/x-www-form-urlencoded' }
-      const { json } = await nobody.ask('/api/v1/auth/token', { method: 'POST', text: form, headers })
+      const { json } = await anonymous.ask('/api/v1/auth/token', { method: 'POST', text: form, headers })
       const me = await admin.as(json.access_token).ask('/api/v1/auth/me')
       if (me.json.email !== email) admin.violate(`a token of ${email} belongs to ${me.json.email}`)
       if (admin.chance.happens(0.3))
-        await nobody.post('/api/v1/auth/password-reset/request', { json: { email } })
+        await anonymous.post('/api/v1/auth/password-reset/request', { json: { email } })
     },
     judge: async () => {
       const { mail, query } = admin.world
@@ -26,7 +26,7 @@ export const accounts: MakeArea = (admin) => {
       const sends = await query(
         `select recipients[1] as email, status, error_code, count(*)::int as n from comms_send where purpose = 'account' group by 1, 2, 3`,
       )
-      const found = notOnce('account', emails, rows)
+      const found = findNotOnce('account', emails, rows)
       for (const email of emails) {
         const own = sends.filter((send) => send.email === email)
         const all = own.reduce((sum, { n }) => sum + Number(n), 0)

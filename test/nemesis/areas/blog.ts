@@ -1,5 +1,5 @@
 import type { MakeArea } from '../area.ts'
-import { notOnce } from '../area.ts'
+import { findNotOnce } from '../area.ts'
 
 interface Post {
   readonly title: string
@@ -42,7 +42,7 @@ export const blog: MakeArea = (admin) => {
          left join blog_post_tag on post_id = p.id left join blog_tag t on t.id = tag_id group by p.id`,
       )
       const names = await admin.world.query('select name from blog_tag')
-      const found = notOnce(
+      const found = findNotOnce(
         'tag',
         tags,
         names.map(({ name }) => String(name)),

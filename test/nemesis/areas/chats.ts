@@ -1,11 +1,11 @@
-import { assertHeard, type Heard, hear } from '../../talk.ts'
+import { type AnswerRead, assertHeard, hear } from '../../talk.ts'
 import type { MakeArea } from '../area.ts'
 
 const END_MS = 240_000
 
 /** Chat questions whose streamed answers are read with dropped and resumed streams. */
 export const chats: MakeArea = (admin, user) => {
-  const heard: Heard[] = []
+  const heard: AnswerRead[] = []
 
   return {
     act: async () => {

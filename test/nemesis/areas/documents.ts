@@ -1,6 +1,6 @@
 import { textPdf } from '../../pdfs.ts'
 import type { MakeArea } from '../area.ts'
-import { notOnce } from '../area.ts'
+import { findNotOnce } from '../area.ts'
 import { follow } from '../follow.ts'
 
 /** Documents that are uploaded, extracted, tagged and searched. */
@@ -43,7 +43,7 @@ export const documents: MakeArea = (admin, user) => {
         `select document_id::int as id, count(*)::int as pages, count(*) filter (where status = 'read')::int as read
          from document_page group by 1`,
       )
-      const found = notOnce(
+      const found = findNotOnce(
         'document',
         titles,
         rows.map(({ title }) => String(title)),

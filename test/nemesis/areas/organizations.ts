@@ -1,5 +1,5 @@
 import type { MakeArea } from '../area.ts'
-import { notOnce } from '../area.ts'
+import { findNotOnce } from '../area.ts'
 
 /** Organizations that are created, joined and transferred to another owner. */
 export const organizations: MakeArea = (admin, user) => {
@@ -23,7 +23,7 @@ export const organizations: MakeArea = (admin, user) => {
           count(*) filter (where m.role = 'owner')::int as owners
          from organization o left join organization_member m on m.organization_id = o.id group by o.slug`,
       )
-      const found = notOnce(
+      const found = findNotOnce(
         'organization',
         made.map(({ slug }) => slug),
         rows.map(({ slug }) => String(slug)),

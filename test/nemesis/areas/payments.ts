@@ -1,7 +1,7 @@
 import { event, intentObject, signature, type TestEvent } from '../../payment-events.ts'
 import { LIVES, lifeOf } from '../../payment-lives.ts'
 import type { MakeArea } from '../area.ts'
-import { notOnce, tally } from '../area.ts'
+import { findNotOnce, tally } from '../area.ts'
 import type { Caller } from '../caller.ts'
 import { follow } from '../follow.ts'
 
@@ -13,7 +13,7 @@ export const payments: MakeArea = (admin, user) => {
   const lives: { readonly life: string; readonly name: string }[] = []
   let names = 0
 
-  const tell = async (caller: Caller, one: TestEvent): Promise<void> => {
+  const postEvent = async (caller: Caller, one: TestEvent): Promise<void> => {
     const headers = { 'stripe-signature': signature(JSON.stringify(one)) }
     await caller.as('').ask('/api/v1/payment/webhook', { method: 'POST', json: one, headers })
     events.push(one.id)
@@ -22,12 +22,12 @@ export const payments: MakeArea = (admin, user) => {
   const live = async (): Promise<void> => {
     const life = admin.chance.pick(LIVES)
     const name = `n${++names}x`
-    const told = lifeOf(life, name)
+    const shuffled = lifeOf(life, name)
       .map((one) => ({ one, at: admin.chance.next() }))
       .sort((a, b) => a.at - b.at)
-    for (const { one } of told) {
-      await tell(admin, one)
-      if (admin.chance.happens(0.1)) await tell(admin, one)
+    for (const { one } of shuffled) {
+      await postEvent(admin, one)
+      if (admin.chance.happens(0.1)) await postEvent(admin, one)
     }
     lives.push({ life, name })
   }
@@ -44,7 +44,7 @@ export const payments: MakeArea = (admin, user) => {
     const name = `b${++names}x`
     const charge = { id: `ch_${name}`, payment_intent: `pi_${name}`, amount: 1000, currency: 'usd' }
     stripe.account.charges.set(charge.id, charge)
-    await tell(user, event('payment_intent.succeeded', intentObject({ name, amount: 1000, customer })))
+    await postEvent(user, event('payment_intent.succeeded', intentObject({ name, amount: 1000, customer })))
     const listed = await user.ask('/api/v1/payment/transactions?page_size=200')
     const rows = listed.json.transactions ?? listed.json.items ?? listed.json
     const row = rows.find(
@@ -65,7 +65,7 @@ export const payments: MakeArea = (admin, user) => {
     judge: async () => {
       const { stripe, query } = admin.world
       const applied = await query('select id from payment_event where applied_at is not null')
-      const found = notOnce(
+      const found = findNotOnce(
         'applied event',
         [...new Set(events)],
         applied.map(({ id }) => String(id)),
@@ -73,7 +73,7 @@ export const payments: MakeArea = (admin, user) => {
       const asked = stripe.account.refunds.map(
         ({ metadata }) => (metadata as Record<string, string>).millrace_job ?? '',
       )
-      found.push(...notOnce('refund at the provider for job', refunds, asked))
+      found.push(...findNotOnce('refund at the provider for job', refunds, asked))
       if (asked.length !== refunds.length)
         found.push(`${asked.length} refunds at the provider, expected ${refunds.length}`)
       const known = new Set(stripe.account.sessions.map(({ id }) => id))
@@ -85,12 +85,12 @@ export const payments: MakeArea = (admin, user) => {
         found.push(`${stripe.account.sessions.length} sessions were created for ${sessions.length} checkouts`)
       const customers = tally(stripe.account.customers.map(({ metadata }) => JSON.stringify(metadata)))
       for (const [who, count] of customers) if (count > 1) found.push(`${who} has ${count} customers`)
-      return [...found, ...(await unlike())]
+      return [...found, ...(await differingOutcomes())]
     },
   }
 
   /** Payment histories whose outcome differs from most of the same kind. */
-  async function unlike(): Promise<string[]> {
+  async function differingOutcomes(): Promise<string[]> {
     const rows = await admin.world.query(
       `select coalesce(c.facts, t.facts)::text as said, t.type, t.status, t.amount::int, t.refunded::int, t.reserved::int, t.shown
        from payment_transaction t left join payment_transaction c on c.id = t.charge_id

@@ -1,5 +1,5 @@
 import { areas } from '../../../edge/routes/index.ts'
-import type { Places } from './places.ts'
+import type { Targets } from './places.ts'
 import { type Asked, REQUESTS } from './requests.ts'
 
 /** A request to send. */
@@ -13,7 +13,7 @@ export interface Call extends Pick<Asked, 'who' | 'headers' | 'restMs'> {
  *
  * @throws if `requests.ts` lacks arguments for a route, or has some for an unknown one.
  */
-export function callsOf(places: Places): Call[] {
+export function callsOf(places: Targets): Call[] {
   const declared = areas.flatMap(({ prefix, routes }) =>
     routes.filter(({ method }) => method === 'get').map(({ path }) => `${prefix}${path}` || '/'),
   )

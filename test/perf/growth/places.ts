@@ -1,7 +1,7 @@
 import { ask } from '../stack.ts'
 
 /** Rows of a seeded database that requests refer to, and the lengths of its lists. */
-export interface Places {
+export interface Targets {
   readonly word: Readonly<Record<'common' | 'frequent' | 'medium' | 'rare' | 'unique' | 'part', string>>
   readonly total: Readonly<
     Record<
@@ -80,7 +80,7 @@ const TEXT = `select json_build_object(
 ) as places`
 
 /** Looks these rows and lengths up in a seeded database. */
-export async function placesOf(url: string): Promise<Places> {
+export async function placesOf(url: string): Promise<Targets> {
   const [row] = await ask(url, TEXT)
-  return row!.places as Places
+  return row!.places as Targets
 }

@@ -1,7 +1,7 @@
 import { SEND_STATUSES } from '../../../sql/comms.ts'
 import { MAX_COUNTED } from '../../../sql/lists.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
-import type { Places } from './places.ts'
+import type { Targets } from './places.ts'
 
 /** Callers and arguments for each GET route: usual ones and the costliest ones. */
 
@@ -17,7 +17,7 @@ export interface Asked {
   /** Pause between two requests in ms, because the edge caches the answer. */
   readonly restMs?: number
 }
-type Make = (places: Places) => readonly Asked[]
+type Make = (places: Targets) => readonly Asked[]
 
 const PAGE = 20
 // Beyond the count limit of lists, only cursors lead further.
@@ -115,7 +115,7 @@ const webhooks: Record<string, Make> = {
   }),
 }
 
-const ofOrganization = (members: (places: Places) => number): Make => {
+const ofOrganization = (members: (places: Targets) => number): Make => {
   const params = { org_id: 1 }
   return (places) => [
     ...ends('big', members(places), { params }),
@@ -186,7 +186,7 @@ const documents: Record<string, Make> = {
     big({ params: { id: document.pictured, number: 1 } }),
   ],
 }
-function searches(who: Who, word: Places['word']): Asked[] {
+function searches(who: Who, word: Targets['word']): Asked[] {
   const search = (what: string, text: string): Asked => ({
     who,
     what: `search, ${what}`,

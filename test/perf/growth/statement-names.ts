@@ -12,9 +12,9 @@ export async function statementNames(): Promise<(text: string) => string> {
     if (file.endsWith('main.ts')) continue
     const exported: unknown[] = Object.values(await import(join(SQL, file)))
     const scopes = exported.flatMap((value) => (isObject(value) ? [value, ...Object.values(value)] : []))
-    for (const value of scopes) if (isRead(value)) names.set(bare(value.text), value.name)
+    for (const value of scopes) if (isRead(value)) names.set(normalizeText(value.text), value.name)
   }
-  return (text) => names.get(bare(text)) ?? text.replace(/\s+/g, ' ').trim().slice(0, 90)
+  return (text) => names.get(normalizeText(text)) ?? text.replace(/\s+/g, ' ').trim().slice(0, 90)
 }
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
@@ -22,7 +22,7 @@ const isRead = (value: unknown): value is { name: string; text: string } =>
   isObject(value) && 'name' in value && 'text' in value && typeof value.text === 'string'
 
 /** The text without constants and parameters, which `pg_stat_statements` both shows as `$n`. */
-const bare = (text: string): string =>
+const normalizeText = (text: string): string =>
   text
     .replace(/--.*$/gm, '')
     .replace(/\/\*.*?\*\//g, '')

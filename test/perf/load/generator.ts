@@ -92,7 +92,7 @@ function keepBusy(run: Run): Promise<void> {
       sentAt = performance.now()
       socket.write(text, 'latin1')
     }
-    const take = (length: number, buffer: Uint8Array): boolean => {
+    const receive = (length: number, buffer: Uint8Array): boolean => {
       const text = rest + (buffer as Buffer).toString('latin1', 0, length)
       const whole = check(run, text)
       rest = whole ? '' : text
@@ -108,7 +108,7 @@ function keepBusy(run: Run): Promise<void> {
       host: '127.0.0.1',
       port: run.order.port,
       noDelay: true,
-      onread: { buffer: Buffer.allocUnsafe(65_536), callback: take },
+      onread: { buffer: Buffer.allocUnsafe(65_536), callback: receive },
     })
     socket.once('connect', send)
     socket.once('error', reject)

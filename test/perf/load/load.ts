@@ -1,5 +1,5 @@
 import { type Child, startChild } from '../children.ts'
-import { undisturbed, untilQuiet } from '../usage.ts'
+import { measureUndisturbed, untilQuiet } from '../usage.ts'
 
 /** The parameters of a generator run; texts are raw HTTP/1.1. */
 export interface LoadOrder {
@@ -49,7 +49,7 @@ export interface Generator {
 const NO_PIDS: readonly number[] = []
 
 /** Defaults of most orders. */
-export const ORDINARY = {
+export const DEFAULTS = {
   connections: 64,
   tail: '',
   ids: null,
@@ -76,7 +76,7 @@ export async function startGenerator(): Promise<Generator> {
     // An order with ids cannot be repeated, because each id is used once.
     run: (order) => {
       if (!order.alone) return once(order)
-      return order.ids === null ? undisturbed(() => once(order)) : untilQuiet().then(() => once(order))
+      return order.ids === null ? measureUndisturbed(() => once(order)) : untilQuiet().then(() => once(order))
     },
     stop: () => child.stop(),
   }

@@ -46,7 +46,7 @@ process.send!({})
 async function perform(order: LoginOrder): Promise<LoginResult> {
   if (order.kind === 'start') {
     const state = { stopping: false, done: Promise.resolve<LoginResult>({ ms: [], perSecond: 0 }) }
-    state.done = keepGoing(order, state)
+    state.done = sendSteadily(order, state)
     running = state
     return { ms: [], perSecond: 0 }
   }
@@ -59,7 +59,7 @@ async function perform(order: LoginOrder): Promise<LoginResult> {
   return { ms, perSecond: 0 }
 }
 
-async function keepGoing(
+async function sendSteadily(
   { port, perSecond, logins }: Extract<LoginOrder, { kind: 'start' }>,
   state: { readonly stopping: boolean },
 ): Promise<LoginResult> {

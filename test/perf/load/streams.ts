@@ -60,7 +60,7 @@ interface Stream {
 }
 
 // Number of concurrent connects that the server's backlog can hold.
-const ABREAST = 50
+const CONCURRENT_CONNECTS = 50
 const TICK_MS = 20
 
 // Real readers run on other machines: on a shared one, their work should wait rather than the server's.
@@ -102,7 +102,7 @@ async function openAll({ ports, token, jobIds }: OpenStreams): Promise<void> {
       await listen(stream)
     }
   }
-  await Promise.all(Array.from({ length: ABREAST }, open))
+  await Promise.all(Array.from({ length: CONCURRENT_CONNECTS }, open))
 }
 
 /** Connects a stream; resumes after its last frame if it has one. Resolves with the first frame or the end. */
@@ -128,13 +128,13 @@ function listen(stream: Stream): Promise<void> {
       if (stream.socket !== socket || socket.destroyed) return
       const text = chunk.toString('latin1')
       if (text.startsWith('HTTP/1.1 204')) socket.end()
-      for (const frame of frames.feed(text)) take(stream, frame)
+      for (const frame of frames.feed(text)) recordFrame(stream, frame)
       resolve()
     })
   })
 }
 
-function take(stream: Stream, { event, id, data }: SeenFrame): void {
+function recordFrame(stream: Stream, { event, id, data }: SeenFrame): void {
   const seq = Number(id)
   if (stream.terminal) after++
   if (stream.last >= 0 && seq !== stream.last + 1) gaps++

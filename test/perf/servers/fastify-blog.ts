@@ -24,7 +24,7 @@ const TOTAL = {
   text: `select count(*)::int as total from blog_post where status = 'published'`,
 }
 
-async function fromRows(page: number, size: number): Promise<object> {
+async function buildFromRows(page: number, size: number): Promise<object> {
   const [posts, total] = await Promise.all([
     pool.query({ ...ROWS, values: [size, (page - 1) * size] }),
     pool.query<{ total: number }>(TOTAL),
@@ -32,7 +32,7 @@ async function fromRows(page: number, size: number): Promise<object> {
   return { posts: posts.rows, total: total.rows[0]!.total, page, page_size: size }
 }
 
-async function asBuilt(page: number, size: number): Promise<string> {
+async function readBuilt(page: number, size: number): Promise<string> {
   const { rows } = await pool.query<[string]>({
     ...readPublished,
     values: [(page - 1) * size, size, page],
@@ -46,7 +46,7 @@ app.get<{ Querystring: { page?: string; page_size?: string } }>(
   '/api/v1/blog/posts',
   async (request, reply) => {
     const { page = '1', page_size: size = '20' } = request.query
-    const read = STATEMENT === 'ours' ? asBuilt : fromRows
+    const read = STATEMENT === 'ours' ? readBuilt : buildFromRows
     return reply.type('application/json; charset=utf-8').send(await read(Number(page), Number(size)))
   },
 )
