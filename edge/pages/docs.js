@@ -1,8 +1,8 @@
-// Swagger UI is switched by a class of its own, not by the system's preference.
+// Swagger UI follows its own class, not the system's colour scheme.
 const dark = matchMedia('(prefers-color-scheme: dark)')
-const dress = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
-dark.addEventListener('change', dress)
-dress()
+const applyColorScheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+dark.addEventListener('change', applyColorScheme)
+applyColorScheme()
 
 window.SwaggerUIBundle({
   url: '/openapi.json',
@@ -11,6 +11,6 @@ window.SwaggerUIBundle({
   filter: true,
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
-  // No badge: it would call an external validator.
+  // Null hides the badge, which would call an external validator.
   validatorUrl: null,
 })

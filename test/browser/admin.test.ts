@@ -27,9 +27,9 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await signIn(page)
     await page.getByRole('link', { name: 'Jobs', exact: true }).waitFor()
     await page.getByRole('link', { name: 'Usage', exact: true }).click()
-    const cost = section(page, 'Cost of models')
+    const cost = section(page, 'Model costs')
     await cost.getByRole('row', { name: 'gpt-4o-mini openai 2 2,000 $1.00' }).waitFor()
-    await cost.getByRole('img', { name: 'Cost of models by day, $1.00 in all' }).waitFor()
+    await cost.getByRole('img', { name: 'Model costs by day, $1.00 in total' }).waitFor()
     await section(page, 'Messages').getByRole('row', { name: 'Text messages 0 0 0 0 0 7 0 0' }).waitFor()
     await section(page, 'Tables')
       .getByRole('row', { name: /^ai_usage 4 .* 365 days 0$/ })
@@ -44,9 +44,9 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     // Other accounts see their quotas on this page.
     const other = await open(t, '/monitor/usage')
     await signIn(other, READER)
-    await other.getByRole('row', { name: /^Bytes of documents .* 93.1 GiB/ }).waitFor()
+    await other.getByRole('row', { name: /^Document bytes .* 93.1 GiB/ }).waitFor()
     assert.equal(
-      await other.getByRole('progressbar', { name: 'Documents: part used', exact: true }).count(),
+      await other.getByRole('progressbar', { name: 'Documents: share used', exact: true }).count(),
       1,
     )
     assert.equal(await other.getByRole('heading', { name: 'Tables' }).count(), 0)
@@ -121,7 +121,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await group.getByText('30×').waitFor()
     await group.getByRole('button', { name: /^Retry all/ }).focus()
     await page.keyboard.press('Enter')
-    await page.getByRole('button', { name: 'Retry them' }).click()
+    await page.getByRole('button', { name: 'Retry jobs' }).click()
     await page.getByRole('heading', { name: 'jobs.bulk' }).waitFor()
     await page.locator('h1 + .chip').getByText('done').waitFor()
     await until('each has its retry', async () => {
@@ -150,7 +150,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await voice.getByRole('button', { name: 'Resume voice' }).click()
     await voice.getByText('paused', { exact: true }).waitFor({ state: 'hidden' })
     await page.getByLabel('The last').selectOption('week')
-    await queues.getByRole('img', { name: /^Jobs in documents that ended in the last week/ }).waitFor()
+    await queues.getByRole('img', { name: /^Jobs of documents that finished in the last week/ }).waitFor()
     await query('delete from queue_control')
   })
 
@@ -200,7 +200,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
       await waitForFocus(then, button(then))
     }
     await pressed('Run now', 'Started rag-purge', 'Run now')
-    const outcome = row.getByRole('link', { name: 'done: the last job of rag-purge' })
+    const outcome = row.getByRole('link', { name: 'Last job of rag-purge: done' })
     await outcome.waitFor()
 
     await pressed('Pause', 'Paused rag-purge', 'Resume')
@@ -223,7 +223,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
   test('schedules are for admins', async (t) => {
     const page = await open(t, '/monitor/schedules')
     await signIn(page, READER)
-    await page.getByRole('heading', { name: 'For admins' }).waitFor()
+    await page.getByRole('heading', { name: 'Admins only' }).waitFor()
     const navigation = page.getByRole('navigation')
     await navigation.getByRole('link', { name: 'Documents' }).waitFor()
     assert.equal(await navigation.getByRole('link', { name: 'Schedules' }).count(), 0)
@@ -250,7 +250,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
         await page.emulateMedia({ colorScheme })
         await page.setViewportSize({ width, height: 800 })
         await scheduleIn(page, 'retention')
-          .getByRole('link', { name: /^failed/ })
+          .getByRole('link', { name: /: failed$/ })
           .waitFor()
         assert.deepEqual(await findingsOf(page), [], `${colorScheme}, ${width}`)
       }
@@ -265,7 +265,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await attempts.nth(2).waitFor()
     assert.equal(await attempts.count(), 3)
     for (const [n, texts] of [
-      ['failed, tried again', 'mill/1', 'Waited 1.5 s', 'Ran 302 ms', 'database.busy'],
+      ['failed, retried', 'mill/1', 'Waited 1.5 s', 'Ran 302 ms', 'database.busy'],
       ['interrupted', 'mill/2', 'Waited 20 ms', 'Ran 2.5 s'],
       ['done', 'mill/3', 'Waited 5 ms', 'Ran 40 ms'],
     ].entries())
@@ -273,7 +273,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     const facts = section(page, 'Job')
     for (const text of ['Account 1', 'document:7', 'r-tried', '10 s'])
       await facts.getByText(text, { exact: true }).waitFor()
-    const link = section(page, 'About').getByRole('link', { name: 'Document 7' })
+    const link = section(page, 'Related').getByRole('link', { name: 'Document 7' })
     assert.equal(await link.getAttribute('href'), '/monitor/documents/7')
     const before = section(page, 'Retries').getByRole('link')
     assert.equal(await before.getAttribute('href'), `/monitor/jobs/${failed}`)
@@ -323,10 +323,10 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     ]
     const page = await open(t, `/monitor/jobs/${next}`)
     await signIn(page)
-    const waits = section(page, 'Waits for')
+    const waits = section(page, 'Waiting for')
     await waits.getByText('It is next in its mailbox.').waitFor()
     assert.equal(await waits.getByRole('link').getAttribute('href'), `/monitor/jobs/${first}`)
-    await section(page, 'Attempts').getByText('No worker has taken it yet.').waitFor()
+    await section(page, 'Attempts').getByText('No worker has claimed this job yet.').waitFor()
     assert.deepEqual(await findingsOf(page), [])
     await client.fetch(`/api/v1/jobs/${first}`, { method: 'DELETE' })
     await section(page, 'Attempts').getByText('Attempt 1', { exact: true }).waitFor()

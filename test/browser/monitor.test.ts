@@ -48,9 +48,9 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   test('an account that is no admin gets a notice, and sees its own documents', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page, READER)
-    await page.getByRole('heading', { name: 'For admins' }).waitFor()
+    await page.getByRole('heading', { name: 'Admins only' }).waitFor()
     await page.getByRole('main').getByRole('link', { name: 'Documents' }).click()
-    await page.getByText('There are none yet.').waitFor()
+    await page.getByText('No documents yet.').waitFor()
   })
 
   test('an extraction fills in while one watches', async (t) => {
@@ -59,7 +59,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     // Enough pages that the last is not stored yet when the first is seen.
     const PAGES = 100
     const bytes = Buffer.from(await textPdf(PAGES, { line: () => 'filled in' }))
-    await page.getByLabel('PDF, picture or text').setInputFiles({
+    await page.getByLabel('PDF, image, Office or text file').setInputFiles({
       name: 'Minutes.pdf',
       mimeType: 'application/pdf',
       buffer: bytes,
@@ -119,7 +119,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await box.press('Enter')
     const answer = section(page, 'Ask')
     // No model is configured here.
-    await answer.getByText(/^No model answers/).waitFor()
+    await answer.getByText(/^No model answered/).waitFor()
     await answer.getByRole('link', { name: 'Page 2', exact: true }).click()
     assert.equal(new URL(page.url()).hash, '#page-2')
     await box.fill('zebras')
@@ -207,10 +207,10 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       await crash.extract(client, documentId),
       await crash.extract(client, documentId, '&force=true'),
     ]
-    const [running, waiting] = [jobIn(page, 'Running', ids[0]!), jobIn(page, 'Waiting', ids[1]!)]
+    const [running, waiting] = [jobIn(page, 'Running', ids[0]!), jobIn(page, 'Queued', ids[1]!)]
     await press(page, waiting.getByRole('button', { name: /^Cancel/ }))
     await waiting.waitFor({ state: 'detached' })
-    await waitForFocus('what waits', section(page, 'Waiting'), true)
+    await waitForFocus('what waits', section(page, 'Queued'), true)
     await press(page, running.getByRole('button', { name: /^Cancel/ }))
     await running.waitFor({ state: 'detached' })
     await waitForFocus('what runs', section(page, 'Running'), true)
@@ -255,7 +255,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByText('Live', { exact: true }).waitFor()
     await page.evaluate('globalThis.notReloaded = true')
     await edge.kill()
-    await page.getByText('Connection lost, trying again').waitFor()
+    await page.getByText('Connection lost, reconnecting').waitFor()
     // Stops with this test, which is the last one.
     await startProcess('edge', url, { PORT: String(port) })
     const id = await crash.extract(client, await crash.uploadText(client, 200, 'meanwhile'))

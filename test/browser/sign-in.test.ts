@@ -31,7 +31,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   const base = `http://localhost:${port}`
   const settings = { SECRET_KEY: SECRET, PORT: String(port), PUBLIC_BASE_URL: base }
   const { query, open } = await startWatchedService(chromium, settings)
-  const CODE = 'Code of the authenticator app, or a recovery code'
+  const CODE = 'Authenticator code or recovery code'
   const WRONG = 'The code is incorrect or already used; wait for the next one'
 
   /** Enables one-time codes for the reader. */
@@ -73,7 +73,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByRole('alert').getByText(WRONG).waitFor()
     await page.getByLabel(CODE).fill(codeOf(secret, stepNow()))
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'For admins' }).waitFor()
+    await page.getByRole('heading', { name: 'Admins only' }).waitFor()
   })
 
   test('the monitor accepts a recovery code', async (t) => {
@@ -82,7 +82,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await signIn(page, READER)
     await page.getByLabel(CODE).fill(recoveryCodes[0]!.toUpperCase())
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'For admins' }).waitFor()
+    await page.getByRole('heading', { name: 'Admins only' }).waitFor()
   })
 
   test('a passkey is made and signs in, by the browser’s own JSON, and nothing else is asked for', async (t) => {

@@ -1,10 +1,10 @@
-// Calls to the service as the signed-in account: the session is in cookies, which are renewed when they have expired.
+// Calls to the service as the signed-in account. The session is in cookies; an expired one is renewed.
 
-/** The final states of a job. */
-export const ENDED = new Set(['done', 'failed', 'cancelled'])
+/** Final statuses of a job. */
+export const FINAL_STATUSES = new Set(['done', 'failed', 'cancelled'])
 
-/** A response that is not a success; `message` says why. */
-export class Refused extends Error {
+/** An error response; `message` gives the reason. `status` is 0 if no response arrived. */
+export class ApiError extends Error {
   constructor(status, detail, code) {
     super(detail)
     this.status = status
@@ -12,33 +12,33 @@ export class Refused extends Error {
   }
 }
 
-/** Calls a route; returns its JSON, or null if it has none. @throws Refused */
+/** Calls a route; returns its JSON, or null if it has none. @throws ApiError */
 export async function call(method, path, { json, form, body } = {}) {
-  let answer = await send(method, path, { json, form, body })
-  if (answer.status === 401 && (await renew())) answer = await send(method, path, { json, form, body })
-  if (answer.status === 401) signedOut()
-  const data = answer.status === 204 ? null : await answer.json().catch(() => null)
-  if (!answer.ok) throw new Refused(answer.status, data?.detail ?? `The service responded with status ${answer.status}`)
+  let response = await send(method, path, { json, form, body })
+  if (response.status === 401 && (await renewSession())) response = await send(method, path, { json, form, body })
+  if (response.status === 401) notifySignedOut()
+  const data = response.status === 204 ? null : await response.json().catch(() => null)
+  if (!response.ok) throw new ApiError(response.status, data?.detail ?? `The service responded with status ${response.status}`)
   return data
 }
 
-/** Calls a route that a job answers, and waits for the job if the route does not; returns its result. @throws Refused */
-export async function completed(method, path, options) {
+/** Calls a route that runs a job, and waits for the job if the route does not; returns its result. @throws ApiError */
+export async function callAndWait(method, path, options) {
   const data = await call(method, path, options)
   if (data?.job_id === undefined) return data
   await new Promise((resolve, reject) => {
-    const stop = follow(
+    const stop = subscribe(
       `/api/v1/jobs/${data.job_id}/events`,
       {
         status: ({ status, error }) => {
-          if (!ENDED.has(status)) return
+          if (!FINAL_STATUSES.has(status)) return
           stop()
           if (status === 'done') resolve()
-          else reject(new Refused(500, error?.detail ?? 'The job was cancelled'))
+          else reject(new ApiError(500, error?.detail ?? 'The job was cancelled'))
         },
       },
       (state) => {
-        if (typeof state === 'number') reject(new Refused(state, 'The job can no longer be seen'))
+        if (typeof state === 'number') reject(new ApiError(state, 'The job is no longer accessible'))
       },
     )
   })
@@ -53,87 +53,89 @@ async function send(method, path, { json, form, body }) {
   }
   if (form !== undefined) init.body = new URLSearchParams(form)
   return fetch(path, init).catch(() => {
-    throw new Refused(0, 'The service cannot be reached')
+    throw new ApiError(0, 'The service is unreachable')
   })
 }
 
-/** The signed-in account, or null. @throws Refused when that cannot be determined. */
-export async function whoAmI() {
+/** The signed-in account, or null if there is none. @throws ApiError for any other error response, or without one. */
+export async function fetchAccount() {
   const first = await send('GET', '/api/v1/auth/me', {})
-  const answer = first.status === 401 && (await renew()) ? await send('GET', '/api/v1/auth/me', {}) : first
-  if (answer.ok) return answer.json()
-  if (answer.status === 401) return null
-  throw new Refused(answer.status, 'The service is not available')
+  const response = first.status === 401 && (await renewSession()) ? await send('GET', '/api/v1/auth/me', {}) : first
+  if (response.ok) return response.json()
+  if (response.status === 401) return null
+  throw new ApiError(response.status, 'The service is unavailable')
 }
 
-/** `code`: a one-time code or a recovery code, or nothing. @throws Refused, with the code totp_required where one is needed. */
+/**
+ * `code`: one-time code, recovery code or ''.
+ * @throws ApiError; its `code` is `totp_required` or `totp_wrong` if the account requires a second factor.
+ */
 export async function signIn(username, password, code) {
   const factor = code === '' ? {} : /^\d{3} ?\d{3}$/.test(code) ? { totp_code: code } : { recovery_code: code }
-  const answer = await send('POST', '/api/v1/auth/token', { form: { username, password, ...factor } })
-  if (answer.ok) return
-  const data = await answer.json().catch(() => null)
-  throw new Refused(answer.status, data?.detail ?? `The service responded with status ${answer.status}`, data?.code)
+  const response = await send('POST', '/api/v1/auth/token', { form: { username, password, ...factor } })
+  if (response.ok) return
+  const data = await response.json().catch(() => null)
+  throw new ApiError(response.status, data?.detail ?? `The service responded with status ${response.status}`, data?.code)
 }
 
 export async function signOut() {
   await send('POST', '/api/v1/auth/logout', {}).catch(() => null)
 }
 
-// Without locks (on a page that came neither over TLS nor from this machine), two tabs may renew at once, and one of
-// them has to sign in again.
-const alone = (work) => navigator.locks?.request('millrace-session', work) ?? work()
+// Without TLS and off localhost, browsers have no locks: two tabs may renew concurrently, and one must sign in again.
+const withSessionLock = (action) => navigator.locks?.request('millrace-session', action) ?? action()
 
-/** Exchanges the refresh token, one tab at a time: a tab that waited finds that another has already done it. */
-function renew() {
-  return alone(async () => {
+/** Exchanges the refresh token, one tab at a time. A tab that waited first checks for a session that another renewed. */
+function renewSession() {
+  return withSessionLock(async () => {
     if ((await send('GET', '/api/v1/auth/me', {})).ok) return true
     return (await send('POST', '/api/v1/auth/refresh', {})).ok
   })
 }
 
-let signedOut = () => {}
+let notifySignedOut = () => {}
 
-/** Called when the session has ended. */
+/** Sets the listener for the end of the session. */
 export function onSignedOut(listener) {
-  signedOut = listener
+  notifySignedOut = listener
 }
 
 const BACKOFF_MS = [500, 1000, 2000, 5000]
 
 /**
- * Follows a stream: `handlers`, by event name, receive data and id. The browser reconnects by itself after a lost
- * connection; after a refusal, the stream is reopened once the session has been checked. `onLink` receives `live`,
- * `lost` or, when the stream must not be opened at all, the status.
+ * Subscribes to a stream: `handlers`, by event name, receive data and id. Returns a function that closes it. The browser
+ * reconnects after a lost connection. After a refusal, this function renews the session and reopens the stream, with
+ * backoff. `onConnection` receives `live`, `lost` or the 4xx status of a refusal, after which the stream stays closed.
  */
-export function follow(path, handlers, onLink) {
+export function subscribe(path, handlers, onConnection) {
   let source = null
   let failures = 0
-  let ended = false
+  let isClosed = false
   const open = () => {
     source = new EventSource(path)
     source.onopen = () => {
       failures = 0
-      onLink('live')
+      onConnection('live')
     }
     for (const [name, handle] of Object.entries(handlers))
       source.addEventListener(name, (event) => handle(JSON.parse(event.data), Number(event.lastEventId)))
     source.onerror = () => {
-      if (ended) return
-      onLink('lost')
-      if (source.readyState === EventSource.CLOSED) setTimeout(again, BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)])
+      if (isClosed) return
+      onConnection('lost')
+      if (source.readyState === EventSource.CLOSED) setTimeout(reopen, BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)])
     }
   }
-  const again = async () => {
-    if (ended) return
+  const reopen = async () => {
+    if (isClosed) return
     const probe = await send('HEAD', path, {}).catch(() => null)
-    const status = probe?.status === 401 && (await renew().catch(() => false)) ? 200 : (probe?.status ?? 503)
-    if (status === 401) signedOut()
-    if (status >= 400 && status < 500) return onLink(status)
+    const status = probe?.status === 401 && (await renewSession().catch(() => false)) ? 200 : (probe?.status ?? 503)
+    if (status === 401) notifySignedOut()
+    if (status >= 400 && status < 500) return onConnection(status)
     open()
   }
   open()
   return () => {
-    ended = true
+    isClosed = true
     source.close()
   }
 }

@@ -1,39 +1,42 @@
-// What is done to all jobs of a filter at once.
+// Bulk actions on all jobs that match a filter.
 
 import { call } from './api.js'
 import { h } from './dom.js'
-import { count } from './format.js'
-import { act } from './tables.js'
+import { formatCount } from './format.js'
+import { actionButton } from './tables.js'
 
-/** The page of the jobs of a filter. */
-export const linkToJobs = (filter) => `/monitor/jobs?${new URLSearchParams(filter)}`
+/** Path of the job list with a filter. */
+export const jobsPath = (filter) => `/monitor/jobs?${new URLSearchParams(filter)}`
 
-const WORDS = {
-  retry: ['Retry all', 'Retry them'],
-  cancel: ['Cancel all', 'Cancel them'],
-  delete: ['Delete all', 'Delete them'],
+const LABELS = {
+  retry: ['Retry all', 'Retry jobs'],
+  cancel: ['Cancel all', 'Cancel jobs'],
+  delete: ['Delete all', 'Delete jobs'],
 }
 
-/** A button that asks, and then has a job do it, to whose page it leads. `filterNow` may be a function. */
-export function bulkButton(action, filterNow, label) {
-  const [text, sure] = WORDS[action]
-  const work = async () => {
-    const filter = typeof filterNow === 'function' ? filterNow() : filterNow
-    const named = Object.entries(filter).map(([name, value]) => `${name} ${value}`)
-    const which = named.length === 0 ? 'Of all jobs that there are.' : `Of all jobs with ${named.join(', ')}.`
-    if (!(await confirmed(label, `${which} At most ${count(100_000)} of them, as one job whose page shows how far it is.`, sure))) return null
+/**
+ * A button that asks for confirmation, starts a job for the action and opens its page. `filterOrGetter`: a filter, or a
+ * function that returns the current one.
+ */
+export function bulkButton(action, filterOrGetter, label) {
+  const [text, confirmLabel] = LABELS[action]
+  const run = async () => {
+    const filter = typeof filterOrGetter === 'function' ? filterOrGetter() : filterOrGetter
+    const conditions = Object.entries(filter).map(([name, value]) => `${name} ${value}`)
+    const scope = conditions.length === 0 ? 'This applies to all jobs' : `This applies to all jobs with ${conditions.join(', ')}`
+    if (!(await askConfirmation(label, `${scope}, at most ${formatCount(100_000)}. One job does it; its page shows the progress.`, confirmLabel))) return null
     const { job_id } = await call('POST', '/api/v1/jobs/bulk', { json: { action, filter } })
     location.assign(`/monitor/jobs/${job_id}`)
     return null
   }
-  return act(text, text, label, work, true)
+  return actionButton(text, text, label, run, true)
 }
 
-/** Asks in a dialog; whether the answer is yes. */
-function confirmed(title, text, sure) {
+/** Asks in a dialog; resolves to true if the answer is yes. */
+function askConfirmation(title, text, confirmLabel) {
   return new Promise((resolve) => {
-    const yes = h('button', { value: 'yes' }, sure)
-    const no = h('button', { class: 'plain', value: 'no' }, 'Leave them')
+    const yes = h('button', { value: 'yes' }, confirmLabel)
+    const no = h('button', { class: 'plain', value: 'no' }, 'Go back')
     const dialog = h('dialog', { 'aria-labelledby': 'ask' }, h('form', { method: 'dialog' }, h('h2', { id: 'ask' }, title), h('p', {}, text), h('div', { class: 'actions' }, yes, no)))
     dialog.addEventListener('close', () => {
       dialog.remove()

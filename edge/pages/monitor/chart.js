@@ -1,4 +1,4 @@
-// How numbers changed over time: without axes, because the figures beside them have the values.
+// Charts of numbers over time, without axes: the figures next to them give the values.
 
 import { svg } from './dom.js'
 
@@ -6,9 +6,9 @@ const WIDTH = 120
 const HEIGHT = 28
 
 /**
- * A chart whose `draw(lines, label)` takes lines of `{values, kind}`, oldest value first; null is a gap. All lines
- * share one scale, from zero up; far outliers are cut off, or the rest would not be visible. `kind` is the class:
- * `area`, `line`, `faint` or `marks` (only where the value is above zero).
+ * A line chart: `draw(lines, label)` takes lines of `{values, kind}`, oldest value first; null is a gap. All lines share
+ * one scale that starts at zero. It clips far outliers, which would flatten the rest. `kind` is the CSS class: `area`,
+ * `line` or `marks` (a tick at each value above zero).
  */
 export function sparkline() {
   const title = svg('title')
@@ -19,46 +19,46 @@ export function sparkline() {
     title,
     shapes,
   )
-  let drawn = ''
+  let drawnKey = ''
   const draw = (lines, label) => {
     const key = JSON.stringify(lines)
     title.textContent = label
-    if (key === drawn) return
-    drawn = key
+    if (key === drawnKey) return
+    drawnKey = key
     const all = lines.flatMap(({ values }) => values.filter((value) => value !== null)).sort((a, b) => a - b)
-    const most = Math.max(1e-9, Math.min(all.at(-1) ?? 0, (all[Math.floor(all.length * 0.97)] || Infinity) * 1.5))
-    shapes.replaceChildren(svg('path', { class: 'ground', d: `M0 ${HEIGHT - 0.5}H${WIDTH}` }), ...lines.map((line) => shape(line, most)))
+    const maximum = Math.max(1e-9, Math.min(all.at(-1) ?? 0, (all[Math.floor(all.length * 0.97)] || Infinity) * 1.5))
+    shapes.replaceChildren(svg('path', { class: 'ground', d: `M0 ${HEIGHT - 0.5}H${WIDTH}` }), ...lines.map((line) => drawLine(line, maximum)))
   }
   return { node, draw }
 }
 
-function shape({ values, kind }, most) {
+function drawLine({ values, kind }, maximum) {
   const step = WIDTH / (values.length - 1)
-  const y = (value) => (HEIGHT - 1 - Math.min(1, value / most) * (HEIGHT - 3)).toFixed(1)
+  const y = (value) => (HEIGHT - 1 - Math.min(1, value / maximum) * (HEIGHT - 3)).toFixed(1)
   if (kind === 'marks')
     return svg('path', { class: kind, d: values.map((value, i) => (value > 0 ? `M${(i * step).toFixed(1)} ${HEIGHT}v-4` : '')).join('') })
   let path = ''
-  let pen = false
+  let isDrawing = false
   for (const [i, value] of values.entries()) {
     if (value === null) {
-      pen = false
+      isDrawing = false
       continue
     }
-    // A single value between gaps still shows as a dot.
-    path += `${pen ? 'L' : 'M'}${(i * step).toFixed(1)} ${y(value)}${pen ? '' : 'h.6'}`
-    pen = true
+    // Draws a single value between gaps as a dot.
+    path += `${isDrawing ? 'L' : 'M'}${(i * step).toFixed(1)} ${y(value)}${isDrawing ? '' : 'h.6'}`
+    isDrawing = true
   }
   if (kind === 'area') path += `V${HEIGHT}H0Z`
   return svg('path', { class: kind, d: path })
 }
 
 const BARS_HEIGHT = 100
-// Of the width of a bar.
+// As a fraction of the width of a bar.
 const GAP = 0.2
 
 /**
- * Bars of one width each that are stacked from below: `draw(layers, label)` takes layers of `{values, kind}`, lowest first,
- * each with a value for each bar. `kind` is the class.
+ * Stacked bars: `draw(layers, label)` takes layers of `{values, kind}`, lowest first, with one value for each bar. `kind`
+ * is the CSS class.
  */
 export function stackedBars() {
   const title = svg('title')

@@ -1,93 +1,92 @@
-// One document: the images of its pages beside their text, filled in as it is read.
+// One document: the images of its pages next to their text, filled in while the document is read.
 
-import { call, ENDED, follow } from './api.js'
-import { announce, h, keepFocus, say } from './dom.js'
-import { bytes, count } from './format.js'
-import { noticeOthers } from './others.js'
+import { call, FINAL_STATUSES, subscribe } from './api.js'
+import { announce, h, keepFocus, setText } from './dom.js'
+import { formatBytes, formatCount } from './format.js'
+import { watchExtractions } from './others.js'
 import { makeQuestions } from './questions.js'
-import { act, cancelButton, progressBar } from './tables.js'
+import { actionButton, cancelButton, progressBar } from './tables.js'
 
-
-export async function show(view, { id, showLink }) {
+export async function show(view, { id, showConnection }) {
   const path = `/api/v1/documents/${encodeURIComponent(id)}`
   const record = await call('GET', path)
   document.title = `${record.title} · Millrace`
   const pages = makePages(path)
-  const card = makeCard(record, (force) => read(force))
+  const card = makeCard(record, (force) => extract(force))
   view.replaceChildren(card.node, makeQuestions(record), pages.node)
 
-  let followed = null
-  let shown = []
-  const take = (rows) => {
-    shown = rows
-    pages.take(rows)
+  let followedJob = null
+  let shownRows = []
+  const showRows = (rows) => {
+    shownRows = rows
+    pages.showRows(rows)
     return rows
   }
-  const readPages = async () => take(await call('GET', `${path}/pages`))
-  const fail = (problem) => card.fail(problem.message)
-  const end = async (status, error) => {
-    followed = null
-    others.watch()
+  const readPages = async () => showRows(await call('GET', `${path}/pages`))
+  const fail = (problem) => card.showError(problem.message)
+  const finish = async (status, error) => {
+    followedJob = null
+    extractions.watch()
     const rows = await readPages()
-    card.rest(rows, status === 'failed' ? error.detail : status === 'cancelled' ? 'Reading was cancelled' : null)
+    card.showIdle(rows, status === 'failed' ? error.detail : status === 'cancelled' ? 'Reading was cancelled' : null)
     announce(status === 'done' ? 'The document has been read' : `Reading ${status}`)
   }
-  const watch = (jobId) => {
-    if (followed === jobId) return
-    followed = jobId
-    others.rest()
-    card.busy(jobId)
-    const stop = follow(
+  const followJob = (jobId) => {
+    if (followedJob === jobId) return
+    followedJob = jobId
+    extractions.stop()
+    card.showBusy(jobId)
+    const stop = subscribe(
       `/api/v1/jobs/${jobId}/events`,
       {
         status: ({ status, label, progress, error }) => {
-          card.progress(label, progress)
-          if (progress?.total) pages.ready(progress.current ?? 0, progress.total)
-          if (!ENDED.has(status)) return
+          card.showProgress(label, progress)
+          if (progress?.total) pages.markReady(progress.current ?? 0, progress.total)
+          if (!FINAL_STATUSES.has(status)) return
           stop()
-          end(status, error).catch(fail)
+          finish(status, error).catch(fail)
         },
       },
-      (state) => showLink(state === 'live' ? 'live' : 'lost'),
+      (state) => showConnection(state === 'live' ? 'live' : 'lost'),
     )
   }
-  const read = async (force) => {
+  const extract = async (force) => {
     const { job_id } = await call('POST', `${path}/extract?background=true&force=${force}`)
-    if (force) pages.forget()
-    watch(job_id)
+    if (force) pages.reset()
+    followJob(job_id)
     return 'The document is being read'
   }
-  const others = noticeOthers({
-    look: async () => {
+  const extractions = watchExtractions({
+    onNewJob: async () => {
       const { job_id } = await call('GET', `${path}/extraction`)
-      if (job_id === null || followed !== null) return
-      pages.forget()
+      if (job_id === null || followedJob !== null) return
+      pages.reset()
       announce('The document is being read')
-      watch(job_id)
+      followJob(job_id)
     },
-    ended: async () => {
+    onExtractionEnd: async () => {
       const rows = await call('GET', `${path}/pages`)
-      if (followed !== null || JSON.stringify(rows) === JSON.stringify(shown)) return
-      pages.forget()
-      card.rest(take(rows), null)
+      if (followedJob !== null || JSON.stringify(rows) === JSON.stringify(shownRows)) return
+      pages.reset()
+      card.showIdle(showRows(rows), null)
       announce('The document has been read')
     },
     fail,
-    showLink,
+    showConnection,
   })
 
   const rows = await readPages()
   const { job_id } = await call('GET', `${path}/extraction`)
-  if (job_id !== null) return watch(job_id)
-  card.rest(rows, null)
-  others.watch()
+  if (job_id !== null) return followJob(job_id)
+  card.showIdle(rows, null)
+  extractions.watch()
 }
 
-function makeCard({ title, media_type, byte_size }, read) {
+function makeCard({ title, media_type, byte_size }, extract) {
   const note = h('p', { class: 'label' })
   const bar = progressBar()
   const actions = h('div', { class: 'actions' })
-  const about = h('p', { class: 'soft' }, `${media_type} · ${bytes(byte_size)}`)
+  const about = h('p', { class: 'soft' }, `${media_type} · ${formatBytes(byte_size)}`)
   const node = h(
     'section',
     { class: 'panel sticky' },
@@ -95,38 +94,38 @@ function makeCard({ title, media_type, byte_size }, read) {
     bar.node,
     note,
   )
-  const show = (...buttons) => keepFocus(actions, () => actions.replaceChildren(...buttons))
+  const setActions = (...buttons) => keepFocus(actions, () => actions.replaceChildren(...buttons))
   return {
     node,
-    busy: (jobId) => {
+    showBusy: (jobId) => {
       bar.node.hidden = false
       bar.update(null)
-      show(h('a', { href: `/monitor/jobs/${jobId}` }, 'Job'), cancelButton(jobId, 'the reading'))
+      setActions(h('a', { href: `/monitor/jobs/${jobId}` }, 'Job'), cancelButton(jobId, 'extraction'))
     },
-    progress: (label, progress) => {
-      say(note, label)
+    showProgress: (label, progress) => {
+      setText(note, label)
       bar.update(progress ?? null)
     },
-    rest: (rows, problem) => {
+    showIdle: (rows, problem) => {
       bar.node.hidden = true
-      const [readOnes, all] = [rows.filter(({ status }) => status === 'read').length, rows.length]
+      const [readCount, total] = [rows.filter(({ status }) => status === 'read').length, rows.length]
       note.classList.toggle('bad', problem !== null)
-      say(note, problem ?? (all === 0 ? 'Not read yet' : `${count(readOnes)} of ${count(all)} pages read`))
-      const again = all > 0
-      show(act(again ? 'Read again' : 'Read', 'Reading…', again ? 'Read again' : 'Read the document', () => read(again)))
+      setText(note, problem ?? (total === 0 ? 'Not read yet' : `${formatCount(readCount)} of ${formatCount(total)} pages read`))
+      const isRead = total > 0
+      setActions(actionButton(isRead ? 'Read again' : 'Read', 'Reading…', isRead ? 'Read again' : 'Read the document', () => extract(isRead)))
     },
-    fail: (problem) => {
+    showError: (problem) => {
       note.classList.add('bad')
-      say(note, problem)
+      setText(note, problem)
     },
   }
 }
 
-/** The pages. Those far out of view are neither fetched nor drawn: a document may have thousands. */
+/** The list of pages. It fetches and draws only pages near the viewport: a document may have thousands. */
 function makePages(path) {
   const node = h('ol', { class: 'pages' })
   const pages = []
-  const near = new IntersectionObserver(
+  const observer = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
         const page = pages[Number(target.dataset.page) - 1]
@@ -144,47 +143,47 @@ function makePages(path) {
       page.show(await call('GET', `${path}/pages/${page.number}`))
     } catch (error) {
       page.shown = false
-      page.fail(error.message)
+      page.showError(error.message)
     }
   }
-  const upTo = (total) => {
+  const ensurePages = (total) => {
     while (pages.length < total) {
       const page = makePage(path, pages.length + 1)
       pages.push(page)
       node.append(page.node)
-      near.observe(page.node)
+      observer.observe(page.node)
     }
   }
   return {
     node,
-    take: (rows) => {
-      upTo(rows.length)
+    showRows: (rows) => {
+      ensurePages(rows.length)
       for (const { page_number, width, height } of rows) {
-        upTo(page_number)
+        ensurePages(page_number)
         const page = pages[page_number - 1]
         page.size(width, height)
         page.ready = true
         load(page)
       }
     },
-    ready: (current, total) => {
-      upTo(total)
+    markReady: (current, total) => {
+      ensurePages(total)
       for (const page of pages.slice(0, current)) {
         page.ready = true
         load(page)
       }
     },
-    forget: () => {
+    reset: () => {
       for (const page of pages) {
         page.ready = false
         page.shown = false
-        page.wait()
+        page.showWaiting()
       }
     },
   }
 }
 
-const METHODS = { text_layer: 'text layer', vision: 'read by', none: 'unread' }
+const METHODS = { text_layer: 'text layer', none: 'unread' }
 
 function makePage(path, number) {
   const picture = h('div', { class: 'picture' })
@@ -201,13 +200,13 @@ function makePage(path, number) {
     size: (width, height) => {
       if (width !== null) picture.style.aspectRatio = `${width} / ${height}`
     },
-    wait: () => node.classList.add('waits'),
-    fail: (problem) => say(text, problem),
+    showWaiting: () => node.classList.add('waits'),
+    showError: (problem) => setText(text, problem),
     show(page) {
       node.classList.remove('waits')
       this.size(page.width, page.height)
-      const how = page.method === 'vision' ? `read by ${page.model ?? 'no model: blank'}` : METHODS[page.method]
-      chips.replaceChildren(h('span', { class: `chip ${page.status === 'read' ? 'good' : 'warn'}` }, how))
+      const method = page.method !== 'vision' ? METHODS[page.method] : page.model === null ? 'blank' : `read by ${page.model}`
+      chips.replaceChildren(h('span', { class: `chip ${page.status === 'read' ? 'good' : 'warn'}` }, method))
       const detail = page.detail === null ? [] : [h('p', { class: 'soft' }, page.detail)]
       text.replaceChildren(...detail, page.text === '' ? h('p', { class: 'soft' }, 'No text') : page.text)
       if (!page.has_image) return picture.replaceChildren(h('span', { class: 'soft' }, 'No image'))

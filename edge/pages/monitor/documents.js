@@ -1,14 +1,14 @@
-// The documents of the signed-in account, and a form to add one.
+// Documents of the signed-in account, with an upload form.
 
 import { call } from './api.js'
 import { announce, h, panel, table } from './dom.js'
-import { bytes, count, moment } from './format.js'
+import { formatBytes, formatCount, formatDateTime } from './format.js'
 
 export async function show(view) {
   document.title = 'Documents · Millrace'
   const list = makeList()
   view.replaceChildren(h('h1', { class: 'hidden' }, 'Documents'), makeUpload(), list.node)
-  list.take(await call('GET', '/api/v1/documents?page_size=100'))
+  list.showDocuments(await call('GET', '/api/v1/documents?page_size=100'))
 }
 
 function makeUpload() {
@@ -31,7 +31,7 @@ function makeUpload() {
       button.disabled = false
     }
   }
-  const form = h('form', { class: 'upload', onsubmit: send }, h('label', {}, 'PDF, picture or text', file), button)
+  const form = h('form', { class: 'upload', onsubmit: send }, h('label', {}, 'PDF, image, Office or text file', file), button)
   return panel('Add a document', {}, form, problem)
 }
 
@@ -44,19 +44,19 @@ function makeList() {
     ['Received', 'number'],
   ])
   const note = h('p', { class: 'soft' })
-  const take = ({ items, total }) => {
+  const showDocuments = ({ items, total }) => {
     body.replaceChildren(
       ...items.map(({ id, title, media_type, byte_size, page_count, received_at }) =>
         row(
           h('a', { href: `/monitor/documents/${id}` }, title),
           media_type,
-          bytes(byte_size),
-          page_count === null ? 'not read' : count(page_count),
-          moment(received_at),
+          formatBytes(byte_size),
+          page_count === null ? 'not read' : formatCount(page_count),
+          formatDateTime(received_at),
         ),
       ),
     )
-    note.textContent = total === 0 ? 'There are none yet.' : total > items.length ? `and ${count(total - items.length)} more` : ''
+    note.textContent = total === 0 ? 'No documents yet.' : total > items.length ? `and ${formatCount(total - items.length)} more` : ''
   }
-  return { node: panel('Documents', {}, node, note), take }
+  return { node: panel('Documents', {}, node, note), showDocuments }
 }

@@ -1,17 +1,17 @@
-// Elements from data. Text is always set as text, so nothing that a job says can become markup.
+// Builds elements from data. Text is always set as text, so no text of a job can become markup.
 
 const SVG = 'http://www.w3.org/2000/svg'
 
-/** An element: attributes by name, `on…` listeners, and children that are nodes or text. */
+/** Creates an element with attributes, `on…` listeners, and children (nodes or texts). Null, undefined and false are skipped. */
 export function h(tag, props = {}, ...children) {
-  return fill(document.createElement(tag), props, children)
+  return applyProps(document.createElement(tag), props, children)
 }
 
 export function svg(tag, props = {}, ...children) {
-  return fill(document.createElementNS(SVG, tag), props, children)
+  return applyProps(document.createElementNS(SVG, tag), props, children)
 }
 
-function fill(node, props, children) {
+function applyProps(node, props, children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === undefined || value === null || value === false) continue
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value)
@@ -21,59 +21,60 @@ function fill(node, props, children) {
   return node
 }
 
-/** Sets a text if it has changed: an unchanged one keeps its selection. */
-export function say(node, text) {
+/** Sets the text of a node if it has changed: an unchanged text keeps its selection. */
+export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text
 }
 
-/** Has a button say what it is doing. It is not disabled, which would cost it the focus: its listener asks `isBusy`. */
+/** Marks a button as busy, with a text. A disabled button would lose the focus, so its listener must check `isBusy`. */
 export function setBusy(button, text) {
   button.setAttribute('aria-disabled', 'true')
-  say(button, text)
+  setText(button, text)
 }
 
 export const isBusy = (button) => button.hasAttribute('aria-disabled')
 
-/** Gives a node the focus, even one that can't be reached by the keyboard. */
-export function giveFocus(node, options) {
-  // What had no tabindex and needs none gets 0, and everything else -1.
+/** Focuses a node, even one outside the tab order. */
+export function focusNode(node, options) {
+  // The getter returns 0 for focusable elements and -1 for all others; setting it makes both focusable by script.
   node.tabIndex = node.tabIndex
   node.focus(options)
 }
 
 /**
- * Draws what is in a node, and keeps the focus. What has been moved has it still; what is gone or hidden leaves it to a
- * button or link beside it, else to the row in its place, which can't be pressed by mistake, else to this part of the page.
+ * Redraws the contents of a node and keeps the focus, also of an element that moves. If the focused element is gone or
+ * hidden, the focus goes to a button or link in the same row. Otherwise it goes to the next row or to the section, which
+ * no key press can activate by mistake.
  */
 export function keepFocus(parent, draw) {
   const focused = document.activeElement
   if (focused === parent || !parent.contains(focused)) return draw()
-  const around = []
-  for (let node = focused; node !== parent; node = node.parentElement) around.push(node)
-  const place = [...parent.children].indexOf(around.at(-1))
+  const ancestors = []
+  for (let node = focused; node !== parent; node = node.parentElement) ancestors.push(node)
+  const position = [...parent.children].indexOf(ancestors.at(-1))
   draw()
   if (focused === document.activeElement && isShown(focused)) return
-  const left = around.filter(isShown)
-  const [to] = left.flatMap((node) => (node === focused ? node : [...node.querySelectorAll('button, a[href]')].filter(isShown)))
-  const row = left.at(-1) ?? parent.children[Math.min(place, parent.children.length - 1)]
-  giveFocus(to ?? row ?? parent.closest('section'), { preventScroll: true })
+  const remaining = ancestors.filter(isShown)
+  const [to] = remaining.flatMap((node) => (node === focused ? node : [...node.querySelectorAll('button, a[href]')].filter(isShown)))
+  const row = remaining.at(-1) ?? parent.children[Math.min(position, parent.children.length - 1)]
+  focusNode(to ?? row ?? parent.closest('section'), { preventScroll: true })
 }
 
 const isShown = (node) => node.checkVisibility()
 
-const rows = new WeakMap()
+const rowsByParent = new WeakMap()
 
 /**
- * Brings the children of a node in line with a list. Each item has one row `{node, update}` by its key, which stays as
- * long as the item does: with its selection and its images. The focus stays in any case.
+ * Updates the children of a node to match a list. Each key has one row `{node, update}`, which is kept, with its selection
+ * and images, until the item leaves the list. The focus is kept, too.
  */
-export function keyed(parent, items, keyOf, make) {
-  keepFocus(parent, () => bringInLine(parent, items, keyOf, make))
+export function reconcile(parent, items, keyOf, make) {
+  keepFocus(parent, () => reconcileRows(parent, items, keyOf, make))
 }
 
-function bringInLine(parent, items, keyOf, make) {
-  const known = rows.get(parent) ?? new Map()
-  rows.set(parent, known)
+function reconcileRows(parent, items, keyOf, make) {
+  const known = rowsByParent.get(parent) ?? new Map()
+  rowsByParent.set(parent, known)
   const keys = new Set(items.map(keyOf))
   for (const [key, { node }] of known) {
     if (keys.has(key)) continue
@@ -91,16 +92,19 @@ function bringInLine(parent, items, keyOf, make) {
   }
 }
 
-let named = 0
+let panelCount = 0
 
-/** A part of the page with a heading. */
+/** A section with a heading. */
 export function panel(title, props, ...children) {
-  const id = `h${++named}`
+  const id = `h${++panelCount}`
   const heading = h('h2', { id }, title)
   return h('section', { class: 'panel', 'aria-labelledby': id, ...props }, heading, ...children)
 }
 
-/** A table that becomes a list of cards on narrow screens; its roles are explicit, because that layout removes them. */
+/**
+ * A table that becomes a list of cards on narrow screens. Its roles are explicit because that layout drops the implicit
+ * ones. `columns`: name and CSS class of each.
+ */
 export function table(caption, columns) {
   const body = h('tbody', { role: 'rowgroup' })
   const head = h(
@@ -118,7 +122,7 @@ export function table(caption, columns) {
   return { node, body, row }
 }
 
-/** Figures in a row: `entries` are their names and notes; `set` shows the text of one. */
+/** A row of figures. `entries`: name and note of each; `set` sets the text of one. */
 export function tiles(entries) {
   const figures = new Map(entries.map(([name]) => [name, h('dd', {}, '–')]))
   const node = h(
@@ -126,28 +130,28 @@ export function tiles(entries) {
     { class: 'tiles' },
     ...entries.map(([name, note]) => h('div', {}, h('dt', {}, name, h('small', {}, note)), figures.get(name))),
   )
-  return { node, set: (name, text) => say(figures.get(name), text) }
+  return { node, set: (name, text) => setText(figures.get(name), text) }
 }
 
-/** Says instead of a page that it is not for this account, and why. */
-export function forAdmins(view, why) {
+/** Replaces the page with a notice that only admins may see it. `why` gives the reason. */
+export function showAdminsOnly(view, why) {
   view.replaceChildren(
     h(
       'div',
       { class: 'panel narrow' },
-      h('h1', {}, 'For admins'),
+      h('h1', {}, 'Admins only'),
       h('p', {}, why, ' You can still see your own documents.'),
       h('a', { class: 'button', href: '/monitor/documents' }, 'Documents'),
     ),
   )
 }
 
-/** Announces what has happened, to screen readers too. */
+/** Shows a message and has screen readers read it out. */
 export function announce(text) {
-  const said = document.getElementById('said')
-  said.textContent = ''
-  // An unchanged text would not be read out again.
+  const status = document.getElementById('announcement')
+  status.textContent = ''
+  // Screen readers skip an unchanged text.
   requestAnimationFrame(() => {
-    said.textContent = text
+    status.textContent = text
   })
 }

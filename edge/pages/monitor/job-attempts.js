@@ -1,18 +1,18 @@
-// The attempts of a job on one line of time: how long each waited and ran, where, and how it ended.
+// Attempts of a job on one time scale: wait, run, worker and outcome of each.
 
 import { h, panel, svg } from './dom.js'
-import { instant, now, span } from './format.js'
+import { formatTimeMs, now, formatDuration } from './format.js'
 
 const REDRAW_MS = 1000
 const WIDTH = 1000
-// A moment among hours can still be seen.
+// Keeps a short attempt visible next to hours.
 const MIN_WIDTH = 3
 
 const OUTCOMES = {
   done: ['done', 'good'],
   failed: ['failed', 'bad'],
   cancelled: ['cancelled', 'warn'],
-  retry: ['failed, tried again', 'warn'],
+  retry: ['failed, retried', 'warn'],
   release: ['released', 'warn'],
   interrupted: ['interrupted', 'warn'],
 }
@@ -20,7 +20,7 @@ const RUNNING = ['running', 'live']
 
 export function makeAttempts() {
   const list = h('ol', { class: 'attempts' })
-  const empty = h('p', { class: 'soft' }, 'No worker has taken it yet.')
+  const empty = h('p', { class: 'soft' }, 'No worker has claimed this job yet.')
   let attempts = []
   const draw = () => {
     const from = Math.min(...attempts.map(dueOf))
@@ -44,7 +44,7 @@ const endOf = ({ claimed_at, ended_at }) => (ended_at === null ? Math.max(now(),
 function itemOf(attempt, from, to) {
   const { attempt: number, worker, claimed_at, ended_at, waited_seconds, ran_seconds, outcome, error } = attempt
   const [text, tone] = OUTCOMES[outcome] ?? RUNNING
-  const ran = span(ran_seconds === null ? endOf(attempt) - Date.parse(claimed_at) : ran_seconds * 1000)
+  const ran = formatDuration(ran_seconds === null ? endOf(attempt) - Date.parse(claimed_at) : ran_seconds * 1000)
   return h(
     'li',
     {},
@@ -60,19 +60,19 @@ function itemOf(attempt, from, to) {
     h(
       'div',
       { class: 'line under' },
-      h('span', { class: 'key waited figure' }, `Waited ${span(waited_seconds * 1000)}`),
+      h('span', { class: 'key waited figure' }, `Waited ${formatDuration(waited_seconds * 1000)}`),
       h('span', { class: 'key ran figure' }, ended_at === null ? `Running for ${ran}` : `Ran ${ran}`),
       h('span', { class: 'gap' }),
-      h('span', { class: 'figure soft' }, `${instant(claimed_at)} – ${ended_at === null ? '' : instant(ended_at)}`),
+      h('span', { class: 'figure soft' }, `${formatTimeMs(claimed_at)} – ${ended_at === null ? '' : formatTimeMs(ended_at)}`),
     ),
     error && h('p', { class: 'bad' }, error.detail, ' ', h('code', {}, error.code)),
   )
 }
 
-/** What the texts beside it say, to be seen at once. */
+/** Wait and run as a bar; the texts next to it give the same values. */
 function barOf(attempt, from, to) {
   const x = (at) => ((at - from) / (to - from)) * WIDTH
-  const piece = (kind, start, end) => {
+  const segment = (kind, start, end) => {
     const width = Math.max(MIN_WIDTH, x(end) - x(start))
     return svg('rect', { class: kind, x: Math.min(x(start), WIDTH - width).toFixed(1), y: 0, width: width.toFixed(1), height: 10 })
   }
@@ -80,7 +80,7 @@ function barOf(attempt, from, to) {
   return svg(
     'svg',
     { class: 'span', viewBox: `0 0 ${WIDTH} 10`, preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-    attempt.waited_seconds > 0 && piece('waited', dueOf(attempt), claimed),
-    piece('ran', claimed, endOf(attempt)),
+    attempt.waited_seconds > 0 && segment('waited', dueOf(attempt), claimed),
+    segment('ran', claimed, endOf(attempt)),
   )
 }

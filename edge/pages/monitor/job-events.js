@@ -1,7 +1,7 @@
-// The events of a job, newest first.
+// Events of a job, newest first.
 
 import { h, panel, table } from './dom.js'
-import { instant } from './format.js'
+import { formatTimeMs } from './format.js'
 import { TONES } from './tables.js'
 
 const MAX_ROWS = 500
@@ -13,37 +13,37 @@ export function makeEvents() {
     ['Event', ''],
     ['Details', 'wide'],
   ])
-  const empty = h('p', { class: 'soft' }, 'Nothing has happened yet.')
-  let last = 0
-  let state = null
+  const empty = h('p', { class: 'soft' }, 'No events yet.')
+  let lastSeq = 0
+  let lastStatus = null
   const add = (seq, kind, at, data) => {
-    if (seq <= last) return
-    last = seq
-    const [text, tone, what] = kind === 'status' ? stateOf(data) : [kind, '', JSON.stringify(data)]
+    if (seq <= lastSeq) return
+    lastSeq = seq
+    const [text, tone, details] = kind === 'status' ? statusCells(data) : [kind, '', JSON.stringify(data)]
     if (text === null) return
     empty.hidden = true
-    body.prepend(row(String(seq), instant(at), h('span', { class: `chip ${tone}` }, text), what))
+    body.prepend(row(String(seq), formatTimeMs(at), h('span', { class: `chip ${tone}` }, text), details))
     if (body.childElementCount > MAX_ROWS) body.lastElementChild.remove()
   }
-  /** A state is told once: what follows it is progress, or nothing new. */
-  const stateOf = (data) => {
-    const before = state
-    state = data
-    // The label is that of the last progress, which has a row of its own.
+  /** Shows each status once: later events with the same status are progress, or have null as text if nothing changed. */
+  const statusCells = (data) => {
+    const before = lastStatus
+    lastStatus = data
+    // A new status repeats the label of the last progress, which has its own row.
     if (before?.status !== data.status) return [data.status, TONES[data.status] ?? '', '']
-    const isNews = data.label !== before.label || JSON.stringify(progressOf(data)) !== JSON.stringify(progressOf(before))
-    return isNews ? ['progress', '', data.label ?? ''] : [null]
+    const isChanged = data.label !== before.label || JSON.stringify(progressOf(data)) !== JSON.stringify(progressOf(before))
+    return isChanged ? ['progress', '', data.label ?? ''] : [null]
   }
-  /** All of them, as they are stored. */
+  /** Replaces the rows with the stored events, unless these are behind the stream. */
   const fill = (events) => {
-    if ((events.at(-1)?.seq ?? 0) < last) return
-    last = 0
-    state = null
+    if ((events.at(-1)?.seq ?? 0) < lastSeq) return
+    lastSeq = 0
+    lastStatus = null
     body.replaceChildren()
     for (const { seq, kind, at, data } of events) add(seq, kind, at, data)
   }
   return { node: panel('Events', {}, node, empty), add, fill }
 }
 
-// Frames and stored events have it in different places.
+// Frames nest the progress; stored events do not.
 const progressOf = ({ progress, current, total }) => [progress?.current ?? current ?? null, progress?.total ?? total ?? null]

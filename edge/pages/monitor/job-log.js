@@ -1,7 +1,7 @@
-// What the logs of workers say about a job, in its order.
+// Log lines of a job, in order.
 
 import { h, panel, table } from './dom.js'
-import { instant } from './format.js'
+import { formatTimeMs } from './format.js'
 
 const TONES = { warn: 'warn', error: 'bad', fatal: 'bad' }
 
@@ -13,14 +13,14 @@ export function makeLog() {
     ['Message', ''],
     ['Details', 'wide'],
   ])
-  const node = panel('Log', { hidden: true }, lines, h('p', { class: 'soft' }, 'All lines are in the log of the worker.'))
+  const node = panel('Log', { hidden: true }, lines, h('p', { class: 'soft' }, 'The log of the worker has all lines.'))
   let shown = ''
   const update = ({ log }) => {
     node.hidden = log === null || log.length === 0
     const now = JSON.stringify(log)
     if (node.hidden || shown === now) return
     shown = now
-    body.replaceChildren(...log.map(({ at, attempt, level, message, data }) => row(instant(at), String(attempt ?? ''), h('span', { class: `chip ${TONES[level] ?? ''}` }, level), message, detailsOf(data))))
+    body.replaceChildren(...log.map(({ at, attempt, level, message, data }) => row(formatTimeMs(at), String(attempt ?? ''), h('span', { class: `chip ${TONES[level] ?? ''}` }, level), message, detailsOf(data))))
   }
   return { node, update }
 }

@@ -1,14 +1,14 @@
-// All jobs: looked for by what they are like, and dealt with together.
+// All jobs: search, and bulk actions on the results.
 
 import { call } from './api.js'
 import { bulkButton } from './bulk.js'
-import { forAdmins, giveFocus, h, panel, say, table } from './dom.js'
-import { brief, count, moment, span } from './format.js'
+import { showAdminsOnly, focusNode, h, panel, setText, table } from './dom.js'
+import { shortId, formatCount, formatDateTime, formatDuration } from './format.js'
 import { cancelButton, retryButton, TONES } from './tables.js'
 
 const STATES = ['queued', 'running', 'done', 'failed', 'cancelled']
 const ORDERS = [
-  ['', 'last ended or newest first'],
+  ['', 'last finished or newest first'],
   ['-created_at', 'newest first'],
   ['created_at', 'oldest first'],
   ['-ran', 'longest run first'],
@@ -26,22 +26,22 @@ export async function show(view) {
     await list.find(form.filter())
   } catch (error) {
     if (error.status !== 403) throw error
-    forAdmins(view, 'The page shows everybody’s jobs.')
+    showAdminsOnly(view, 'This page shows the jobs of all accounts.')
   }
 }
 
-/** The filter's form; what is in it is in the address, too. */
+/** The search form; its values are in the URL, too. */
 function makeForm(find) {
-  const given = new URLSearchParams(location.search)
+  const params = new URLSearchParams(location.search)
   const inputs = new Map()
   const field = (name, text, props) => {
-    const input = h('input', { name, value: given.get(name) ?? undefined, autocomplete: 'off', ...props })
+    const input = h('input', { name, value: params.get(name) ?? undefined, autocomplete: 'off', ...props })
     inputs.set(name, input)
     return h('label', {}, text, input)
   }
-  const status = h('select', { name: 'status' }, h('option', { value: '' }, 'any'), ...STATES.map((state) => h('option', { value: state, selected: state === given.get('status') }, state)))
+  const status = h('select', { name: 'status' }, h('option', { value: '' }, 'any'), ...STATES.map((state) => h('option', { value: state, selected: state === params.get('status') }, state)))
   inputs.set('status', status)
-  const id = h('input', { name: 'id', autocomplete: 'off', placeholder: 'leads to its page' })
+  const id = h('input', { name: 'id', autocomplete: 'off', placeholder: 'opens the job page' })
   const problem = h('p', { class: 'bad', role: 'alert' })
   const filter = () =>
     Object.fromEntries(
@@ -70,10 +70,10 @@ function makeForm(find) {
     field('code', 'Error code'),
     field('search', 'Label or error text'),
     field('owner_id', 'Owner', { type: 'number', min: 1 }),
-    field('request_id', 'Request'),
-    field('from', 'Added from', { type: 'datetime-local' }),
-    field('to', 'Added before', { type: 'datetime-local' }),
-    h('label', {}, 'Id', id),
+    field('request_id', 'Request ID'),
+    field('from', 'Created from', { type: 'datetime-local' }),
+    field('to', 'Created before', { type: 'datetime-local' }),
+    h('label', {}, 'Job ID', id),
     h('div', { class: 'actions' }, h('button', { type: 'submit' }, 'Find'), problem),
   )
   return { node, filter }
@@ -84,9 +84,9 @@ function makeList() {
     ['Job', 'name'],
     ['Queue', ''],
     ['State', ''],
-    ['Added', 'number'],
-    ['Waited', 'number'],
-    ['Ran', 'number'],
+    ['Created', 'number'],
+    ['Wait time', 'number'],
+    ['Run time', 'number'],
     ['Owner', 'number'],
     ['Label or error', 'wide'],
     ['Action', 'number'],
@@ -103,36 +103,36 @@ function makeList() {
     shown += answer.jobs.length
     body.append(...answer.jobs.map((job) => jobRow(row, job)))
     more.hidden = next === null
-    const jobs = `${count(shown)} ${shown === 1 ? 'job' : 'jobs'}`
-    say(note, next === null ? jobs : `${jobs}, and perhaps more`)
+    const jobs = `${formatCount(shown)} ${shown === 1 ? 'job' : 'jobs'}`
+    setText(note, next === null ? jobs : `${jobs} so far; there may be more`)
   }
-  const find = async (wanted) => {
-    filter = wanted
+  const find = async (newFilter) => {
+    filter = newFilter
     shown = 0
-    const kept = [...body.children]
+    const previousRows = [...body.children]
     await read(null)
-    for (const old of kept) old.remove()
+    for (const old of previousRows) old.remove()
   }
   const readMore = async () => {
     const last = body.lastElementChild
     await read(next)
-    // The button goes with the last page.
-    if (more.hidden && document.activeElement === more) giveFocus(last.nextElementSibling ?? last)
+    // After the last page the button is hidden and cannot keep the focus.
+    if (more.hidden && document.activeElement === more) focusNode(last.nextElementSibling ?? last)
   }
-  more.addEventListener('click', () => readMore().catch((error) => say(note, error.message)))
-  sort.addEventListener('change', () => find(filter).catch((error) => say(note, error.message)))
-  const meant = () => (filter.owner_id === undefined ? filter : { ...filter, owner_id: Number(filter.owner_id) })
+  more.addEventListener('click', () => readMore().catch((error) => setText(note, error.message)))
+  sort.addEventListener('change', () => find(filter).catch((error) => setText(note, error.message)))
+  const currentFilter = () => (filter.owner_id === undefined ? filter : { ...filter, owner_id: Number(filter.owner_id) })
   const actions = h(
     'div',
     { class: 'actions' },
-    bulkButton('retry', meant, 'Retry all that were found and failed'),
-    bulkButton('cancel', meant, 'Cancel all that were found and have not ended'),
-    bulkButton('delete', meant, 'Delete all that were found and have ended'),
+    bulkButton('retry', currentFilter, 'Retry all failed jobs found'),
+    bulkButton('cancel', currentFilter, 'Cancel all queued and running jobs found'),
+    bulkButton('delete', currentFilter, 'Delete all finished jobs found'),
   )
   return { node: panel('Jobs', {}, h('label', { class: 'period' }, 'Order ', sort), actions, node, note, more), find }
 }
 
-const between = (from, to) => (from === null || to === null ? '–' : span(Date.parse(to) - Date.parse(from)))
+const durationBetween = (from, to) => (from === null || to === null ? '–' : formatDuration(Date.parse(to) - Date.parse(from)))
 
 function jobRow(row, job) {
   const due = job.due_at ?? job.created_at
@@ -145,12 +145,12 @@ function jobRow(row, job) {
           ? ''
           : h('a', { href: `/monitor/jobs/${job.retried_by}` }, 'Retried')
   return row(
-    h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, brief(job.job_id))),
+    h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, shortId(job.job_id))),
     job.queue,
     h('span', { class: `chip ${TONES[job.status]}` }, job.status),
-    h('time', { datetime: job.created_at }, moment(job.created_at)),
-    between(due, job.started_at),
-    between(job.started_at, job.finished_at),
+    h('time', { datetime: job.created_at }, formatDateTime(job.created_at)),
+    durationBetween(due, job.started_at),
+    durationBetween(job.started_at, job.finished_at),
     job.owner_id === null ? '–' : String(job.owner_id),
     job.error === null ? job.label : h('span', { class: 'bad' }, `${job.error.code}: ${job.error.detail}`),
     action,

@@ -1,17 +1,17 @@
 import { signIn } from './api.js'
 import { h } from './dom.js'
 
-/** Shows the sign-in form in place of the page; resolves once somebody has signed in. */
-export function logIn(view) {
+/** Shows the sign-in form instead of the page; resolves after a successful sign-in. */
+export function showSignIn(view) {
   return new Promise((resolve) => {
     const problem = h('p', { class: 'bad', role: 'alert' })
     const button = h('button', { type: 'submit' }, 'Sign in')
     const email = h('input', { name: 'email', type: 'email', autocomplete: 'username', required: true })
     const password = h('input', { name: 'password', type: 'password', autocomplete: 'current-password', required: true })
-    // Shown once the service asks for it.
+    // Shown once the service requires it.
     const code = h('input', { name: 'code', autocomplete: 'one-time-code', autocapitalize: 'none', spellcheck: 'false', maxlength: 40 })
-    const codeLabel = h('label', { hidden: true }, 'Code of the authenticator app, or a recovery code', code)
-    const askCode = () => {
+    const codeLabel = h('label', { hidden: true }, 'Authenticator code or recovery code', code)
+    const requireCode = () => {
       codeLabel.hidden = false
       code.required = true
       code.select()
@@ -25,7 +25,7 @@ export function logIn(view) {
         resolve()
       } catch (error) {
         problem.textContent = error.message
-        if (error.code?.startsWith('totp')) askCode()
+        if (error.code?.startsWith('totp')) requireCode()
         else password.select()
       } finally {
         button.disabled = false

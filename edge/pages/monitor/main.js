@@ -1,8 +1,8 @@
-// The shell around every page of the monitor: who is signed in, and which page the path selects.
+// The shell of the monitor: signs the account in and shows the page of the path.
 
-import { onSignedOut, signOut, whoAmI } from './api.js'
+import { onSignedOut, signOut, fetchAccount } from './api.js'
 import { h } from './dom.js'
-import { logIn } from './login.js'
+import { showSignIn } from './login.js'
 
 const PAGES = [
   [/^\/monitor\/jobs\/([^/]+)$/, () => import('./job.js')],
@@ -14,53 +14,53 @@ const PAGES = [
   [/^\/monitor$/, () => import('./overview.js')],
 ]
 
-const at = (id) => document.getElementById(id)
-const view = at('view')
+const byId = (id) => document.getElementById(id)
+const view = byId('view')
 const path = location.pathname
 
 for (const anchor of document.querySelectorAll('nav a')) {
   const href = anchor.getAttribute('href')
-  const here = href === '/monitor' ? path === href : path.startsWith(href)
-  if (here) anchor.setAttribute('aria-current', 'page')
+  const isCurrent = href === '/monitor' ? path === href : path.startsWith(href)
+  if (isCurrent) anchor.setAttribute('aria-current', 'page')
 }
 
-const LINKS = { live: 'Live', lost: 'Connection lost, trying again' }
+const CONNECTION_TEXTS = { live: 'Live', lost: 'Connection lost, reconnecting' }
 
-/** Shows how the page is connected: `live`, `lost`, or `none` when there is nothing to follow. */
-function showLink(state) {
-  const link = at('link')
+/** Shows the state of the connection: `live`, `lost`, or `none` without a stream. */
+function showConnection(state) {
+  const link = byId('link')
   link.hidden = state === 'none'
   link.className = state
-  const text = LINKS[state] ?? ''
+  const text = CONNECTION_TEXTS[state] ?? ''
   if (link.textContent !== text) link.textContent = text
 }
 
-at('leave').addEventListener('click', async () => {
+byId('sign-out').addEventListener('click', async () => {
   await signOut()
   location.reload()
 })
 
-// Only a fresh start shows the sign-in form.
+// Reloading shows the sign-in form and drops the data of the account.
 onSignedOut(() => location.reload())
 
 async function start() {
   const [, load] = PAGES.find(([pattern]) => pattern.test(path))
   const [, id] = PAGES.map(([pattern]) => pattern.exec(path)).find((found) => found !== null)
   const loading = load()
-  let account = await whoAmI()
+  let account = await fetchAccount()
   while (account === null) {
-    await logIn(view)
-    account = await whoAmI()
+    await showSignIn(view)
+    account = await fetchAccount()
   }
-  // Without authentication there is nobody to sign out.
+  // Without authentication, the account has the id 0 and cannot sign out.
   if (account.id !== 0) {
-    at('email').textContent = account.email
-    at('account').hidden = false
+    byId('email').textContent = account.email
+    byId('account').hidden = false
   }
   for (const anchor of document.querySelectorAll('nav [data-for=admin]')) anchor.hidden = account.role !== 'admin'
   view.replaceChildren()
   const { show } = await loading
-  await show(view, { id: id === undefined ? null : decodeURIComponent(id), account, showLink })
+  await show(view, { id: id === undefined ? null : decodeURIComponent(id), account, showConnection })
 }
 
 start().catch((error) => {

@@ -1,55 +1,55 @@
-// Notices what was started elsewhere: in another tab, by another client, by a colleague.
+// Detects extractions that another tab, client or account started.
 
-import { ENDED, follow } from './api.js'
+import { FINAL_STATUSES, subscribe } from './api.js'
 
-// Job frames do not name documents, and an admin sees everybody's jobs: look at most once a second.
+// Job frames do not name documents, and an admin gets the frames of all jobs: look at most once a second.
 const LOOK_MS = 1000
 const MAX_KNOWN = 10_000
 
 /**
- * Notices extractions while the page follows none: on news of an unknown job, `look` asks for the document's
- * extraction; when any extraction ends, `ended` asks for the document's pages, because a short one is over before the
- * look.
+ * Detects extractions while the page follows none. When an unknown job appears, `onNewJob` must read the document's
+ * extraction. When any extraction ends, `onExtractionEnd` must read the document's pages: a short extraction is over
+ * before `onNewJob` runs.
  */
-export function noticeOthers({ look, ended, fail, showLink }) {
-  const known = new Set()
-  const lookSoon = paced(() => look().catch(fail))
-  const endedSoon = paced(() => ended().catch(fail))
-  let stop = null
-  const take = ({ job_id, status, result }) => {
-    const isNew = !known.has(job_id)
-    if (known.size > MAX_KNOWN) known.clear()
-    known.add(job_id)
-    if (!ENDED.has(status)) return isNew && lookSoon()
-    // Only results of extractions have this field.
-    if (result?.unread !== undefined) endedSoon()
+export function watchExtractions({ onNewJob, onExtractionEnd, fail, showConnection }) {
+  const knownJobs = new Set()
+  const reportNewJob = throttle(() => onNewJob().catch(fail))
+  const reportExtractionEnd = throttle(() => onExtractionEnd().catch(fail))
+  let unsubscribe = null
+  const onStatus = ({ job_id, status, result }) => {
+    const isNew = !knownJobs.has(job_id)
+    if (knownJobs.size > MAX_KNOWN) knownJobs.clear()
+    knownJobs.add(job_id)
+    if (!FINAL_STATUSES.has(status)) return isNew && reportNewJob()
+    // Only extraction results have this field.
+    if (result?.unread !== undefined) reportExtractionEnd()
   }
   return {
     watch: () => {
-      stop ??= follow('/api/v1/jobs/events', { status: take }, (state) => {
-        showLink(state === 'live' ? 'live' : 'lost')
-        // Something may have started or ended while nobody listened.
+      unsubscribe ??= subscribe('/api/v1/jobs/events', { status: onStatus }, (state) => {
+        showConnection(state === 'live' ? 'live' : 'lost')
+        // Extractions may have started or ended while the stream was closed.
         if (state !== 'live') return
-        lookSoon()
-        endedSoon()
+        reportNewJob()
+        reportExtractionEnd()
       })
     },
-    rest: () => {
-      stop?.()
-      stop = null
+    stop: () => {
+      unsubscribe?.()
+      unsubscribe = null
     },
   }
 }
 
-/** Does `work` soon after it is requested: at once if it has not been done for `LOOK_MS`. */
-function paced(work) {
+/** Returns a function that runs `action` soon, at most once every `LOOK_MS`. */
+function throttle(action) {
   let timer = null
   let doneAt = 0
   return () => {
     timer ??= setTimeout(() => {
       timer = null
       doneAt = Date.now()
-      work()
+      action()
     }, Math.max(0, doneAt + LOOK_MS - Date.now()))
   }
 }

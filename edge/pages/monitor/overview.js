@@ -1,28 +1,29 @@
-// The monitor itself: one stream delivers all of its data.
+// The monitor's first page. One stream delivers queue depths, workers and jobs, and triggers the read of failures;
+// `queues.js` polls rates and times.
 
-import { follow } from './api.js'
-import { forAdmins, h, keyed, panel, say, table, tiles } from './dom.js'
+import { subscribe } from './api.js'
+import { showAdminsOnly, h, reconcile, panel, setText, table, tiles } from './dom.js'
 import { makeFailures } from './failures.js'
-import { count, rate, setClock } from './format.js'
+import { formatCount, formatRate, setClock } from './format.js'
 import { makeQueues } from './queues.js'
 import { runningRow, waitingRow, workerRow } from './tables.js'
 
-export function show(view, { showLink }) {
+export function show(view, { showConnection }) {
   document.title = 'Monitor · Millrace'
   const figures = tiles([
-    ['Waiting', 'jobs'],
+    ['Queued', 'jobs'],
     ['Running', 'jobs'],
-    ['Ended', 'in the last minute'],
-    ['Failed', 'in the last ten minutes'],
+    ['Finished', 'in the last minute'],
+    ['Failed', 'in the last 10 minutes'],
     ['Workers', 'alive'],
   ])
   const queues = makeQueues(({ perSecond, failures }) => {
-    figures.set('Ended', rate(perSecond))
-    figures.set('Failed', count(failures))
+    figures.set('Finished', formatRate(perSecond))
+    figures.set('Failed', formatCount(failures))
   })
   const running = makeList('Running', 'No jobs are running.', runningRow)
   const failed = makeFailures()
-  const waiting = makeList('Waiting', 'No jobs are waiting.', waitingRow)
+  const waiting = makeList('Queued', 'No jobs are queued.', waitingRow)
   const workers = makeWorkers()
   view.replaceChildren(
     h('h1', { class: 'hidden' }, 'Monitor'),
@@ -33,41 +34,41 @@ export function show(view, { showLink }) {
     waiting.node,
   )
 
-  const part = (take) => ({ at, ...data }) => {
+  const withClock = (show) => ({ at, ...data }) => {
     setClock(at)
-    take(data.items, data)
+    show(data.items, data)
   }
-  follow(
+  subscribe(
     '/api/v1/jobs/overview/events',
     {
-      queues: part((items) => {
-        queues.take(items)
-        figures.set('Waiting', count(sum(items, 'queued')))
-        figures.set('Running', count(sum(items, 'running')))
+      queues: withClock((items) => {
+        queues.show(items)
+        figures.set('Queued', formatCount(sum(items, 'queued')))
+        figures.set('Running', formatCount(sum(items, 'running')))
         running.total(sum(items, 'running'))
         waiting.total(sum(items, 'queued'))
       }),
-      running: part(running.take),
-      failed: part(failed.read),
-      waiting: part(waiting.take),
-      workers: part((items) => {
-        workers.take(items)
-        figures.set('Workers', count(items.filter(({ alive }) => alive).length))
+      running: withClock(running.show),
+      failed: withClock(failed.read),
+      waiting: withClock(waiting.show),
+      workers: withClock((items) => {
+        workers.show(items)
+        figures.set('Workers', formatCount(items.filter(({ alive }) => alive).length))
       }),
     },
     (state) => {
       if (state === 403) {
-        showLink('none')
-        return forAdmins(view, 'The monitor shows everybody’s jobs.')
+        showConnection('none')
+        return showAdminsOnly(view, 'The monitor shows the jobs of all accounts.')
       }
-      showLink(state === 'live' || state === 'lost' ? state : 'lost')
+      showConnection(state === 'live' || state === 'lost' ? state : 'lost')
     },
   )
 }
 
 const sum = (items, field) => items.reduce((total, item) => total + item[field], 0)
 
-/** A list of jobs that says when it is empty, or how many more there are. */
+/** A list of jobs with a note if it is empty or not all fit. `total` sets the number of jobs. */
 function makeList(title, nothing, row) {
   const list = h('ul', { class: 'jobs' })
   const empty = h('p', { class: 'soft' }, nothing)
@@ -76,10 +77,10 @@ function makeList(title, nothing, row) {
   const note = () => {
     empty.hidden = shown > 0
     more.hidden = shown === 0 || all <= shown
-    say(more, `and ${count(Math.max(0, all - shown))} more`)
+    setText(more, `and ${formatCount(Math.max(0, all - shown))} more`)
   }
-  const take = (items) => {
-    keyed(list, items, ({ job_id }) => job_id, row)
+  const show = (items) => {
+    reconcile(list, items, ({ job_id }) => job_id, row)
     shown = items.length
     note()
   }
@@ -87,24 +88,24 @@ function makeList(title, nothing, row) {
     all = n
     note()
   }
-  return { node: panel(title, {}, list, empty, more), take, total }
+  return { node: panel(title, {}, list, empty, more), show, total }
 }
 
 function makeWorkers() {
   const { node, body, row } = table('Workers', [
     ['Worker', 'name'],
-    ['Lease', ''],
+    ['State', ''],
     ['Running', 'number'],
-    ['Threads, busy', 'number'],
+    ['Busy threads', 'number'],
     ['Memory', 'number'],
-    ['Up', 'number'],
+    ['Uptime', 'number'],
     ['Queues', 'wide'],
     ['Action', 'number'],
   ])
   const empty = h('p', { class: 'bad' }, 'No worker is alive: jobs wait until one starts.')
-  const take = (items) => {
-    keyed(body, items, ({ id }) => id, workerRow(row))
+  const show = (items) => {
+    reconcile(body, items, ({ id }) => id, workerRow(row))
     empty.hidden = items.length > 0
   }
-  return { node: panel('Workers', {}, node, empty), take }
+  return { node: panel('Workers', {}, node, empty), show }
 }

@@ -1,12 +1,12 @@
-// Questions about one document: the answer of a model, if there is one, and the passages that it is from.
+// Questions about one document: the answer of a model, if there is one, and its source passages.
 
-import { call, completed } from './api.js'
+import { call, callAndWait } from './api.js'
 import { announce, h, panel } from './dom.js'
 
 const MAX_SHOWN = 400
 
 export function makeQuestions({ id, sha256 }) {
-  // Names of collections are everybody's: nobody else can have taken one with a part of the digest.
+  // All accounts share the names of collections. The digest makes this one unguessable, so no other account can own it.
   const collection = `document-${id}-${sha256.slice(0, 16)}`
   const question = h('input', { type: 'text', name: 'question', required: true, maxlength: 4000, autocomplete: 'off' })
   const button = h('button', { type: 'submit' }, 'Ask')
@@ -14,18 +14,18 @@ export function makeQuestions({ id, sha256 }) {
   const answer = h('div', { class: 'answer' })
   let conversation = null
 
-  /** The collection of this document, which follows it by itself once it is there. */
-  const prepare = async () => {
+  /** Creates the collection of this document, if missing; the service then keeps it up to date. */
+  const ensureCollection = async () => {
     try {
       await call('GET', `/rag/collections/${collection}`)
     } catch (error) {
       if (error.status !== 404) throw error
-      await completed('POST', '/rag/index', { json: { collection_name: collection, documents: { ids: [Number(id)] } } })
+      await callAndWait('POST', '/rag/index', { json: { collection_name: collection, documents: { ids: [Number(id)] } } })
     }
   }
   const ask = async (message) => {
     const json = { message, rag_collection: collection, conversation_id: conversation }
-    const { content, rag_sources, conversation_id } = await completed('POST', '/api/v1/ai/chat', { json })
+    const { content, rag_sources, conversation_id } = await callAndWait('POST', '/api/v1/ai/chat', { json })
     conversation = conversation_id
     return { text: content, note: null, passages: rag_sources }
   }
@@ -39,16 +39,16 @@ export function makeQuestions({ id, sha256 }) {
     const message = question.value
     button.disabled = true
     problem.textContent = ''
-    announce('Looking for an answer')
+    announce('Searching for an answer')
     try {
-      await prepare()
-      // Without a model that answers, the passages are still there.
-      const found = await ask(message).catch((error) => {
+      await ensureCollection()
+      // If no model answers, search the passages instead.
+      const result = await ask(message).catch((error) => {
         if (error.status < 500) throw error
         return search(message, error.message)
       })
-      answer.replaceChildren(...partsOf(found))
-      announce(found.text ?? `${found.passages.length} passages were found`)
+      answer.replaceChildren(...answerNodes(result))
+      announce(result.text ?? `${result.passages.length} passages found`)
     } catch (error) {
       problem.textContent = error.message
     } finally {
@@ -59,7 +59,7 @@ export function makeQuestions({ id, sha256 }) {
   return panel('Ask', {}, form, problem, answer)
 }
 
-function partsOf({ text, note, passages }) {
+function answerNodes({ text, note, passages }) {
   const items = passages.map(({ content, rank, metadata: { page } }) =>
     h(
       'li',
@@ -69,7 +69,7 @@ function partsOf({ text, note, passages }) {
     ),
   )
   return [
-    note !== null && h('p', { class: 'soft' }, `No model answers (${note}). These passages match:`),
+    note !== null && h('p', { class: 'soft' }, `No model answered (${note}). Matching passages:`),
     text !== null && h('p', { class: 'said' }, text),
     items.length === 0 ? h('p', { class: 'soft' }, 'Nothing was found in this document.') : h('ol', {}, ...items),
   ].filter((part) => part !== false)

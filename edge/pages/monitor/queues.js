@@ -1,74 +1,74 @@
-// The queues: how deep they are, how their jobs have ended, and what is asked of them.
+// Queues: depth, throughput, wait and run times, and the controls of admins.
 
 import { call } from './api.js'
 import { sparkline } from './chart.js'
-import { announce, h, keyed, panel, say, table } from './dom.js'
-import { count, rate, since, span } from './format.js'
-import { act, actOn } from './tables.js'
+import { announce, h, reconcile, panel, setText, table } from './dom.js'
+import { formatCount, formatRate, showAge, formatDuration } from './format.js'
+import { actionButton, buttonByState } from './tables.js'
 
-// How often figures of the past are read, by window.
+// Interval between reads of past figures, by window.
 const READ_MS = { '10m': 2000, '1h': 5000, '24h': 30_000, '7d': 60_000 }
 const WINDOWS = { '10m': '10 minutes', '1h': 'hour', '24h': 'day', '7d': 'week' }
 const SECONDS = { '10m': 600, '1h': 3600, '24h': 86_400, '7d': 604_800 }
 
-/** `onFigures` gets how many jobs ended in a second lately and how many failed, each time that these are read. */
+/** `onFigures` receives the finished jobs per second and the failures after each read with the shortest window. */
 export function makeQueues(onFigures) {
   const { node, body, row } = table('Queues', [
     ['Queue', 'name'],
-    ['Waiting', 'number'],
+    ['Queued', 'number'],
     ['Oldest', 'number'],
     ['Running', 'number'],
     ['Limit', 'number'],
-    ['Ended', 'chart'],
-    ['Waited', 'number'],
-    ['Ran', 'number'],
+    ['Finished', 'chart'],
+    ['Wait time', 'number'],
+    ['Run time', 'number'],
     ['Action', 'number'],
   ])
   const select = h('select', {}, ...Object.entries(WINDOWS).map(([value, text]) => h('option', { value }, text)))
   const period = h('label', { class: 'period' }, 'The last ', select)
-  const fold = h('button', { class: 'plain', type: 'button', 'aria-expanded': 'false' })
-  let [live, past, unfolded, timer] = [[], [], false, null]
+  const foldButton = h('button', { class: 'plain', type: 'button', 'aria-expanded': 'false' })
+  let [depths, figures, showsIdle, timer] = [[], [], false, null]
 
   const draw = () => {
-    const depth = new Map(live.map((item) => [item.queue, item]))
+    const depth = new Map(depths.map((item) => [item.queue, item]))
     const none = { queued: 0, running: 0, oldest_at: null }
-    const items = past.map((item) => ({ ...item, ...(depth.get(item.queue) ?? none), window: select.value }))
+    const items = figures.map((item) => ({ ...item, ...(depth.get(item.queue) ?? none), window: select.value }))
     const idle = items.filter(isIdle)
-    const shown = unfolded ? items : items.filter((item) => !isIdle(item))
-    keyed(body, shown, ({ queue }) => queue, (item) => queueRow(row, item, read))
-    fold.hidden = idle.length === 0
-    say(fold, unfolded ? 'Hide idle queues' : `Show ${count(idle.length)} idle ${idle.length === 1 ? 'queue' : 'queues'}`)
-    fold.setAttribute('aria-expanded', String(unfolded))
+    const shown = showsIdle ? items : items.filter((item) => !isIdle(item))
+    reconcile(body, shown, ({ queue }) => queue, (item) => queueRow(row, item, read))
+    foldButton.hidden = idle.length === 0
+    setText(foldButton, showsIdle ? 'Hide idle queues' : `Show ${formatCount(idle.length)} idle ${idle.length === 1 ? 'queue' : 'queues'}`)
+    foldButton.setAttribute('aria-expanded', String(showsIdle))
   }
   const read = async () => {
     clearTimeout(timer)
-    if (!node.isConnected && past.length > 0) return
+    if (!node.isConnected && figures.length > 0) return
     const { value } = select
     try {
-      if (!document.hidden || past.length === 0) {
+      if (!document.hidden || figures.length === 0) {
         const { queues } = await call('GET', `/api/v1/queues?window=${value}`)
         if (value !== select.value) return
-        past = queues
+        figures = queues
         draw()
-        if (value === '10m') onFigures(lately(queues))
+        if (value === '10m') onFigures(recentFigures(queues))
       }
     } catch (error) {
-      // The stream tells of a lost connection and of who may not look.
+      // The stream of the monitor reports connection and access problems.
       if (error.status === 403) return
     }
     clearTimeout(timer)
     timer = setTimeout(read, READ_MS[select.value])
   }
   select.addEventListener('change', read)
-  fold.addEventListener('click', () => {
-    unfolded = !unfolded
+  foldButton.addEventListener('click', () => {
+    showsIdle = !showsIdle
     draw()
   })
   read()
   return {
-    node: panel('Queues', {}, period, node, fold),
-    take: (items) => {
-      live = items
+    node: panel('Queues', {}, period, node, foldButton),
+    show: (items) => {
+      depths = items
       draw()
     },
   }
@@ -77,8 +77,8 @@ export function makeQueues(onFigures) {
 const isIdle = ({ queued, running, ended, paused_at, limit }) =>
   queued === 0 && running === 0 && ended === 0 && paused_at === null && limit === null
 
-/** Of the last whole minute, and of all ten. */
-function lately(queues) {
+/** Throughput of the last whole minute, and failures of all ten minutes. */
+function recentFigures(queues) {
   const minute = queues.flatMap(({ history }) => history.ended.slice(-7, -1)).reduce((a, b) => a + b, 0)
   return { perSecond: minute / 60, failures: queues.reduce((sum, { failed }) => sum + failed, 0) }
 }
@@ -87,20 +87,20 @@ function queueRow(row, { queue }, changed) {
   const [waits, oldest, runs, speed, waited, ran] = Array.from({ length: 6 }, () => h('span', { class: 'figure' }))
   const ended = sparkline()
   const paused = h('span', { class: 'chip warn', hidden: true }, 'paused')
-  const action = actOn((isPaused) =>
+  const action = buttonByState((isPaused) =>
     isPaused
-      ? steer('Resume', 'Resuming…', 'resumed', `/api/v1/queues/${queue}/resume`)
-      : steer('Pause', 'Pausing…', 'paused', `/api/v1/queues/${queue}/pause`),
+      ? controlButton('Resume', 'Resuming…', 'resumed', `/api/v1/queues/${queue}/resume`)
+      : controlButton('Pause', 'Pausing…', 'paused', `/api/v1/queues/${queue}/pause`),
   )
   const limit = limitField(queue, changed)
   const update = (now) => {
-    say(waits, count(now.queued))
-    since(oldest, now.oldest_at)
-    say(runs, count(now.running))
+    setText(waits, formatCount(now.queued))
+    showAge(oldest, now.oldest_at)
+    setText(runs, formatCount(now.running))
     waits.classList.toggle('zero', now.queued === 0)
     runs.classList.toggle('zero', now.running === 0)
     limit.set(now.limit)
-    // The last span is not over.
+    // Drop the last interval, which is still incomplete.
     const [all, failures] = [now.history.ended.slice(0, -1), now.history.failed.slice(0, -1)]
     ended.draw(
       [
@@ -108,17 +108,17 @@ function queueRow(row, { queue }, changed) {
         { values: all, kind: 'line' },
         { values: failures, kind: 'marks' },
       ],
-      `Jobs in ${queue} that ended in the last ${WINDOWS[now.window]}: ${count(now.ended)}, ${count(now.failed)} of them failed`,
+      `Jobs of ${queue} that finished in the last ${WINDOWS[now.window]}: ${formatCount(now.ended)}, ${formatCount(now.failed)} of them failed`,
     )
-    say(speed, now.ended === 0 ? '' : rate(now.ended / SECONDS[now.window]))
-    say(waited, timesOf(now.wait))
-    say(ran, timesOf(now.run))
+    setText(speed, now.ended === 0 ? '' : formatRate(now.ended / SECONDS[now.window]))
+    setText(waited, timesText(now.wait))
+    setText(ran, timesText(now.run))
     const isPaused = now.paused_at !== null
     paused.hidden = !isPaused
     action.update(isPaused)
   }
-  const steer = (text, busy, done, path) =>
-    act(text, busy, `${text} ${queue}`, async () => {
+  const controlButton = (text, busy, done, path) =>
+    actionButton(text, busy, `${text} ${queue}`, async () => {
       await call('POST', path)
       await changed()
       return `${queue} is ${done}`
@@ -127,18 +127,18 @@ function queueRow(row, { queue }, changed) {
   return { node: row(h('span', { class: 'chips' }, h('strong', {}, queue), paused), ...cells), update }
 }
 
-const timesOf = (times) => (times === null ? '–' : `${span(times.p50 * 1000)} · p95 ${span(times.p95 * 1000)}`)
+const timesText = (times) => (times === null ? '–' : `${formatDuration(times.p50 * 1000)} · p95 ${formatDuration(times.p95 * 1000)}`)
 
-/** How many jobs run at once; empty: no limit. */
+/** Field for the number of running jobs that a queue allows; empty means no limit. */
 function limitField(queue, changed) {
   const input = h('input', { class: 'limit', type: 'number', min: 1, max: 1_000_000, placeholder: 'none', 'aria-label': `Limit of ${queue}` })
-  let kept = null
+  let savedLimit = null
   input.addEventListener('change', async () => {
     if (!input.reportValidity()) return
     const limit = input.value === '' ? null : Number(input.value)
     try {
       await call('PATCH', `/api/v1/queues/${queue}`, { json: { limit } })
-      announce(limit === null ? `${queue} has no limit` : `${queue} runs ${count(limit)} at once`)
+      announce(limit === null ? `${queue} has no limit` : `${queue} runs at most ${formatCount(limit)} ${limit === 1 ? 'job' : 'jobs'}`)
       await changed()
     } catch (error) {
       announce(`Limit of ${queue}: ${error.message}`)
@@ -147,8 +147,8 @@ function limitField(queue, changed) {
   return {
     node: input,
     set: (limit) => {
-      if (limit === kept || document.activeElement === input) return
-      kept = limit
+      if (limit === savedLimit || document.activeElement === input) return
+      savedLimit = limit
       input.value = limit ?? ''
     },
   }

@@ -1,23 +1,23 @@
-// How much the account uses of what it may have.
+// Quotas of the account and their usage.
 
 import { call } from './api.js'
 import { h, panel, table } from './dom.js'
-import { bytes, count } from './format.js'
+import { formatBytes, formatCount } from './format.js'
 
 const NAMES = {
   documents: 'Documents',
-  bytes: 'Bytes of documents',
-  pages: 'Pages of documents',
+  bytes: 'Document bytes',
+  pages: 'Document pages',
   organizations: 'Organizations created',
   keys: 'API keys',
   webhook_endpoints: 'Webhook endpoints',
   pending_deliveries: 'Pending webhook deliveries',
   conversations: 'Conversations',
   collections: 'Collections',
-  waiting_jobs: 'Waiting jobs',
+  waiting_jobs: 'Queued jobs',
 }
 
-/** The panel; null where nobody signs in. */
+/** The panel; null if the service has authentication disabled. */
 export async function makeQuotas() {
   try {
     const { quotas } = await call('GET', '/api/v1/auth/me/quotas')
@@ -30,18 +30,18 @@ export async function makeQuotas() {
 
 function panelOf(quotas) {
   const { node, body, row } = table('Quotas', [
-    ['Kind', 'name'],
+    ['Resource', 'name'],
     ['Used', 'number'],
     ['Quota', 'number'],
-    ['Part', 'chart small'],
+    ['Usage', 'chart small'],
   ])
   body.append(
     ...quotas.map(({ kind, used, quota, setting }) => {
-      const text = kind === 'bytes' ? bytes : count
+      const format = kind === 'bytes' ? formatBytes : formatCount
       const name = NAMES[kind] ?? kind
-      const part = quota === null ? '' : h('progress', { value: Math.min(used, quota), max: quota, 'aria-label': `${name}: part used` })
-      return row(h('strong', { title: setting }, name), text(used), quota === null ? 'none' : text(quota), part)
+      const bar = quota === null ? '' : h('progress', { value: Math.min(used, quota), max: quota, 'aria-label': `${name}: share used` })
+      return row(h('strong', { title: setting }, name), format(used), quota === null ? 'none' : format(quota), bar)
     }),
   )
-  return panel('Quotas', {}, node, h('p', { class: 'soft' }, 'Beyond a quota, requests are refused. Admins have none, and may change those of an account.'))
+  return panel('Quotas', {}, node, h('p', { class: 'soft' }, 'Requests beyond a quota are rejected. Admins have no quotas and can change the quotas of any account.'))
 }

@@ -1,64 +1,64 @@
-// What runs on a schedule: when, how the last run ended, and buttons to run it now, pause and resume it.
+// Schedules: next run, outcome of the last run, and buttons to run now, pause and resume.
 
 import { call } from './api.js'
-import { forAdmins, h, keyed, panel, say, table } from './dom.js'
-import { moment, since, until } from './format.js'
-import { act, actOn, TONES } from './tables.js'
+import { showAdminsOnly, h, reconcile, panel, setText, table } from './dom.js'
+import { formatDateTime, showAge, showCountdown } from './format.js'
+import { actionButton, buttonByState, TONES } from './tables.js'
 
 const PATH = '/api/v1/schedules'
 const REFRESH_MS = 3000
 
-export async function show(view, { account, showLink }) {
+export async function show(view, { account, showConnection }) {
   document.title = 'Schedules · Millrace'
-  if (account.role !== 'admin') return forAdmins(view, 'Schedules belong to the whole service.')
+  if (account.role !== 'admin') return showAdminsOnly(view, 'Schedules belong to the whole service.')
   const list = makeList(() => refresh())
   view.replaceChildren(h('h1', { class: 'hidden' }, 'Schedules'), list.node)
-  list.take(await call('GET', PATH))
-  showLink('live')
+  list.show(await call('GET', PATH))
+  showConnection('live')
 
-  // A slow answer must not undo what a later one has shown.
-  let asked = 0
+  // A slow response must not overwrite a later one.
+  let lastRequest = 0
   const refresh = async () => {
-    const mine = ++asked
+    const request = ++lastRequest
     try {
       const items = await call('GET', PATH)
-      if (mine === asked) list.take(items)
-      showLink('live')
+      if (request === lastRequest) list.show(items)
+      showConnection('live')
     } catch {
-      showLink('lost')
+      showConnection('lost')
     }
   }
-  const refreshIfSeen = () => document.visibilityState === 'visible' && refresh()
-  setInterval(refreshIfSeen, REFRESH_MS)
-  document.addEventListener('visibilitychange', refreshIfSeen)
+  const refreshIfVisible = () => document.visibilityState === 'visible' && refresh()
+  setInterval(refreshIfVisible, REFRESH_MS)
+  document.addEventListener('visibilitychange', refreshIfVisible)
 }
 
 function makeList(refresh) {
   const { node, body, row } = table('Schedules', [
     ['Name', 'name'],
-    ['Cron, in UTC', ''],
+    ['Cron (UTC)', ''],
     ['Task', ''],
     ['Next run', ''],
     ['Last run', ''],
     ['Actions', ''],
   ])
   const make = scheduleRow(row, refresh)
-  return { node: panel('Schedules', {}, node), take: (items) => keyed(body, items, ({ name }) => name, make) }
+  return { node: panel('Schedules', {}, node), show: (items) => reconcile(body, items, ({ name }) => name, make) }
 }
 
 const scheduleRow = (row, refresh) => ({ name, cron, task }) => {
   const next = nextRun()
   const last = lastRun(name)
-  const doing = (what, done) => async () => {
-    await call('POST', `${PATH}/${name}/${what}`)
+  const post = (action, done) => async () => {
+    await call('POST', `${PATH}/${name}/${action}`)
     await refresh()
     return `${done} ${name}`
   }
-  const run = act('Run now', 'Starting…', `Run now: ${name}`, doing('run', 'Started'), true)
-  const pause = actOn((isPaused) =>
+  const run = actionButton('Run now', 'Starting…', `Run now: ${name}`, post('run', 'Started'), true)
+  const pause = buttonByState((isPaused) =>
     isPaused
-      ? act('Resume', 'Resuming…', `Resume ${name}`, doing('resume', 'Resumed'), true)
-      : act('Pause', 'Pausing…', `Pause ${name}`, doing('pause', 'Paused'), true),
+      ? actionButton('Resume', 'Resuming…', `Resume ${name}`, post('resume', 'Resumed'), true)
+      : actionButton('Pause', 'Pausing…', `Pause ${name}`, post('pause', 'Paused'), true),
   )
   const actions = h('span', { class: 'actions' }, run, pause.node)
   const node = row(h('strong', {}, name), h('code', {}, cron), task, next.node, last.node, actions)
@@ -70,36 +70,36 @@ const scheduleRow = (row, refresh) => ({ name, cron, task }) => {
   return { node, update }
 }
 
-/** How soon it is and when, or since when there is none. */
+/** Countdown and time of the next run; if paused, the time of the pause. */
 function nextRun() {
-  const soon = h('span', { class: 'figure' })
+  const countdown = h('span', { class: 'figure' })
   const exact = h('span', { class: 'figure soft' })
   const paused = h('span', { class: 'chip warn' }, 'paused')
   const update = ({ next_run_at, paused_at }) => {
-    soon.hidden = next_run_at === null
+    countdown.hidden = next_run_at === null
     paused.hidden = paused_at === null
-    until(soon, next_run_at)
-    say(exact, paused_at === null ? moment(next_run_at) : `since ${moment(paused_at)}`)
+    showCountdown(countdown, next_run_at)
+    setText(exact, paused_at === null ? formatDateTime(next_run_at) : `since ${formatDateTime(paused_at)}`)
   }
-  return { node: h('span', { class: 'stack' }, soon, paused, exact), update }
+  return { node: h('span', { class: 'stack' }, countdown, paused, exact), update }
 }
 
-/** How long ago it was, when, and the outcome of its job as a link to it, as long as that is kept. */
+/** Age and time of the last run, and the status of its job as a link, until the job is pruned. */
 function lastRun(name) {
   const ago = h('span', { class: 'figure' })
   const link = h('a', {})
   const exact = h('span', { class: 'figure soft' })
   const update = ({ last_run_at, last_job }) => {
-    since(ago, last_run_at, ' ago')
-    say(exact, last_run_at === null ? '' : moment(last_run_at))
+    showAge(ago, last_run_at, ' ago')
+    setText(exact, last_run_at === null ? '' : formatDateTime(last_run_at))
     link.hidden = last_job === null
     if (last_job === null) return
     const { job_id, status, error } = last_job
     link.href = `/monitor/jobs/${job_id}`
     link.className = `chip ${TONES[status]}`
     link.title = error?.detail ?? ''
-    link.setAttribute('aria-label', `${status}: the last job of ${name}`)
-    say(link, status)
+    link.setAttribute('aria-label', `Last job of ${name}: ${status}`)
+    setText(link, status)
   }
   return { node: h('span', { class: 'stack' }, h('span', { class: 'chips' }, ago, link), exact), update }
 }

@@ -1,33 +1,33 @@
-// Rows of the monitor: each is created once for its job, queue or worker, and updated from then on.
+// Rows and buttons of the monitor. Each row is created once for its job or worker and then updated.
 
 import { call } from './api.js'
-import { announce, h, isBusy, keyed, say, setBusy } from './dom.js'
-import { brief, bytes, clock, count, since } from './format.js'
+import { announce, h, isBusy, reconcile, setText, setBusy } from './dom.js'
+import { shortId, formatBytes, formatTime, formatCount, showAge } from './format.js'
 
-/** The class of a chip that shows a state. */
+/** CSS class of a chip, by job status. */
 export const TONES = { done: 'good', failed: 'bad', cancelled: 'warn', running: 'live', queued: '' }
 
-const linkTo = (job) => h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, brief(job.job_id)))
+const jobLink = (job) => h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, shortId(job.job_id)))
 
 /**
- * A button that does one thing and announces what has been done, if anything. It can be pressed again after a failure; after a
- * success it says `busy` until it is drawn anew, unless it can be pressed `again`.
+ * A button that runs `run` and announces the text that it returns; null announces nothing. After a failure it can be
+ * pressed again. After a success it stays busy until it is redrawn, unless `repeatable` is true.
  */
-export function act(text, busy, label, work, again = false) {
+export function actionButton(text, busy, label, run, repeatable = false) {
   const button = h('button', { class: 'plain', type: 'button', 'aria-label': label }, text)
   const ready = () => {
     button.removeAttribute('aria-disabled')
-    say(button, text)
+    setText(button, text)
   }
-  // A key that is held down presses once: the focus may be at the opposite button by then.
+  // A held key presses once: by then the focus may be on the opposite button.
   button.addEventListener('keydown', (event) => event.repeat && event.preventDefault())
   button.addEventListener('click', async () => {
     if (isBusy(button)) return
     setBusy(button, busy)
     try {
-      const done = await work()
+      const done = await run()
       if (done !== null) announce(done)
-      if (again) ready()
+      if (repeatable) ready()
     } catch (error) {
       ready()
       announce(`${label}: ${error.message}`)
@@ -36,8 +36,8 @@ export function act(text, busy, label, work, again = false) {
   return button
 }
 
-/** The place of a button that depends on a state: `make` gives another one when that has changed. */
-export function actOn(make) {
+/** A wrapper for a button that depends on a state: `make` builds a new button when the state changes. */
+export function buttonByState(make) {
   const node = h('span', {})
   let shown
   const update = (state) => {
@@ -49,18 +49,18 @@ export function actOn(make) {
 }
 
 export const cancelButton = (id, name) =>
-  act('Cancel', 'Cancelling…', `Cancel ${name} ${brief(id)}`, async () => {
+  actionButton('Cancel', 'Cancelling…', `Cancel ${name} ${shortId(id)}`, async () => {
     await call('DELETE', `/api/v1/jobs/${id}`)
     return `Cancelling ${name}`
   })
 
-export const retryButton = (id, name, then = () => {}) =>
-  act('Retry', 'Retrying…', `Retry ${name} ${brief(id)}`, async () => {
-    then(await call('POST', `/api/v1/jobs/${id}/retry`))
+export const retryButton = (id, name, onRetried = () => {}) =>
+  actionButton('Retry', 'Retrying…', `Retry ${name} ${shortId(id)}`, async () => {
+    onRetried(await call('POST', `/api/v1/jobs/${id}/retry`))
     return `Retrying ${name}`
   })
 
-/** A bar that shows how far along a job is, or only that it is running. */
+/** A progress bar; without a total it is indeterminate. */
 export function progressBar() {
   const bar = h('progress', { 'aria-label': 'Progress' })
   const update = (progress) => {
@@ -83,17 +83,17 @@ export function runningRow(job) {
   const node = h(
     'li',
     {},
-    h('div', { class: 'line' }, linkTo(job), h('span', { class: 'chip' }, job.queue), attempts, h('span', { class: 'gap' }), elapsed, button),
+    h('div', { class: 'line' }, jobLink(job), h('span', { class: 'chip' }, job.queue), attempts, h('span', { class: 'gap' }), elapsed, button),
     bar.node,
     h('div', { class: 'line under' }, label, h('span', { class: 'gap' }), steps, worker),
   )
   const update = ({ attempts: n, label: text, progress, started_at, worker: name, cancelling }) => {
-    since(elapsed, started_at)
+    showAge(elapsed, started_at)
     attempts.hidden = n < 2
-    say(attempts, `attempt ${n}`)
-    say(label, cancelling ? `Stopping · ${text}` : text)
-    say(steps, progress?.total ? `${count(progress.current ?? 0)} / ${count(progress.total)}` : '')
-    say(worker, name ?? '')
+    setText(attempts, `attempt ${n}`)
+    setText(label, cancelling ? `Cancelling · ${text}` : text)
+    setText(steps, progress?.total ? `${formatCount(progress.current ?? 0)} / ${formatCount(progress.total)}` : '')
+    setText(worker, name ?? '')
     bar.update(progress)
     if (cancelling) setBusy(button, 'Cancelling…')
   }
@@ -105,38 +105,38 @@ export function waitingRow(job) {
   const node = h(
     'li',
     {},
-    h('div', { class: 'line' }, linkTo(job), h('span', { class: 'chip' }, job.queue), h('span', { class: 'gap' }), waits, cancelButton(job.job_id, job.name)),
+    h('div', { class: 'line' }, jobLink(job), h('span', { class: 'chip' }, job.queue), h('span', { class: 'gap' }), waits, cancelButton(job.job_id, job.name)),
   )
   const update = ({ created_at, due_at }) => {
-    if (due_at === null) return since(waits, created_at)
+    if (due_at === null) return showAge(waits, created_at)
     delete waits.dataset.since
-    say(waits, `due ${clock(due_at)}`)
+    setText(waits, `due ${formatTime(due_at)}`)
   }
   return { node, update }
 }
 
-/** Rows of the workers' table. */
+/** Makes the rows of the worker table. */
 export const workerRow = (row) => (worker) => {
   const parts = Array.from({ length: 7 }, () => h('span', {}))
   const [name, state, running, threads, memory, up, queues] = parts
-  const action = actOn((isDrained) =>
+  const action = buttonByState((isDrained) =>
     isDrained
-      ? steer('Resume', 'Resuming…', 'starts jobs again', `/api/v1/workers/${worker.id}/resume`)
-      : steer('Drain', 'Draining…', 'starts no more jobs', `/api/v1/workers/${worker.id}/drain`),
+      ? controlButton('Resume', 'Resuming…', 'claims jobs again', `/api/v1/workers/${worker.id}/resume`)
+      : controlButton('Drain', 'Draining…', 'claims no more jobs', `/api/v1/workers/${worker.id}/drain`),
   )
   const update = (now) => {
-    say(name, now.name)
-    say(state, now.alive ? (now.drained ? 'drained' : 'alive') : 'lost')
+    setText(name, now.name)
+    setText(state, now.alive ? (now.drained ? 'drained' : 'alive') : 'lost')
     state.className = `chip ${now.alive ? (now.drained ? 'warn' : 'good') : 'bad'}`
-    say(running, count(now.running))
-    say(threads, `${count(now.threads)}, ${count(now.busy)}`)
-    say(memory, now.memory_bytes === 0 ? '–' : bytes(now.memory_bytes))
-    since(up, now.started_at)
-    keyed(queues, now.queues, (queue) => queue, (queue) => ({ node: h('span', { class: 'chip' }, queue), update: () => {} }))
+    setText(running, formatCount(now.running))
+    setText(threads, `${formatCount(now.busy)} of ${formatCount(now.threads)}`)
+    setText(memory, now.memory_bytes === 0 ? '–' : formatBytes(now.memory_bytes))
+    showAge(up, now.started_at)
+    reconcile(queues, now.queues, (queue) => queue, (queue) => ({ node: h('span', { class: 'chip' }, queue), update: () => {} }))
     action.update(now.drained)
   }
-  const steer = (text, busy, done, path) =>
-    act(text, busy, `${text} ${worker.name}`, async () => {
+  const controlButton = (text, busy, done, path) =>
+    actionButton(text, busy, `${text} ${worker.name}`, async () => {
       await call('POST', path)
       return `${worker.name} ${done}`
     })

@@ -1,9 +1,9 @@
-// Quotas of the account. For admins what the service takes: tables with their growth, and what was spent.
+// Quotas of the account. For admins also the size and growth of tables, model costs and sent messages.
 
 import { call } from './api.js'
 import { sparkline } from './chart.js'
 import { h, panel, table, tiles } from './dom.js'
-import { bytes, change, count, days, dollars } from './format.js'
+import { formatBytes, formatByteChange, formatCount, formatDays, formatDollars } from './format.js'
 import { makeQuotas } from './quotas.js'
 import { makeSpending } from './spending.js'
 
@@ -16,82 +16,76 @@ export async function show(view, { account }) {
   const figures = tiles([
     ['Stored', 'in tables'],
     ['Growth', 'in 7 days'],
-    ['Old', 'would go now'],
-    ['Models', 'in the days below'],
-    ['Messages', 'sent in them'],
+    ['Expired', 'beyond retention'],
+    ['Model costs', 'in the period below'],
+    ['Messages', 'sent in that period'],
   ])
   const spending = makeSpending((cost, sent) => {
-    figures.set('Models', dollars(cost))
-    figures.set('Messages', count(sent))
+    figures.set('Model costs', formatDollars(cost))
+    figures.set('Messages', formatCount(sent))
   })
-  const [taken] = await Promise.all([call('GET', '/api/v1/system/tables'), spending.load()])
-  const list = makeTables(taken.tables)
-  figures.set('Stored', bytes(taken.bytes))
-  figures.set('Growth', list.grown === null ? '–' : change(list.grown))
-  figures.set('Old', bytes(list.old))
+  const [storage] = await Promise.all([call('GET', '/api/v1/system/tables'), spending.load()])
+  const list = makeTables(storage.tables)
+  figures.set('Stored', formatBytes(storage.bytes))
+  figures.set('Growth', list.growth === null ? '–' : formatByteChange(list.growth))
+  figures.set('Expired', formatBytes(list.expired))
   title.after(figures.node, spending.node, list.node)
 }
 
 function makeTables(tables) {
   const { node, body, row } = table('Tables', [
     ['Table', 'name'],
-    ['Rows, about', 'number'],
+    ['Rows (estimate)', 'number'],
     ['Size', 'number'],
-    ['In 30 days', 'chart small'],
-    ['Today', 'number'],
-    ['7 days', 'number'],
-    ['30 days', 'number'],
+    ['Last 30 days', 'chart small'],
+    ['Growth today', 'number'],
+    ['Growth, 7 days', 'number'],
+    ['Growth, 30 days', 'number'],
     ['Oldest day', 'number'],
-    ['Kept for', 'number'],
-    ['Would go now', 'number'],
+    ['Retention', 'number'],
+    ['Expired', 'number'],
   ])
   body.append(
     ...tables.map(({ name, rows, bytes: size, growth, bytes_by_day, oldest_day, retention }) => {
       const { node: trend, draw } = sparkline()
-      const values = bytes_by_day
-      draw(
-        [
-          { values, kind: 'line' },
-        ],
-        `Size of ${name} in the last 30 days`,
-      )
+      draw([{ values: bytes_by_day, kind: 'line' }], `Size of ${name} in the last 30 days`)
       return row(
         h('strong', {}, name),
-        quiet(count(rows)),
-        bytes(size),
+        muted(formatCount(rows)),
+        formatBytes(size),
         trend,
-        grown(growth.day),
-        grown(growth.week),
-        grown(growth.month),
-        quiet(oldest_day ?? '–'),
-        h('span', { title: retention?.setting }, quiet(kept(retention))),
-        quiet(going(retention)),
+        growthCell(growth.day),
+        growthCell(growth.week),
+        growthCell(growth.month),
+        muted(oldest_day ?? '–'),
+        h('span', { title: retention?.setting }, muted(retentionText(retention))),
+        muted(expiredText(retention)),
       )
     }),
   )
-  // Focusable, so that it can be scrolled by the keyboard.
+  // Focusable for scrolling by keyboard.
   const scrolled = h('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': 'Tables' }, node)
   const weeks = tables.flatMap(({ growth }) => growth.week?.bytes ?? [])
   const note =
-    'Measured every hour. What would go is deleted once an hour; PostgreSQL then uses its space again, and returns it to the system only where a whole month goes.'
+    'Sizes are measured hourly. Expired rows are pruned hourly. PostgreSQL reuses their space; only pruning a whole month returns space to the system.'
   return {
     node: panel('Tables', {}, scrolled, h('p', { class: 'soft' }, note)),
-    grown: weeks.length === 0 ? null : weeks.reduce((sum, n) => sum + n, 0),
-    old: tables.reduce((sum, { retention }) => sum + (retention?.bytes ?? 0), 0),
+    growth: weeks.length === 0 ? null : weeks.reduce((sum, n) => sum + n, 0),
+    expired: tables.reduce((sum, { retention }) => sum + (retention?.bytes ?? 0), 0),
   }
 }
 
-/** What says nothing is not to catch the eye. */
-const quiet = (text) => h('span', { class: { 0: 'zero', '–': 'zero absent' }[text] }, text)
+/** Text that is muted if it is zero or a dash. */
+const muted = (text) => h('span', { class: { 0: 'zero', '–': 'zero absent' }[text] }, text)
 
-const grown = (growth) => quiet(growth === null ? '–' : change(growth.bytes))
+const growthCell = (growth) => muted(growth === null ? '–' : formatByteChange(growth.bytes))
 
-function kept(retention) {
+function retentionText(retention) {
   if (retention === null) return '–'
-  return retention.days === null ? 'ever' : days(retention.days)
+  return retention.days === null ? 'forever' : formatDays(retention.days)
 }
 
-function going(retention) {
+function expiredText(retention) {
   if (retention === null || retention.rows === null) return '–'
-  return retention.rows === 0 ? '0' : `${count(retention.rows)} rows, ${bytes(retention.bytes)}`
+  return retention.rows === 0 ? '0' : `${formatCount(retention.rows)} rows, ${formatBytes(retention.bytes)}`
 }
