@@ -148,7 +148,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       await page.goto(`http://127.0.0.1:${port}/docs`)
       // The reference draws only the operations in view.
       await page.getByPlaceholder('Filter by tag').fill('jobs')
-      await page.getByText('/api/v1/jobs/{job_id}/retry').waitFor()
+      await page.getByRole('link', { name: '/api/v1/jobs/{job_id}/retry' }).waitFor()
       const isDark = await page.evaluate(`document.documentElement.classList.contains('dark-mode')`)
       assert.equal(isDark, colorScheme === 'dark')
     }

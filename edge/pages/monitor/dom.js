@@ -2,7 +2,7 @@
 
 const SVG = 'http://www.w3.org/2000/svg'
 
-/** Creates an element with attributes, `on…` listeners, and children (nodes or texts). Null, undefined and false are skipped. */
+/** Creates an element with attributes, `on…` listeners and children (nodes or texts); skips null, undefined and false. */
 export function h(tag, props = {}, ...children) {
   return applyProps(document.createElement(tag), props, children)
 }
@@ -65,7 +65,7 @@ const isShown = (node) => node.checkVisibility()
 const rowsByParent = new WeakMap()
 
 /**
- * Updates the children of a node to match a list. Each key has one row `{node, update}`, which is kept, with its selection
+ * Updates the children of a node to match a list. Each key has one row `{node, update}`. It is kept, with its selection
  * and images, until the item leaves the list. The focus is kept, too.
  */
 export function reconcile(parent, items, keyOf, make) {

@@ -15,7 +15,7 @@ export function formatCount(n) {
   return n.toLocaleString('en')
 }
 
-/** A rate, from events per second; below one, events per minute. */
+/** A rate from events per second; below one per second, it is shown per minute. */
 export function formatRate(perSecond) {
   if (perSecond === 0) return '0'
   if (perSecond >= 100) return `${formatCount(Math.round(perSecond))}/s`
@@ -110,7 +110,7 @@ function relativeText({ dataset }) {
   return left > 0 ? `in ${formatElapsed(left)}` : 'now'
 }
 
-/** Has an element show the time since `iso`; null shows a dash. */
+/** Shows the time since `iso` in a node; null shows a dash. */
 export function showAge(node, iso, after = '') {
   if (iso === null) {
     delete node.dataset.since
@@ -124,7 +124,7 @@ export function showAge(node, iso, after = '') {
   node.textContent = relativeText(node)
 }
 
-/** Has an element show the time until `iso`; null shows a dash. */
+/** Shows the time until `iso` in a node; null shows a dash. */
 export function showCountdown(node, iso) {
   if (node.dataset.until === iso) return
   if (iso === null) delete node.dataset.until

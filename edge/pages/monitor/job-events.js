@@ -25,7 +25,7 @@ export function makeEvents() {
     body.prepend(row(String(seq), formatTimeMs(at), h('span', { class: `chip ${tone}` }, text), details))
     if (body.childElementCount > MAX_ROWS) body.lastElementChild.remove()
   }
-  /** Shows each status once: later events with the same status are progress, or have null as text if nothing changed. */
+  /** Cells of a status event. Repeated statuses are progress; without a change, the text is null and no row is added. */
   const statusCells = (data) => {
     const before = lastStatus
     lastStatus = data
