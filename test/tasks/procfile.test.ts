@@ -20,7 +20,7 @@ test('the Procfile starts what `npm start` does, and has a line for every queue'
     `web: exec env HOST=0.0.0.0 UWS_HTTP_MAX_HEADERS_SIZE=16384 UV_THREADPOOL_SIZE=8 ${startOf('edge/main.ts')}`,
     `worker: exec env ${worker}`,
     `release: exec ${node(migrate!)}`,
-    '# Workers for one queue each, to scale it by itself: uncomment its line.',
+    '# Workers for a single queue; uncomment a line to scale its queue separately.',
     ...queuesOf(await loadTasks()).map(
       (queue) => `# worker_${queue.replaceAll('-', '_')}: exec env WORKER_QUEUES=${queue} ${worker}`,
     ),
