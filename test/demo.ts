@@ -156,7 +156,7 @@ async function isUp(): Promise<boolean> {
 }
 
 async function startService(): Promise<ChildProcess> {
-  print(`Nothing answers at ${base}: starting the service`)
+  print(`No service answers at ${base}: starting it`)
   const script = fileURLToPath(new URL('../workers/start.ts', import.meta.url))
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script], {
     stdio: ['ignore', 'ignore', 'inherit'],

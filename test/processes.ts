@@ -71,7 +71,7 @@ export async function runWithRerun(run: Run): Promise<number> {
   const suspects = [...new Set(first.failed.map(({ file }) => file))]
   const canRerun = suspects.length > 0 && suspects.length <= MAX_RERUN_FILES
   if (first.code === 0 || !canRerun || !suspects.every((file) => run.files.includes(file))) return first.code
-  console.log(`Failed, and now run alone: ${suspects.join(', ')}`)
+  console.log(`Failed, rerunning alone: ${suspects.join(', ')}`)
   const folder = join(run.folder, 'second')
   mkdirSync(folder)
   const second = await runFiles({ ...run, files: suspects, folder, processes: 1 })

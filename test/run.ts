@@ -65,7 +65,7 @@ try {
   const profile = process.env.TEST_PROFILE === '1' ? await profilePostgres() : null
   code = await run()
   if (profile !== null) console.log(profileTable(join(folder, 'profile'), profile.end()))
-  console.log(`The seed of chance was ${seed}: TEST_SEED=${seed} gives the same again.`)
+  console.log(`The random seed was ${seed}: TEST_SEED=${seed} repeats it.`)
 } finally {
   await database.stop()
   rmSync(folder, { recursive: true, force: true })
@@ -78,7 +78,7 @@ async function filesOfRun(): Promise<string[]> {
   const { changedFiles, concernedBy } = await import('./changed.ts')
   const concerned = concernedBy(changedFiles(options.base as string))
   const found = chosen.filter((file) => concerned.has(file))
-  console.log(`The change concerns ${found.length} of ${chosen.length} test files`)
+  console.log(`The change affects ${found.length} of ${chosen.length} test files`)
   if (found.length === 0) process.exit(0)
   return inTurns(found)
 }

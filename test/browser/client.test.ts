@@ -18,7 +18,7 @@ describe('the client in a browser', { skip: chromium === null && NO_CHROMIUM }, 
   if (chromium === null) return
   const { open } = await startWatchedService(chromium)
 
-  test('uploads with progress, and follows a job by the session of its page', async (t) => {
+  test('uploads with progress, and follows a job with the session of the page', async (t) => {
     const folder = join(mkdtempSync(join(tmpdir(), 'millrace-client-')), 'package')
     await writeClient(folder)
     symlinkSync(fileURLToPath(new URL('../../node_modules', import.meta.url)), join(folder, 'node_modules'))

@@ -52,23 +52,23 @@ describe('the second look', () => {
     test('always holds', () => {})`
 
   test('lets a run pass whose failure does not come again, and counts it', () => {
-    const { status, stdout, file } = runWithSecondLook((at) => FLAKE(join(at, 'mark')))
-    assert.match(stdout, new RegExp(`^Failed, and now run alone: ${file}$`, 'm'))
+    const { status, stdout, file } = runWithRerun((at) => FLAKE(join(at, 'mark')))
+    assert.match(stdout, new RegExp(`^Failed, rerunning alone: ${file}$`, 'm'))
     assert.match(stdout, new RegExp(`^1 flaky: ${file}: holds the second time$`, 'm'))
     assert.equal(status, 0)
   })
 
   test('fails a run whose failure comes again', () => {
-    const { status, stdout } = runWithSecondLook(
+    const { status, stdout } = runWithRerun(
       () => `import { test } from 'node:test'\ntest('never holds', () => { throw new Error('no') })`,
     )
-    assert.match(stdout, /now run alone/)
+    assert.match(stdout, /rerunning alone/)
     assert.doesNotMatch(stdout, /flaky/)
     assert.equal(status, 1)
   })
 
   test('is not taken when all holds', () => {
-    const { status, stdout } = runWithSecondLook(
+    const { status, stdout } = runWithRerun(
       () => `import { test } from 'node:test'\ntest('holds', () => {})`,
     )
     assert.doesNotMatch(stdout, /flaky|alone/)
@@ -97,7 +97,7 @@ function runReporter(body: string): Reported {
 }
 
 /** Runs a test file as `run.ts` does, without a database. */
-function runWithSecondLook(write: (folder: string) => string): {
+function runWithRerun(write: (folder: string) => string): {
   status: number | null
   stdout: string
   file: string
@@ -107,7 +107,7 @@ function runWithSecondLook(write: (folder: string) => string): {
   writeFileSync(file, write(at))
   const module = JSON.stringify(import.meta.resolve('../processes.ts'))
   const run = JSON.stringify({ files: [file], folder: at, processes: 1, env: {}, isCompiled: false })
-  const script = `const { runWithSecondLook } = await import(${module}); process.exit(await runWithSecondLook(${run}))`
+  const script = `const { runWithRerun } = await import(${module}); process.exit(await runWithRerun(${run}))`
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
     env,
     encoding: 'utf8',
