@@ -20,7 +20,7 @@ import { readMultipart } from '../../uploads.ts'
 const ImportForm = z.strictObject({ file: z.string().meta({ format: 'binary' }) }).meta({ id: 'BlogImport' })
 
 /** An uploaded file of posts, stored in the database for its job. */
-interface Upload extends Received {
+interface StoredUpload extends Received {
   readonly id: number
 }
 
@@ -71,7 +71,7 @@ whose slug exists; with \`fail\`, the first one aborts the whole import. Unreada
 })
 
 /** Streams the file into the database, and deletes it if it is refused. */
-async function receive(edge: Edge, request: EdgeRequest): Promise<Upload> {
+async function receive(edge: Edge, request: EdgeRequest): Promise<StoredUpload> {
   let upload: { readonly id: number; readonly fingerprint: Uint8Array } | null = null
   const discard = async (): Promise<unknown> => upload && edge.db.run(discardUpload(upload.id))
   try {
@@ -93,7 +93,7 @@ async function receive(edge: Edge, request: EdgeRequest): Promise<Upload> {
       const problems = [{ loc: ['body', 'file'], msg: 'is required', type: 'invalid_type' }]
       throw fail('import.file_required', {}, { problems })
     }
-    return { ...(upload as Omit<Upload, 'discard'>), discard }
+    return { ...(upload as Omit<StoredUpload, 'discard'>), discard }
   } catch (error) {
     await discard()
     throw error

@@ -129,19 +129,19 @@ encrypted, and later extractions and page images use it.`,
     errors: ['document.page_missing', 'document.image_missing', 'document.image_pending'],
     raw: async ({ params, caller, edge, request, requestId, responder, head }) => {
       const readImage = () => edge.db.maybeOne(pageImage(params.id, caller.ownerId, params.number))
-      const found = await readImage()
-      if (found === null) throw fail('document.page_missing')
-      const etag = `"${found.etag}"`
+      const page = await readImage()
+      if (page === null) throw fail('document.page_missing')
+      const etag = `"${page.etag}"`
       const headers: Header[] = [
         ['etag', etag],
         ['cache-control', 'private, no-cache'],
       ]
-      if (!found.drawable) throw fail('document.image_missing')
+      if (!page.drawable) throw fail('document.image_missing')
       if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers })
       const disconnect = new AbortController()
       responder.onClose(() => disconnect.abort())
       const image =
-        found.image ??
+        page.image ??
         (await drawPage(
           edge,
           { ...params, requestId, ownerId: caller.ownerId },
@@ -181,11 +181,11 @@ async function drawPage(
   const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)
   if (end === null) throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })
   if (end.status !== 'done') throw jobFailure(end)
-  const found = await readImage()
-  if (found === null) throw fail('document.page_missing')
+  const page = await readImage()
+  if (page === null) throw fail('document.page_missing')
   // An extraction has replaced the page in the meantime.
-  if (found.image === null && found.drawable)
+  if (page.image === null && page.drawable)
     throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })
-  if (found.image === null) throw fail('document.image_missing')
-  return found.image
+  if (page.image === null) throw fail('document.image_missing')
+  return page.image
 }

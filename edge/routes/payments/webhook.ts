@@ -9,7 +9,7 @@ import { Answer, route } from '../../pipeline/route.ts'
 import { verifyEvent } from './signature.ts'
 
 // A request waits this long for its job, so that a read after it usually sees the event applied.
-const WAIT_MS = 2000
+const APPLY_WAIT_MS = 2000
 
 const EventBody = z.looseObject({ id: z.string(), type: z.string() }).meta({ id: 'ProviderEvent' })
 
@@ -56,6 +56,6 @@ async function waitUntilApplied(
   edge.publisher.notify(jobId)
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
-  const end = await edge.hub.terminal(jobId, WAIT_MS, disconnect.signal)
+  const end = await edge.hub.terminal(jobId, APPLY_WAIT_MS, disconnect.signal)
   if (end !== null && end.status !== 'done') throw fail('internal', { requestId })
 }

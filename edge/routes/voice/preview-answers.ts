@@ -39,7 +39,7 @@ export function requireKey({ edge, speech: { provider } }: SpeechRequest): void 
 const etagOf = (digest: Buffer, generation: string): string =>
   `"${digest.toString('hex', 0, 16)}-${generation}"`
 
-const HEADERS: readonly Header[] = [['content-type', 'audio/mpeg']]
+const MP3_HEADERS: readonly Header[] = [['content-type', 'audio/mpeg']]
 
 /** Sends a stored preview; see `sendContent`. */
 export function answerStored(
@@ -50,7 +50,7 @@ export function answerStored(
   return sendContent(speechRequest, {
     etag: etagOf(digest, generation),
     byteSize: byte_size,
-    headers: HEADERS,
+    headers: MP3_HEADERS,
     read: (from, length) => readStored(speechRequest.edge, { digest, generation }, from, length),
   })
 }
@@ -65,7 +65,7 @@ export async function answerLive(
   requireKey(speechRequest)
   const { edge, responder, head } = speechRequest
   const jobId = await enqueuePreview(speechRequest, digest, callback)
-  if (background) return accepted(jobId)
+  if (background) return acceptedAnswer(jobId)
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
   const job = watchStoring(edge.hub, jobId, disconnect.signal)
@@ -81,10 +81,12 @@ export async function answerLive(
       first.then(() => true),
       terminal.then((end) => (end === null ? false : first.then(() => true))),
     ])
-    if (!isInTime) return accepted(jobId)
+    if (!isInTime) return acceptedAnswer(jobId)
     let writer: ChunkWriter | undefined
     await sendPieces(prepend(await first, live), () => {
-      writer = responder.chunks(head(200, [...cachingHeaders(etagOf(digest, pieces.generation)), ...HEADERS]))
+      writer = responder.chunks(
+        head(200, [...cachingHeaders(etagOf(digest, pieces.generation)), ...MP3_HEADERS]),
+      )
       return writer
     })
     writer?.end()
@@ -105,7 +107,7 @@ export async function answerRange(
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
   const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, disconnect.signal)
-  if (end === null) return accepted(jobId)
+  if (end === null) return acceptedAnswer(jobId)
   if (end.status !== 'done') throw jobFailure(end)
   const storedPreview = await edge.db.maybeOne(findPreview(digest))
   if (storedPreview === null) throw fail('voice.preview_missing')
@@ -134,7 +136,7 @@ async function enqueuePreview(
   return jobId
 }
 
-function accepted(jobId: string): Answer<unknown> {
+function acceptedAnswer(jobId: string): Answer<unknown> {
   return new Answer({
     status: 202,
     headers: [['location', `/api/v1/jobs/${jobId}`]],

@@ -20,11 +20,11 @@ export async function* readStored(
   from: number,
   length: number,
 ): AsyncGenerator<Uint8Array> {
-  for (let at = from; at < from + length; ) {
-    const chunk = await db.maybeOne(previewChunk(digest, generation, at))
+  for (let offset = from; offset < from + length; ) {
+    const chunk = await db.maybeOne(previewChunk(digest, generation, offset))
     if (chunk === null) throw fail('voice.preview_missing')
-    const piece = chunk.bytes.subarray(at - chunk.start, from + length - chunk.start)
-    at += piece.length
+    const piece = chunk.bytes.subarray(offset - chunk.start, from + length - chunk.start)
+    offset += piece.length
     yield piece
   }
 }
@@ -82,27 +82,27 @@ export async function* readLive(
   job: StoringJob,
 ): AsyncGenerator<Uint8Array> {
   const { digest } = pieces
-  let at = 0
+  let offset = 0
   for (;;) {
     await job.nextChange()
     // An ended job has stored all pieces.
     const { terminalEvent: end, generation } = job
-    if (at > 0 && generation !== pieces.generation) throw interruptedError()
+    if (offset > 0 && generation !== pieces.generation) throw interruptedError()
     if (end !== null) break
     if (generation === null) continue
     pieces.generation = generation
     for (;;) {
-      const chunk = await edge.db.maybeOne(previewChunk(digest, generation, at))
+      const chunk = await edge.db.maybeOne(previewChunk(digest, generation, offset))
       if (chunk === null) break
-      at += chunk.bytes.length
+      offset += chunk.bytes.length
       yield chunk.bytes
     }
   }
   if (job.terminalEvent!.status !== 'done') throw jobFailure(job.terminalEvent!)
   const whole = await edge.db.maybeOne(findPreview(digest))
-  if (whole === null || (at > 0 && whole.generation !== pieces.generation)) throw interruptedError()
+  if (whole === null || (offset > 0 && whole.generation !== pieces.generation)) throw interruptedError()
   pieces.generation = whole.generation
-  yield* readStored(edge, pieces, at, whole.byte_size - at)
+  yield* readStored(edge, pieces, offset, whole.byte_size - offset)
 }
 
 const interruptedError = () => fail('ai.interrupted', { reason: 'the generation started over' })
