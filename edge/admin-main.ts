@@ -1,7 +1,7 @@
-import { keepCode } from '../tasks/code-cache.ts'
+import { enableCodeCache } from '../tasks/code-cache.ts'
 
-keepCode()
-const { runCommand, say, withQueries } = await import('../tasks/command.ts')
+enableCodeCache()
+const { runCommand, printLine: say, withQueries } = await import('../tasks/command.ts')
 const { settingsOrExit } = await import('../tasks/process.ts')
 const { runAdmin } = await import('./commands.ts')
 

@@ -1,6 +1,6 @@
-import { endCredentials, lockFactors } from '../sql/accounts/credentials.ts'
-import { unmarkForDeletion } from '../sql/accounts/deletions.ts'
-import { accountChanged, upsertAdmin } from '../sql/accounts.ts'
+import { lockFactors, revokeCredentials } from '../sql/accounts/credentials.ts'
+import { unscheduleDeletion } from '../sql/accounts/deletions.ts'
+import { notifyAccountChanged, upsertAdmin } from '../sql/accounts.ts'
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import { StartError } from '../sql/start-error.ts'
 import { passwordProblem } from './password-rules.ts'
@@ -23,13 +23,13 @@ export async function ensureAdmin(edge: Edge): Promise<void> {
     if (row === null) return null
     if (row.change !== 'promoted' && problem !== null)
       throw new StartError(`ADMIN_PASSWORD: ${problem.detail}`)
-    if (row.change === 'replaced') await tx.run(endCredentials(row.id))
+    if (row.change === 'replaced') await tx.run(revokeCredentials(row.id))
     const kinds: AuditKind[] = [...KINDS[row.change]]
-    if ((await tx.maybeOne(unmarkForDeletion(row.id))) !== null) kinds.push('account.deletion_cancelled')
+    if ((await tx.maybeOne(unscheduleDeletion(row.id))) !== null) kinds.push('account.deletion_cancelled')
     const data = { by: 'ADMIN_EMAIL', role: 'admin' }
     const details = { actorId: null, accountId: row.id, address: null, requestId: null, data }
     await tx.run(appendAudit(kinds.map((kind) => ({ kind, ...details }))))
-    await tx.run(accountChanged(row.id))
+    await tx.run(notifyAccountChanged(row.id))
     return row
   })
   if (admin === null) log.info('The account of ADMIN_EMAIL is already an admin')

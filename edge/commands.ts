@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { endCredentials, lockFactors } from '../sql/accounts/credentials.ts'
-import { unmarkForDeletion } from '../sql/accounts/deletions.ts'
+import { lockFactors, revokeCredentials } from '../sql/accounts/credentials.ts'
+import { unscheduleDeletion } from '../sql/accounts/deletions.ts'
 import { deleteTotp } from '../sql/accounts/totp.ts'
 import {
-  accountChanged,
   countAdmins,
-  credentials,
+  credentialsByEmail,
   endSessions,
   insertAccount,
+  notifyAccountChanged,
   recipientById,
   setPassword,
   upsertAdmin,
@@ -16,12 +16,12 @@ import {
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import type { Database, Query } from '../sql/db.ts'
 import { uuidv7 } from '../sql/ids.ts'
-import { countMeant, idsMeant, type JobFilter, type Meant } from '../sql/jobs/search.ts'
+import { countSelected, type JobFilter, type JobSelection, selectedIds } from '../sql/jobs/search.ts'
 import { unlockLogin } from '../sql/limits.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
 import { UsageError } from '../tasks/command.ts'
-import { finderOf, tasks } from '../tasks/index.ts'
+import { createTaskFinder, tasks } from '../tasks/index.ts'
 import { retryJobs } from '../tasks/retry.ts'
 import type { JobSettings } from '../tasks/task.ts'
 import { createPasswords } from './passwords.ts'
@@ -88,19 +88,19 @@ async function createAdmin(db: Database, email: string, newPassword: boolean): P
     await tx.run(lockFactors(email))
     const row = await tx.maybeOne(upsertAdmin(email, passwordHash, true))
     const created = row?.change === 'created'
-    const { id } = row ?? (await tx.one(credentials(email)))
+    const { id } = row ?? (await tx.one(credentialsByEmail(email)))
     if (row !== null)
       await tx.run(auditCommand(created ? 'account.registered' : 'account.role_changed', id, 'admin'))
-    if (row !== null && (await tx.maybeOne(unmarkForDeletion(id))) !== null)
+    if (row !== null && (await tx.maybeOne(unscheduleDeletion(id))) !== null)
       await tx.run(auditCommand('account.deletion_cancelled', id))
     if (newPassword && !created) {
       await tx.run(setPassword(id, passwordHash))
       // Anyone may have registered an unverified address.
       const { is_verified: isVerified } = await tx.one(recipientById(id))
-      await tx.run(isVerified ? endSessions(id, null) : endCredentials(id))
+      await tx.run(isVerified ? endSessions(id, null) : revokeCredentials(id))
       await tx.run(auditCommand('account.password_reset', id))
     }
-    await tx.run(accountChanged(id))
+    await tx.run(notifyAccountChanged(id))
     const state = row === null ? 'is already an admin' : created ? 'is a new admin' : 'is now an admin'
     const { admins } = await tx.one(countAdmins())
     const adminCount = admins === 1 ? 'It is the only active admin' : `There are ${admins} active admins`
@@ -133,22 +133,22 @@ async function unlock(db: Database, email: string): Promise<string[]> {
 
 async function disableTotp(db: Database, email: string): Promise<string[]> {
   return db.transaction(async (tx) => {
-    const account = await tx.maybeOne(credentials(email))
+    const account = await tx.maybeOne(credentialsByEmail(email))
     if (account === null) throw new UsageError(`No account with the address ${email}`)
     if ((await tx.maybeOne(deleteTotp(account.id))) === null) return [`${email} has no one-time codes`]
     await tx.run(auditCommand('account.totp_disabled', account.id))
-    await tx.run(accountChanged(account.id))
+    await tx.run(notifyAccountChanged(account.id))
     return [`One-time codes of ${email} are disabled`]
   })
 }
 
 async function revokeSessions(db: Database, email: string): Promise<string[]> {
   return db.transaction(async (tx) => {
-    const account = await tx.maybeOne(credentials(email))
+    const account = await tx.maybeOne(credentialsByEmail(email))
     if (account === null) throw new UsageError(`No account with the address ${email}`)
     const ended = await tx.run(endSessions(account.id, null))
     if (ended > 0) await tx.run(auditCommand('session.ended', account.id))
-    await tx.run(accountChanged(account.id))
+    await tx.run(notifyAccountChanged(account.id))
     return [`Sessions of ${email} revoked: ${ended}`]
   })
 }
@@ -191,7 +191,7 @@ function parseRetryFailed(args: readonly string[]): RetryFailedOptions {
   }
 }
 
-const taskNamed = finderOf(tasks)
+const findTask = createTaskFinder(tasks)
 
 // An interrupted command loses nothing: each retry commits separately.
 const BATCH_SIZE = 100
@@ -206,20 +206,20 @@ async function retryFailed(
   settings: JobSettings,
   say: (line: string) => void,
 ): Promise<string[]> {
-  const selection: Meant = { filter, states: ['failed'], before: uuidv7(), unretried: true }
-  const { count, now } = await db.one(countMeant(selection, limit))
+  const selection: JobSelection = { filter, states: ['failed'], before: uuidv7(), unretried: true }
+  const { count, now } = await db.one(countSelected(selection, limit))
   if (isDryRun) return [`Failed jobs that would be retried: ${count}`]
-  const failed: Meant = { ...selection, filter: { ...filter, ended_before: now } }
+  const failed: JobSelection = { ...selection, filter: { ...filter, ended_before: now } }
   const publisher = createPublisher(db, () => {})
   let [seen, retried] = [0, 0]
   for (let lastId: string | null = null; seen < count; ) {
     const page: readonly { readonly id: string }[] = await db.any(
-      idsMeant(failed, lastId, Math.min(PAGE_SIZE, count - seen)),
+      selectedIds(failed, lastId, Math.min(PAGE_SIZE, count - seen)),
     )
     if (page.length === 0) break
     for (let start = 0; start < page.length; start += BATCH_SIZE) {
       const ids = page.slice(start, start + BATCH_SIZE).map(({ id }) => id)
-      const retriedIds = await retryJobs(db, ids, { taskNamed, requestId: null, settings })
+      const retriedIds = await retryJobs(db, ids, { findTask, requestId: null, settings })
       for (const id of retriedIds) publisher.notify(id)
       retried += retriedIds.length
       seen += ids.length

@@ -1,15 +1,15 @@
-import type { BlobAt } from '../sql/blobs.ts'
+import type { BlobLocation } from '../sql/blobs.ts'
 import { fail } from '../sql/errors.ts'
 import { sendPieces } from './blobs.ts'
 import { matchesEtag, parseRange } from './http/range.ts'
-import { failureBody, type Header } from './http/reply.ts'
+import { formatFailure, type Header } from './http/reply.ts'
 import type { EdgeRequest } from './http/server.ts'
 import type { Edge } from './pipeline/context.ts'
 import { Answer, type RawInput } from './pipeline/route.ts'
 
 /** Stored bytes and the metadata to serve them. */
 export interface StoredContent {
-  readonly at: BlobAt
+  readonly at: BlobLocation
   readonly byteSize: number
   /** Hexadecimal digest; it is the entity tag. */
   readonly sha256: string
@@ -18,7 +18,7 @@ export interface StoredContent {
 }
 
 /** Statuses of content routes besides 200. */
-export const SERVED_ANSWERS = {
+export const CONTENT_STATUSES = {
   206: 'The requested range',
   304: 'The client already has these bytes',
 } as const
@@ -74,7 +74,7 @@ export async function sendContent(
     return new Answer({
       status: 416,
       headers: [['content-range', `bytes */${byteSize}`]],
-      json: failureBody(fail('request.range')),
+      json: formatFailure(fail('request.range')),
     })
   }
   const { from, length } = range ?? { from: 0, length: byteSize }

@@ -5,7 +5,7 @@ const MAX_CHARACTERS = 300
 const DESCRIPTION = /^[\p{L}\p{N} .()_-]{1,80}$/u
 
 /** Browser and operating system, such as `Firefox 132 on Linux`; null if the user agent is unknown. */
-export async function deviceOf(userAgent: string): Promise<string | null> {
+export async function describeDevice(userAgent: string): Promise<string | null> {
   if (userAgent === '') return null
   const { default: Bowser } = await import('bowser')
   const { browser, os } = Bowser.parse(userAgent.slice(0, MAX_CHARACTERS))

@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { confirmCommits, confirmedReads } from '../sql/confirmed.ts'
 import { createDatabase } from '../sql/db.ts'
 import { Connections } from '../sql/driver.ts'
+import { commitBarrier, createDurableReads } from '../sql/durable-reads.ts'
+import { type HealthCheck, startHealthCheck } from '../sql/health-check.ts'
 import { type Listener, listen } from '../sql/listen.ts'
 import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS, WORKER_CHANGED } from '../sql/notify.ts'
-import { type Pulse, startPulse } from '../sql/pulse.ts'
 import { createReader } from '../sql/reader.ts'
-import { createSettled, type Settled } from '../sql/settled.ts'
 import { createSlowReads } from '../sql/slow-reads.ts'
+import { createVisibilityTracker, type VisibilityTracker } from '../sql/visibility.ts'
 import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
-import { untilReached } from '../tasks/outage.ts'
+import { waitForDatabase } from '../tasks/outage.ts'
 import { createRetrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { type ShutdownStep, shutDown, step } from '../tasks/shutdown.ts'
@@ -21,16 +21,16 @@ import { commonHeaders } from './http/reply.ts'
 import { createServer } from './http/server.ts'
 import { createMetrics } from './metrics.ts'
 import { serveMetrics } from './metrics-port.ts'
-import { Turns } from './passwords/turns.ts'
+import { KeyedMutex } from './passwords/keyed-mutex.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
 import { createAccounts } from './pipeline/auth.ts'
 import type { Edge } from './pipeline/context.ts'
+import { type CredentialUses, createCredentialUses } from './pipeline/credential-uses.ts'
 import { createDispatch, type Dispatch } from './pipeline/dispatch.ts'
 import { createEnqueuer } from './pipeline/enqueuer.ts'
 import { createKeyLimits } from './pipeline/key-limits.ts'
 import { createLimits } from './pipeline/limits.ts'
 import type { Area } from './pipeline/route.ts'
-import { createUses, type Uses } from './pipeline/uses.ts'
 import { createReplica } from './replica.ts'
 import { areas as allAreas } from './routes/index.ts'
 import { createHub } from './streams/hub.ts'
@@ -48,8 +48,8 @@ export interface EdgeOptions {
   readonly areas?: readonly Area[]
   /** Shared password threads, which the edge does not close; for tests. */
   readonly passwords?: Passwords
-  /** Milliseconds without an answer from the database before the edge rejects requests; default as in `startPulse`. */
-  readonly silenceMs?: number
+  /** Milliseconds without an answer from the database before the edge rejects requests; default as in `startHealthCheck`. */
+  readonly healthTimeoutMs?: number
 }
 
 /** An edge without a listening socket, which `serveEdge` adds. */
@@ -106,12 +106,12 @@ const connectionName = ({ projectName }: Settings, suffix = ''): string => `${pr
 async function createCore(
   options: EdgeOptions,
   streams: Streams,
-): Promise<Core & { readonly connections: Connections; readonly uses: Uses }> {
+): Promise<Core & { readonly connections: Connections; readonly uses: CredentialUses }> {
   const { settings, databaseUrl: url, secretKey, log } = options
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
-  const { checked: validateRows, databasePooled: pooled, keepResultSeconds } = settings
+  const { validateSchemas: validateRows, databasePooled: pooled, keepResultSeconds } = settings
   const connections = new Connections()
-  const { pulse, settled } = await untilReached(log, () => startHealthCheck(options, connections))
+  const { pulse, settled } = await waitForDatabase(log, () => openHealthCheck(options, connections))
   const common = { url, connections, pooled, slow: slowStatementLogger(options) }
   const reader = createReader({
     ...common,
@@ -131,17 +131,17 @@ async function createCore(
     validateRows,
     statementMs: settings.writeTimeoutMs,
     waitMs: CONNECTION_WAIT_MS,
-    ...(replica && { onCommit: (position) => replica.wal.committed(position) }),
+    ...(replica && { onCommit: (position) => replica.wal.recordCommit(position) }),
   })
-  const uses = createUses(db, warn('Storing the last use of API keys or sessions failed'))
+  const uses = createCredentialUses(db, warn('Storing the last use of API keys or sessions failed'))
   // The edge's own reads stay on the primary, which sends the notifications.
-  const statistics = slowReads.of(EDGE_CALLER, 'statistics')
-  const confirmed = confirmedReads(reader, () => db.run(confirmCommits()))
+  const statistics = slowReads.readsFor(EDGE_CALLER, 'statistics')
+  const confirmed = createDurableReads(reader, () => db.run(commitBarrier()))
   const hub = createHub({
-    reader: replica?.wal.covering(confirmed) ?? confirmed,
-    lists: slowReads.of(EDGE_CALLER, 'list'),
+    reader: replica?.wal.trackReads(confirmed) ?? confirmed,
+    lists: slowReads.readsFor(EDGE_CALLER, 'list'),
     now: () => pulse.now(),
-    settledUntil: settled.until,
+    visibilityHorizon: settled.visibilityHorizon,
     onError: warn('Reading job events failed'),
   })
   return {
@@ -168,15 +168,15 @@ const slowStatementLogger = ({ settings, log }: EdgeOptions) =>
   logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
 
 /** Starts the health check, which probes the database and the visibility horizon once a second; logs state changes. */
-async function startHealthCheck(
-  { settings, databaseUrl: url, log, silenceMs: answerMs }: EdgeOptions,
+async function openHealthCheck(
+  { settings, databaseUrl: url, log, healthTimeoutMs: answerMs }: EdgeOptions,
   connections: Connections,
-): Promise<{ readonly pulse: Pulse; readonly settled: Settled }> {
-  const settled = createSettled(settings.writeTimeoutMs, () => pulse.now())
-  const pulse = await startPulse({
+): Promise<{ readonly pulse: HealthCheck; readonly settled: VisibilityTracker }> {
+  const settled = createVisibilityTracker(settings.writeTimeoutMs, () => pulse.now())
+  const pulse = await startHealthCheck({
     url,
-    probe: settled.probe,
-    onProbe: settled.onProbe,
+    expression: settled.expression,
+    onValue: settled.onValue,
     ...(answerMs === undefined ? {} : { answerMs }),
     applicationName: connectionName(settings, '-pulse'),
     connections,
@@ -207,18 +207,18 @@ function listenToChanges(
   }
   // During an outage, notifications may be lost and their handlers may fail.
   const refreshAll = (): void => {
-    hub.notified(null)
+    hub.handleNotification(null)
     overview.notified()
     accountChanged(null)
   }
-  pulse.onBack(refreshAll)
+  pulse.onRecovered(refreshAll)
   return listen({
     url: options.directUrl,
     applicationName: connectionName(options.settings, '-listen'),
     connections,
     channels: {
       [JOB_EVENTS]: (payload) => {
-        hub.notified(payload)
+        hub.handleNotification(payload)
         overview.notified()
       },
       [WORKER_CHANGED]: () => overview.notified(),
@@ -232,12 +232,12 @@ function listenToChanges(
 /** Creates the services that only requests use. */
 function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edge, keyof Core> {
   const { settings, databaseUrl: url, secretKey } = options
-  const { checked: validateRows, databasePooled: pooled } = settings
+  const { validateSchemas: validateRows, databasePooled: pooled } = settings
   return {
     blobs: createBlobs(db, settings),
     enqueuer: createEnqueuer({ db, publisher, waitingQuota: settings.quotas.waiting_jobs }),
     passwords: options.passwords ?? createPasswords(),
-    signInTurns: new Turns(),
+    signInMutex: new KeyedMutex(),
     retrieval: createRetrieval({
       url,
       applicationName: connectionName(settings, '-search'),
@@ -257,7 +257,7 @@ interface ClosingParts {
   readonly edge: Edge
   readonly streams: Streams
   readonly listener: Listener
-  readonly uses: Uses
+  readonly uses: CredentialUses
   readonly ownsPasswords: boolean
 }
 
@@ -299,7 +299,7 @@ const JOB_WAIT_MS = 4_000
 /** `lingers`: on stop, waits until clients have moved to other edges. */
 export async function serveEdge(
   options: EdgeOptions,
-  listenOptions: { exclusive: boolean; lingers: boolean },
+  listenOptions: { exclusive: boolean; waitsForClients: boolean },
 ): Promise<ServingEdge> {
   const parts = await createEdge(options)
   let inFlight = 0
@@ -330,15 +330,15 @@ export async function serveEdge(
     stop: async () => {
       const startedAt = performance.now()
       const jobWaitTimer = setTimeout(() => parts.edge.hub.stopWaiting(), JOB_WAIT_MS)
-      await server.leave()
+      await server.drain()
       parts.closeStreams()
-      if (listenOptions.lingers) await waitAtMost(IDLE_CONNECTION_MS, server.deserted())
+      if (listenOptions.waitsForClients) await waitAtMost(IDLE_CONNECTION_MS, server.whenDisconnected())
       const allAnswered = new Promise<void>((resolve) => {
         onIdle = resolve
       })
       const remainingMs = (): number => IN_FLIGHT_MS - (performance.now() - startedAt)
       if (inFlight > 0) await waitAtMost(remainingMs(), allAnswered)
-      await waitAtMost(remainingMs(), server.taken())
+      await waitAtMost(remainingMs(), server.whenAllSent())
       clearTimeout(jobWaitTimer)
       server.close()
       metrics.close()

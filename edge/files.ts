@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { KeptText } from './http/kept-text.ts'
+import { CachedText } from './http/cached-text.ts'
 import { matchesEtag } from './http/range.ts'
 import type { Header } from './http/reply.ts'
 import type { EdgeRequest } from './http/server.ts'
@@ -21,7 +21,7 @@ export const PAGE_HEADERS: readonly Header[] = [
 
 interface Version {
   readonly etag: string
-  readonly text: KeptText
+  readonly text: CachedText
 }
 
 /** The latest sent version of each file, with its compressed forms. */
@@ -54,7 +54,7 @@ async function loadVersion(file: URL): Promise<Version> {
   const cached = versions.get(file.href)
   if (cached?.etag === etag) return cached
   const type = TYPES[file.pathname.slice(file.pathname.lastIndexOf('.') + 1)]!
-  const version = { etag, text: new KeptText(body.toString(), type) }
+  const version = { etag, text: new CachedText(body.toString(), type) }
   versions.set(file.href, version)
   return version
 }

@@ -1,4 +1,4 @@
-import { BOUNDS, type Counter, type Tally } from '../sql/jobs/tallies.ts'
+import { type Counter, HISTOGRAM_BOUNDS, type Tally } from '../sql/jobs/tallies.ts'
 import { TERMINAL } from './streams/job-event.ts'
 
 /**
@@ -36,7 +36,7 @@ const COUNTERS: Readonly<Record<Counter, readonly [name: string, help: string]>>
 }
 
 // Two buckets per decade of the five stored ones, from 10 ms.
-const SHOWN_BUCKETS = BOUNDS.map((bound, bucket) => ({ bound, bucket })).filter(
+const SHOWN_BUCKETS = HISTOGRAM_BOUNDS.map((bound, bucket) => ({ bound, bucket })).filter(
   ({ bucket }) => bucket >= 5 && (bucket % 5) % 3 === 0,
 )
 
@@ -98,7 +98,7 @@ function histogramSamples(
   const { queue, name: task } = tallies[0]!
   const countUpTo = (last: number): number =>
     tallies.reduce((sum, tally) => sum + tally[buckets].slice(0, last + 1).reduce((a, b) => a + b, 0), 0)
-  const total = countUpTo(BOUNDS.length)
+  const total = countUpTo(HISTOGRAM_BOUNDS.length)
   return [
     ...SHOWN_BUCKETS.map(
       ({ bound, bucket }): Sample => [{ queue, task, le: String(bound) }, countUpTo(bucket), '_bucket'],

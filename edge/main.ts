@@ -1,5 +1,5 @@
-import { keepCode } from '../tasks/code-cache.ts'
+import { enableCodeCache } from '../tasks/code-cache.ts'
 
-keepCode()
+enableCodeCache()
 const { runEdge } = await import('./run.ts')
 await runEdge()

@@ -3,7 +3,7 @@ import { fail } from '../sql/errors.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { JSON_BLOCK } from './http/head.ts'
-import { commonHeaders, failureBody } from './http/reply.ts'
+import { commonHeaders, formatFailure } from './http/reply.ts'
 import { createServer, type EdgeRequest } from './http/server.ts'
 import type { Edge } from './pipeline/context.ts'
 
@@ -13,7 +13,7 @@ import type { Edge } from './pipeline/context.ts'
  * production.
  * @throws fail('route.missing') or fail('auth.required').
  */
-export function admitToMetrics({ metrics, production }: Settings, request: EdgeRequest): void {
+export function requireMetricsAccess({ metrics, production }: Settings, request: EdgeRequest): void {
   if (metrics.token === undefined) {
     if (production || metrics.port !== undefined) throw fail('route.missing')
     return
@@ -37,8 +37,8 @@ export async function serveMetrics(edge: Edge, exclusive: boolean): Promise<{ cl
     async (request, responder) => {
       const isRead = request.method === 'GET' || request.method === 'HEAD'
       if (isRead && request.path === '/metrics')
-        return (await edge.metrics.text()).send(request, responder, head)
-      const body = failureBody(fail('route.missing'))
+        return (await edge.metrics.render()).send(request, responder, head)
+      const body = formatFailure(fail('route.missing'))
       responder.send({ status: 404, block: JSON_BLOCK, headers: [], body })
     },
     {

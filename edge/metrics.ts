@@ -5,7 +5,7 @@ import type { ErrorCode } from '../sql/errors.ts'
 import { readQueueDepths } from '../sql/jobs/lists.ts'
 import { readTotals } from '../sql/jobs/tallies.ts'
 import type { Reads } from '../sql/slow-reads.ts'
-import { KeptText } from './http/kept-text.ts'
+import { CachedText } from './http/cached-text.ts'
 import { formatJobMetrics, type Totals } from './job-metrics.ts'
 import type { MatchedRoute } from './pipeline/request-context.ts'
 import type { Replica } from './replica.ts'
@@ -18,10 +18,10 @@ import type { Streams } from './streams/sse.ts'
  */
 export interface Metrics {
   /** Records a response and its duration. `entry`: null if no operation matches the request. */
-  answered(entry: MatchedRoute | null, method: string, status: number, seconds: number): void
+  recordResponse(entry: MatchedRoute | null, method: string, status: number, seconds: number): void
   /** Counts a rejected or failed request. */
-  refused(code: ErrorCode): void
-  text(): Promise<KeptText>
+  countRefusal(code: ErrorCode): void
+  render(): Promise<CachedText>
 }
 
 const require = createRequire(import.meta.url)
@@ -71,35 +71,35 @@ class PromMetrics implements Metrics {
   readonly #queues = new QueueMetrics(this.#registry)
   readonly #reader: Reads
   #measuring: Promise<void> | null = null
-  #cached: { readonly text: Promise<KeptText>; readonly builtAt: number } | null = null
+  #cached: { readonly text: Promise<CachedText>; readonly builtAt: number } | null = null
 
   constructor(sources: MetricsSources) {
     this.#reader = sources.reader
     registerGauges(this.#registry, sources)
   }
 
-  answered(entry: MatchedRoute | null, method: string, status: number, seconds: number): void {
+  recordResponse(entry: MatchedRoute | null, method: string, status: number, seconds: number): void {
     this.#requests.recordResponse(entry, method, status, seconds)
   }
 
-  refused(code: ErrorCode): void {
+  countRefusal(code: ErrorCode): void {
     this.#requests.countRefusal(code)
   }
 
-  text(): Promise<KeptText> {
+  render(): Promise<CachedText> {
     if (this.#cached === null || performance.now() - this.#cached.builtAt > REUSE_MS)
       this.#cached = { text: this.#build(), builtAt: performance.now() }
     return this.#cached.text
   }
 
-  async #build(): Promise<KeptText> {
+  async #build(): Promise<CachedText> {
     await this.#measureProcess()
     // While the database is down, operators still need the other metrics.
     const depths = await this.#reader.text(readQueueDepths, []).catch(() => null)
     this.#queues.set(JSON.parse(depths ?? '[]') as QueueDepth[])
     const totals = await this.#reader.texts(readTotals, []).catch(() => null)
     const jobs = totals === null ? '' : formatJobMetrics(parseTotals(totals))
-    return new KeptText(`${await this.#registry.metrics()}\n${jobs}`, this.#registry.contentType)
+    return new CachedText(`${await this.#registry.metrics()}\n${jobs}`, this.#registry.contentType)
   }
 
   /** Registers process metrics on the first scrape, so that unscraped processes do not load their modules. */
@@ -223,7 +223,7 @@ function registerGauges(registry: prom.Registry, { streams, hub, db, replica }: 
     })
   }
   gauge('sse_clients', 'Open event streams', () => streams.count)
-  gauge('job_watchers', 'Subscriptions to job events', () => hub.watchers)
+  gauge('job_watchers', 'Subscriptions to job events', () => hub.watcherCount)
   gauge('db_pool_active', 'Database connections in use', () => db.usage().active)
   gauge('db_pool_idle', 'Idle database connections', () => db.usage().idle)
   gauge('db_pool_waiting', 'Requests waiting for a database connection', () => db.usage().waiting)
@@ -235,7 +235,7 @@ function registerGauges(registry: prom.Registry, { streams, hub, db, replica }: 
   gauge(
     'replica_behind_bytes',
     'Bytes of WAL that the replica has not replayed',
-    () => reads.behind ?? Number.NaN,
+    () => reads.lagBytes ?? Number.NaN,
   )
   new Counter({
     name: 'slow_reads_total',

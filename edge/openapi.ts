@@ -7,8 +7,8 @@ import { readGuide } from './openapi/guides.ts'
 import type { Auth } from './pipeline/access.ts'
 import { roleFor } from './pipeline/auth.ts'
 import { CREDENTIAL_ERRORS } from './pipeline/challenges.ts'
-import { BACKGROUND, CALLBACK_URL } from './pipeline/input.ts'
-import { showNulls } from './pipeline/optional.ts'
+import { BACKGROUND_DESCRIPTION, CALLBACK_URL_DESCRIPTION } from './pipeline/input.ts'
+import { markNullable } from './pipeline/optional.ts'
 import { type AnyRoute, type Area, isJobBacked } from './pipeline/route.ts'
 import { Accepted, Problem } from './pipeline/schemas.ts'
 import { admittingScopes } from './pipeline/scopes.ts'
@@ -33,7 +33,7 @@ const CHALLENGE = {
   },
 }
 
-export function openApi(areas: readonly Area[], settings: Settings): Json {
+export function buildOpenApi(areas: readonly Area[], settings: Settings): Json {
   const components: Record<string, Json> = {}
   const paths: Record<string, Record<string, Json>> = {}
   for (const area of areas) {
@@ -125,7 +125,8 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
 /** The description of a route, with the roles and credentials that this deployment requires. */
 function descriptionOf(route: AnyRoute, auth: Auth, area: Area, settings: Settings): { description: string } {
   const editors = { rbac: 'For moderators and admins.', basic: 'For any active account.', none: undefined }
-  const repeated = route.repeatable && `Stores no response for an \`Idempotency-Key\`: ${route.repeatable}.`
+  const repeated =
+    route.whyRepeatable && `Stores no response for an \`Idempotency-Key\`: ${route.whyRepeatable}.`
   const parts = [
     route.description,
     auth === 'editor' ? editors[settings.authLevel] : undefined,
@@ -223,7 +224,7 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
   if (auth !== 'public' || codes.has('auth.required')) for (const code of CREDENTIAL_ERRORS) codes.add(code)
   if (auth !== 'public') codes.add(route.needsSession ? 'auth.session' : 'auth.scope')
   if (auth !== 'public' && settings.apiKeyRate !== null) codes.add('request.limited')
-  if (route.spends) codes.add('request.cross_site')
+  if (route.costsMoney) codes.add('request.cross_site')
   if ((auth !== 'public' || route.signsIn) && (route.method !== 'get' || isJobBacked(route)))
     codes.add('request.cross_site')
   if (route.stream !== undefined || route.follow !== undefined) codes.add('stream.limited')
@@ -232,7 +233,7 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
     codes.add('auth.forbidden')
     if (settings.requireAdminTotp) codes.add('auth.admin_factor')
   }
-  if (!area.takesAnyQuery || route.params !== undefined || route.body !== undefined)
+  if (!area.allowsAnyQuery || route.params !== undefined || route.body !== undefined)
     codes.add('request.invalid')
   if (route.body !== undefined)
     for (const code of ['request.malformed', 'request.media_type', 'request.too_large'] as const)
@@ -305,8 +306,8 @@ function backgroundParameters(route: AnyRoute): Json[] {
     schema,
   })
   return [
-    parameter('background', { type: 'boolean' }, BACKGROUND),
-    parameter('callback_url', { type: 'string', format: 'uri', maxLength: 2000 }, CALLBACK_URL),
+    parameter('background', { type: 'boolean' }, BACKGROUND_DESCRIPTION),
+    parameter('callback_url', { type: 'string', format: 'uri', maxLength: 2000 }, CALLBACK_URL_DESCRIPTION),
   ]
 }
 
@@ -352,7 +353,7 @@ function toSchema(type: z.ZodType, use: SchemaUse, components: Record<string, Js
     io: use === 'output' ? 'output' : 'input',
     unrepresentable: 'any',
     override: (shown) => {
-      if (use === 'body') showNulls(shown)
+      if (use === 'body') markNullable(shown)
       // Tools that compile patterns without the flag `u` misread `\p{…}`.
       if (/\\p\{/i.test(String(shown.jsonSchema.pattern))) delete shown.jsonSchema.pattern
       // openapi-python-client omits operations with this default; the field is optional without it too.

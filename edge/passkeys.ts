@@ -71,7 +71,7 @@ export function requestOptions({ rpId }: RelyingParty, challenge: Buffer) {
 }
 
 /** The challenge in a browser's client data; null if it is not one that this service could have issued. */
-export function challengeIn(clientDataJSON: string): Buffer | null {
+export function parseChallenge(clientDataJSON: string): Buffer | null {
   try {
     const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as {
       challenge: unknown

@@ -20,7 +20,7 @@ export interface Passwords {
    * Verifies the password of a sign-in. `rehashed` replaces a stored hash with outdated or foreign parameters. It is
    * null if the password is wrong or the stored hash stays.
    */
-  check(stored: string | null, password: string): Promise<CheckedPassword>
+  verifyAndRehash(stored: string | null, password: string): Promise<CheckedPassword>
   /** True if the password is among the 10,000 most common ones of at least 8 characters. */
   isCommon(password: string): Promise<boolean>
   verifyPasskey(request: PasskeyRequest): Promise<PasskeyResult>
@@ -77,7 +77,7 @@ class PasswordThreads implements Passwords {
     return stored !== null && matches === true
   }
 
-  async check(stored: string | null, password: string): Promise<CheckedPassword> {
+  async verifyAndRehash(stored: string | null, password: string): Promise<CheckedPassword> {
     const matches = await this.verify(stored, password)
     const needsRehash =
       stored !== null && !this.#hasCurrentParameters(stored) && !isTruncated(stored, password)

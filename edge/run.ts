@@ -2,11 +2,11 @@ import { flushCompileCache } from 'node:module'
 import { countAdmins } from '../sql/accounts.ts'
 import { setupNotice } from '../tasks/accounts/tokens.ts'
 import { createLog, type Log } from '../tasks/log.ts'
-import { untilReached } from '../tasks/outage.ts'
+import { waitForDatabase } from '../tasks/outage.ts'
 import {
   ALL_IN_ONE,
-  databaseOf,
-  secretKeyOf,
+  loadSecretKey,
+  resolveDatabaseUrls,
   settingsOrExit,
   startOrExit,
   stopOnSignals,
@@ -29,25 +29,25 @@ async function start(settings: Settings, log: Log): Promise<void> {
   // Until the edge runs, there is nothing to stop.
   let stop = (_reason: string): void => process.exit()
   onParentGone(() => stop('the parent process has exited'))
-  const database = await databaseOf(settings, log)
+  const database = await resolveDatabaseUrls(settings, log)
   const serving = await serveEdge(
     {
       settings,
       ...database,
-      secretKey: secretKeyOf(settings),
+      secretKey: loadSecretKey(settings),
       log,
     },
     {
       exclusive: settings.webConcurrency === 1 && process.env.SHARE_PORT !== '1',
-      lingers: process.env[ALL_IN_ONE] === undefined,
+      waitsForClients: process.env[ALL_IN_ONE] === undefined,
     },
   )
   stop = stopOnSignals(log, STOP_MS, () => serving.stop())
   log.info({ port: serving.port }, 'The edge is listening')
-  const { admins } = await untilReached(log, () => serving.edge.db.one(countAdmins()))
+  const { admins } = await waitForDatabase(log, () => serving.edge.db.one(countAdmins()))
   // `npm start` prints the notice itself.
   if (admins === 0 && process.env[ALL_IN_ONE] === undefined)
-    log.warn(setupNotice(settings.publicBaseUrl, secretKeyOf(settings)))
+    log.warn(setupNotice(settings.publicBaseUrl, loadSecretKey(settings)))
   process.send?.({ ready: true, port: serving.port, lacksAdmin: admins === 0 })
   // Written now, because a killed process would not write it.
   flushCompileCache()

@@ -23,7 +23,7 @@ export function totpSetup(
 }
 
 /** The time step that a code matches, within one step of `now` (ms); -1 if none. */
-export function stepOf(secret: Uint8Array, code: string, now: number): number {
+export function matchStep(secret: Uint8Array, code: string, now: number): number {
   if (!/^\d{6}$/.test(code)) return -1
   const delta = createTotp(secret).validate({ token: code, timestamp: now, window: WINDOW_STEPS })
   return delta === null ? -1 : Math.floor(now / PERIOD_MS) + delta

@@ -3,13 +3,13 @@ import type { Readable } from 'node:stream'
 import type { Dicer } from '@fastify/busboy'
 import { Failure, fail } from '../sql/errors.ts'
 import type { EdgeRequest } from './http/server.ts'
-import { invalid, refusal, unknownField } from './pipeline/input.ts'
+import { invalid, invalidInput, unknownFieldProblem } from './pipeline/input.ts'
 import { FileChunks } from './uploads/file-chunks.ts'
 import {
   cleanFileName,
-  disposition,
-  mediaTypeOf,
   type PartHeaders,
+  parseDisposition,
+  parseMediaType,
   parseParameters,
 } from './uploads/headers.ts'
 
@@ -177,8 +177,8 @@ class Form {
   }
 
   private readPart(part: Readable, headers: PartHeaders): void {
-    const { name, fileName } = disposition(headers)
-    const mediaType = mediaTypeOf(headers)
+    const { name, fileName } = parseDisposition(headers)
+    const mediaType = parseMediaType(headers)
     const isText = fileName === undefined && mediaType !== ANY_BYTES
     if (name === undefined) this.skip(part, malformed('a part of the form has no name'))
     else if (isText && this.acceptsText(name)) this.readField(name, part)
@@ -195,7 +195,7 @@ class Form {
   private unexpectedPart(name: string): Failure {
     const { fields = [] } = this.options
     if (fields.includes(name)) return invalid('body', name, 'must be text, not a file', 'invalid_type')
-    return refusal([unknownField(name, ['file', ...fields])])
+    return invalidInput([unknownFieldProblem(name, ['file', ...fields])])
   }
 
   private skip(part: Readable, failure: Failure): void {

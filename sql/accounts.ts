@@ -64,7 +64,7 @@ export const lockAccount = (id: number): Query<{ id: number }> =>
     select id from account where id = ${id} and deleted_at is null for no key update`
 
 /** Notifies every edge process to drop its cached state of an account. */
-export const accountChanged = (id: number): Query<unknown> =>
+export const notifyAccountChanged = (id: number): Query<unknown> =>
   sql.prepared('account_changed', z.unknown())`select pg_notify(${ACCOUNT_CHANGED}, ${String(id)})`
 
 const Credentials = z.object({
@@ -76,7 +76,7 @@ const Credentials = z.object({
 })
 
 /** Credentials to check a login against; `totp_id` is the second factor, null without one. */
-export const credentials = (email: string): Query<z.output<typeof Credentials>> =>
+export const credentialsByEmail = (email: string): Query<z.output<typeof Credentials>> =>
   sql.prepared('credentials', Credentials)`
     select a.id, a.password_hash, a.role, a.is_active, t.id as totp_id
     from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null where a.email = ${email}`
@@ -171,7 +171,7 @@ const OwnCredentials = z.object({
 })
 
 /** Credentials for the proof of identity of a signed-in account. */
-export const credentialsOf = (id: number): Query<z.output<typeof OwnCredentials>> =>
+export const credentialsById = (id: number): Query<z.output<typeof OwnCredentials>> =>
   sql.type(OwnCredentials)`
     select a.email, a.password_hash, t.id as totp_id
     from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null
@@ -227,7 +227,7 @@ export const mailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<ty
  * Redeems a token and invalidates the account's other tokens of that kind; of two concurrent calls one gets the row. Locks
  * the account first: otherwise two of its tokens, redeemed concurrently, would deadlock.
  */
-export const useMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
+export const redeemMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
     with owner as materialized (
       select id, email from account
@@ -260,7 +260,7 @@ export const deleteExpiredMailedTokens = (batch: number): Query<{ count: number 
     select count(*)::int as count from expired`
 
 /** Invalidates every unused mailed token of an account. */
-export const endMailedTokens = (accountId: number): Query<unknown> =>
+export const invalidateMailedTokens = (accountId: number): Query<unknown> =>
   sql.type(
     noRows,
   )`update account_token set used_at = now() where account_id = ${accountId} and used_at is null`
@@ -327,12 +327,12 @@ export interface CheckedLogin {
  * Records a login; concurrent changes to the account wait for the commit. No row if the account is gone, or if its
  * password or second factor has changed since the check.
  */
-export const touchLogin = (
+export const recordLogin = (
   accountId: number,
   { passwordHash, totpId, rehashed = null }: CheckedLogin,
 ): Query<z.output<typeof Touched>> =>
-  sql.prepared('login_touch', Touched)`
-    select role, is_active from login_touch(${accountId}, ${passwordHash}, ${totpId}::uuid, ${rehashed})`
+  sql.prepared('login_record', Touched)`
+    select role, is_active from login_record(${accountId}, ${passwordHash}, ${totpId}::uuid, ${rehashed})`
 
 const Refreshed = z.object({
   account_id: z.number(),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
-import { arrayText, everyPair, inOrders, type PageValues, pageOf, within } from './lists.ts'
+import { arrayText, inOrders, inTimeSpan, type PageValues, pageOf, pairConditions } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Conversations and agents. Turns, usage and sentiment are in `sql/ai/`. */
@@ -25,9 +25,9 @@ export const readConversations = inOrders(
       table: 'ai_conversation',
       row: 'c',
       parameters: 5,
-      where: everyPair(
+      where: pairConditions(
         ['c.owner_id = $2::int', '$3::boolean and c.user_id = $1::text and c.owner_id is null'],
-        [within('c.updated_at', '$4', '$5')],
+        [inTimeSpan('c.updated_at', '$4', '$5')],
       ),
       order,
       numbered: false,
@@ -56,7 +56,7 @@ export const readConversation: ReadStatement<[id: string, ...page: PageValues]> 
     table: 'ai_message',
     row: 'm',
     parameters: 1,
-    // Must match the condition of ai_messages_counted.
+    // Must match the condition of ai_messages_count.
     where: `m.conversation_id = $1::uuid and m.status <> 'pending' and m.content <> ''`,
     order: MESSAGE_ORDER,
     numbered: false,

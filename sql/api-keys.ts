@@ -78,7 +78,7 @@ export const deleteApiKey = (id: string): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`delete from api_key where id = ${id}::uuid returning id`
 
 /** Records that keys were used. Skips keys that another edge recorded in the last 30 s or has locked. */
-export const touchApiKeys = (ids: readonly string[]): Query<unknown> =>
+export const recordKeyUse = (ids: readonly string[]): Query<unknown> =>
   sql.type(noRows)`
     update api_key set last_used_at = now() where id in (
       select id from api_key

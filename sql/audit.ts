@@ -1,5 +1,5 @@
 import { noRows, type Query, sql } from './db.ts'
-import { everyPair, inOrders, listText, type PageValues, within } from './lists.ts'
+import { inOrders, inTimeSpan, listText, type PageValues, pairConditions } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The append-only audit trail of accounts, organizations and admin actions. */
@@ -124,8 +124,8 @@ export const readAudit = inOrders(
       table: 'audit_event',
       row: 'e',
       parameters: 5,
-      where: everyPair(everyPair(OF_ACCOUNT, everyPair(OF_KIND, OF_ORGANIZATION)), [
-        within('e.at', '$4', '$5'),
+      where: pairConditions(pairConditions(OF_ACCOUNT, pairConditions(OF_KIND, OF_ORGANIZATION)), [
+        inTimeSpan('e.at', '$4', '$5'),
       ]),
       order,
       direction,

@@ -3,7 +3,7 @@ import { noRows, type Query, sql } from './db.ts'
 
 /** Stored bytes: their locations, and the removal of unneeded ones. */
 
-const BlobAt = z.object({
+const BlobLocation = z.object({
   blob_id: z.number(),
   /** In the format of `BLOB_STORE`. */
   store: z.string(),
@@ -13,16 +13,16 @@ const BlobAt = z.object({
   upload_id: z.string().nullable(),
 })
 /** Location of stored bytes. */
-export type BlobAt = z.output<typeof BlobAt>
+export type BlobLocation = z.output<typeof BlobLocation>
 
 const LOCATION = sql.fragment`b.id as blob_id, b.store, b.key, b.upload_id`
 
-export const blobAt = (id: number): Query<BlobAt> =>
-  sql.type(BlobAt)`select ${LOCATION} from blob b where b.id = ${id}`
+export const blobLocation = (id: number): Query<BlobLocation> =>
+  sql.type(BlobLocation)`select ${LOCATION} from blob b where b.id = ${id}`
 
 /** The blob with a digest, whoever uploaded it. */
-export const sealedBlob = (sha256: Buffer): Query<BlobAt> =>
-  sql.type(BlobAt)`select ${LOCATION} from blob b where b.sha256 = ${sql.binary(sha256)}`
+export const sealedBlob = (sha256: Buffer): Query<BlobLocation> =>
+  sql.type(BlobLocation)`select ${LOCATION} from blob b where b.sha256 = ${sql.binary(sha256)}`
 
 const Content = z.object({
   blob_id: z.number().nullable(),
@@ -54,7 +54,8 @@ export const documentContents = (
     where d.id = any(${sql.array(ids, 'int8')}) and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
 /** False if the blob's row is missing. */
-export const hasBlob = <C extends Content>(content: C): content is C & BlobAt => content.blob_id !== null
+export const hasBlob = <C extends Content>(content: C): content is C & BlobLocation =>
+  content.blob_id !== null
 
 // Chunks of the store `postgres`.
 
@@ -79,12 +80,12 @@ export const deleteChunks = (blobId: number): Query<unknown> =>
 
 // Upload: first a row without a digest, then the bytes, then the digest. The row identifies an interrupted upload.
 
-export const createBlob = (store = 'postgres'): Query<BlobAt> =>
-  sql.prepared('create_blob', BlobAt)`
+export const createBlob = (store = 'postgres'): Query<BlobLocation> =>
+  sql.prepared('create_blob', BlobLocation)`
     insert into blob as b (store) values (${store}) returning ${LOCATION}`
 
 /** Records the multipart upload of a blob, so that garbage collection can abort it. */
-export const noteUpload = (id: number, uploadId: string): Query<unknown> =>
+export const recordUpload = (id: number, uploadId: string): Query<unknown> =>
   sql.type(noRows)`update blob set upload_id = ${uploadId} where id = ${id}`
 
 /**
@@ -147,10 +148,10 @@ export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query
   sql.type(z.object({ count: z.number() }))`
     with due as (
       select id from document
-      where expires_at < now() - make_interval(secs => ${graceSeconds}) and collected_at is null
+      where expires_at < now() - make_interval(secs => ${graceSeconds}) and pruned_at is null
       order by expires_at limit ${batch} for update skip locked
     ), pages as (delete from document_page where document_id in (select id from due)),
-      collected as (update document set collected_at = now(), sealed_password = null where id in (select id from due) returning 1)
+      collected as (update document set pruned_at = now(), sealed_password = null where id in (select id from due) returning 1)
     select count(*)::int as count from collected`
 
 // A blob is needed by exports, and by documents until some time after they leave the trash.
@@ -191,8 +192,8 @@ export const markUnreferencedDeleted = (id: number, graceSeconds: number): Query
     update blob b set sha256 = null, deleted = true where id = ${id} and sha256 is not null and not ${isNeeded(graceSeconds)}`
 
 /** Marks abandoned uploads as deleted; returns all blobs marked deleted after an id, for removal of their bytes. */
-export const abandonedBlobs = (after: number, graceSeconds: number, batch: number): Query<BlobAt> =>
-  sql.type(BlobAt)`
+export const abandonedBlobs = (after: number, graceSeconds: number, batch: number): Query<BlobLocation> =>
+  sql.type(BlobLocation)`
     with abandoned as (
       update blob set deleted = true where id in (
         select id from blob where id > ${after} and sha256 is null

@@ -181,7 +181,7 @@ export const deletePost = (id: number): Query<unknown> =>
 const Slugged = z.object({ id: z.number(), slug: z.string() })
 
 /** Tags with these slugs; the lock prevents their deletion until the transaction ends. */
-export const tagsOf = (slugs: readonly string[]): Query<z.output<typeof Slugged>> =>
+export const tagsBySlug = (slugs: readonly string[]): Query<z.output<typeof Slugged>> =>
   sql.type(Slugged)`
     select id, slug from blog_tag where slug = any(${sql.array([...slugs], 'text')}) order by id for key share`
 

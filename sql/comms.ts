@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 import type { ErrorCode } from './errors.ts'
-import { arrayText, byValue, everyPair, inOrders, type PageValues, within } from './lists.ts'
+import { arrayText, branchByValue, inOrders, inTimeSpan, type PageValues, pairConditions } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The ledger of messages: see `schema/10-comms.sql` for its states. */
@@ -110,7 +110,7 @@ export const beginRequest = (
     returning ${SEND}`
 
 /** Marks a message as accepted by the provider, even after `unknown`. No row if it has another outcome. */
-export const settleSent = (
+export const markSent = (
   id: string,
   accepted: { providerId: string | null; status: string; detail: string | null },
 ): Query<Send> =>
@@ -123,7 +123,7 @@ export const settleSent = (
     returning ${SEND}`
 
 /** Marks a message as failed if the provider certainly rejected this attempt. A later attempt's request is left alone. */
-export const settleFailed = (id: string, attempt: number, code: string, detail: string): Query<unknown> =>
+export const markFailed = (id: string, attempt: number, code: string, detail: string): Query<unknown> =>
   sql.type(noRows)`
     update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
     where id = ${id}::uuid and provider_id is null
@@ -138,13 +138,13 @@ export const cancelSend = (id: string): Query<{ status: string; job_id: string }
     select status, job_id from comms_send_cancel(${id}::uuid)`
 
 /** Marks the outcome of a message as unknown. No row if the message is no longer `sending`. */
-export const settleUnknown = (id: string, detail: string): Query<Send> =>
+export const markUnknown = (id: string, detail: string): Query<Send> =>
   sql.type(Send)`
     update comms_send set status = 'unknown', detail = ${detail}, settled_at = now()
     where id = ${id}::uuid and status = 'sending' returning ${SEND}`
 
 /** Provider ids of messages to a recipient that were requested since a time (ms since the epoch). */
-export const takenIds = (
+export const acceptedIds = (
   channel: Channel,
   recipient: string,
   sinceMs: number,
@@ -234,7 +234,7 @@ const VISIBLE = [
   'not $2::boolean and s.owner_id = $1::int',
   `not $2::boolean and s.owner_id is null and s.purpose = 'caller'`,
 ]
-const OF_CHANNEL = byValue('s.channel', '$3::text', CHANNELS)
+const OF_CHANNEL = branchByValue('s.channel', '$3::text', CHANNELS)
 // Each status has its own index.
 const OF_STATUS = ['$4::text is null', 's.status = $4::text']
 export const SEND_ORDERS = { created_at: { 's.created_at': 'timestamptz', 's.id': 'uuid' } } as const
@@ -257,8 +257,8 @@ export const readSends = inOrders(
       table: 'comms_send',
       row: 's',
       parameters: 6,
-      where: everyPair(everyPair(VISIBLE, everyPair(OF_CHANNEL, OF_STATUS)), [
-        within('s.created_at', '$5', '$6'),
+      where: pairConditions(pairConditions(VISIBLE, pairConditions(OF_CHANNEL, OF_STATUS)), [
+        inTimeSpan('s.created_at', '$5', '$6'),
       ]),
       order,
       numbered: false,

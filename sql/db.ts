@@ -163,7 +163,7 @@ export function createDatabase(options: DatabaseOptions): Database {
 }
 
 function waitLimitOf({ waitMs }: DatabaseOptions): WaitLimit | undefined {
-  return waitMs === undefined ? undefined : { waitMs, timeout: () => fail('database.busy') }
+  return waitMs === undefined ? undefined : { waitMs, createError: () => fail('database.busy') }
 }
 
 function openPool(options: DatabaseOptions): Promise<DatabasePool> {

@@ -2,7 +2,7 @@ import { type Client, connect } from './driver.ts'
 import { APPLIED_FUNCTIONS, type AppliedFunctions, changedAreas, migrationNames } from './migrations.ts'
 
 /** Facts about a database for `npm run doctor`. */
-export interface Facts {
+export interface DatabaseFacts {
   /** As in server_version_num, such as 180004. */
   readonly version: number
   readonly address: string
@@ -20,7 +20,7 @@ export interface Facts {
   readonly isVectorInstalled: boolean
   readonly pendingMigrations: readonly string[]
   /** Areas whose functions differ from this version's; empty before the first migration. */
-  readonly otherFunctions: readonly string[]
+  readonly changedFunctions: readonly string[]
   /** Number of live workers; null before the first migration. */
   readonly workers: number | null
   /** Queues with queued jobs and no live worker. */
@@ -49,7 +49,7 @@ const WORKERS = `
 
 interface Server
   extends Pick<
-    Facts,
+    DatabaseFacts,
     | 'version'
     | 'address'
     | 'readOnly'
@@ -66,7 +66,7 @@ interface Server
 }
 
 /** Collects the facts. `projectName` is the prefix of our application names. @throws the connection error. */
-export async function inspect(url: string, projectName: string): Promise<Facts> {
+export async function inspectDatabase(url: string, projectName: string): Promise<DatabaseFacts> {
   const client = await connect({ url, applicationName: `${projectName}-doctor` })
   try {
     const askedAt = Date.now()
@@ -74,10 +74,10 @@ export async function inspect(url: string, projectName: string): Promise<Facts> 
     const { now_ms: now, max, others, isMigrated, ...server } = rows[0]!
     return {
       ...server,
-      clockOffsetMs: offsetOf(now, askedAt, Date.now()),
+      clockOffsetMs: clockOffset(now, askedAt, Date.now()),
       connections: { max, ofOthers: others },
       pendingMigrations: await listPending(client, isMigrated),
-      otherFunctions: isMigrated ? await listOutdatedAreas(client) : [],
+      changedFunctions: isMigrated ? await listOutdatedAreas(client) : [],
       ...(isMigrated ? await readWorkers(client) : { workers: null, unserved: [] }),
     }
   } finally {
@@ -89,7 +89,7 @@ export async function inspect(url: string, projectName: string): Promise<Facts> 
  * Returns the distance in ms of a reported time from the interval in which it was requested; 0 inside it. A late answer
  * alone is no evidence of a wrong clock.
  */
-export function offsetOf(reported: number, askedAt: number, answeredAt: number): number {
+export function clockOffset(reported: number, askedAt: number, answeredAt: number): number {
   return reported - Math.min(Math.max(reported, askedAt), answeredAt)
 }
 
@@ -106,7 +106,7 @@ async function listOutdatedAreas(client: Client): Promise<string[]> {
   return (await changedAreas(rows)).map(({ name }) => name)
 }
 
-async function readWorkers(client: Client): Promise<Pick<Facts, 'workers' | 'unserved'>> {
+async function readWorkers(client: Client): Promise<Pick<DatabaseFacts, 'workers' | 'unserved'>> {
   const { rows } = await client.query<{ workers: number; unserved: string[] }>(WORKERS)
   return rows[0]!
 }

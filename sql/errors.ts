@@ -317,7 +317,7 @@ export function publicCode(code: ErrorCode): string {
 }
 
 /** Restores the failure from a job's stored `{code, detail}`. Codes that this version does not know become `internal`. */
-export function storedFailure(stored: { code: string; detail: string }): Failure {
+export function restoreFailure(stored: { code: string; detail: string }): Failure {
   return new Failure(stored.code in table ? (stored.code as ErrorCode) : 'internal', stored.detail)
 }
 

@@ -8,7 +8,7 @@ import { StartError } from './start-error.ts'
  *
  * @param refusal creates the error for a live owner with this process id.
  */
-export function takeLock(file: string, refusal: (pid: number) => Error): () => void {
+export function acquireLock(file: string, refusal: (pid: number) => Error): () => void {
   const ownFile = `${file}.${process.pid}`
   const record = JSON.stringify({ pid: process.pid, started: identify(process.pid) })
   writeFileSync(ownFile, record, { mode: 0o600 })

@@ -16,7 +16,7 @@ const Claim = z.object({
 export type Claim = z.output<typeof Claim>
 
 /** A stored response, without the headers of a single request. */
-export interface StoredAnswer {
+export interface StoredResponse {
   readonly status: number
   readonly headers: readonly (readonly [string, string])[]
   readonly body: string
@@ -28,9 +28,9 @@ export const claimKey = (scope: string, key: string, fingerprint: Buffer): Query
     select state, status, headers, body, job_id from idempotency_claim(${scope}, ${key}, ${sql.binary(fingerprint)})`
 
 /** Stores a key that {@link claimKey} has claimed, in the same transaction, with its response or its job. */
-export const keepKey = (
+export const storeKey = (
   { scope, key, fingerprint }: { scope: string; key: string; fingerprint: Buffer },
-  { jobId, answer }: { jobId?: string; answer?: StoredAnswer },
+  { jobId, answer }: { jobId?: string; answer?: StoredResponse },
 ): Query<unknown> =>
   sql.type(noRows)`
     insert into idempotency_key as k (scope, key, fingerprint, job_id, status, headers, body)
@@ -41,7 +41,7 @@ export const keepKey = (
         headers = excluded.headers, body = excluded.body, created_at = now()`
 
 /** Stores the response of a key's job. */
-export const storeAnswer = (scope: string, key: string, answer: StoredAnswer): Query<unknown> =>
+export const storeResponse = (scope: string, key: string, answer: StoredResponse): Query<unknown> =>
   sql.type(noRows)`
     update idempotency_key set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}
     where scope = ${scope} and key = ${key}`

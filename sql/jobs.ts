@@ -100,7 +100,7 @@ export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string 
  * Ends attempts and returns the ids of their jobs; stale attempts are refused and left out. Takes a faster path if all
  * entries are `done` and set `limited`.
  */
-export async function endJobs(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
+export async function endAttempts(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
   if (entries.some(({ outcome, limited }) => outcome !== 'done' || limited === undefined))
     return new Set((await db.any(finishJobs(entries))).map(({ id }) => id))
   const refused = new Set((await db.any(finishDone(entries))).map(({ id }) => id))
@@ -108,7 +108,7 @@ export async function endJobs(db: Queries, entries: readonly FinishEntry[]): Pro
 }
 
 /** The rescuer's lease, and the time for which it must have been renewed without delay. */
-export interface Judge {
+export interface Rescuer {
   readonly lease: string
   readonly steadyMs: number
 }
@@ -117,14 +117,18 @@ export interface Judge {
 const RESCUE_BATCH = 1000
 
 /**
- * Rescues jobs whose worker is gone, see `job_recover`. Repeat it until it finds none.
+ * Rescues jobs whose worker is gone, see `job_rescue_running`. Repeat it until it finds none.
  *
  * @param whole if false, runs only if a lease has expired. If true, it also finds jobs whose lease is already deleted, such
  *   as those that an earlier call left.
  */
-export const recoverJobs = (judge: Judge | null, whole = true, max = RESCUE_BATCH): Query<{ id: string }> =>
-  sql.prepared('job_recover', Id)`
-    select id from job_recover(${judge?.lease ?? null}::uuid, make_interval(secs => ${(judge?.steadyMs ?? 0) / 1000}::float8),
+export const rescueRunningJobs = (
+  judge: Rescuer | null,
+  whole = true,
+  max = RESCUE_BATCH,
+): Query<{ id: string }> =>
+  sql.prepared('job_rescue_running', Id)`
+    select id from job_rescue_running(${judge?.lease ?? null}::uuid, make_interval(secs => ${(judge?.steadyMs ?? 0) / 1000}::float8),
       ${SUSPECT_FROM}, ${SUSPECT_FROM + MAX_CRASHES}, ${max}) as id
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
@@ -132,15 +136,15 @@ export const recoverJobs = (judge: Judge | null, whole = true, max = RESCUE_BATC
  * Takes back one interruption of unfinished jobs whose worker was late, not dead. Jobs with more than `SUSPECT_FROM`
  * interruptions keep theirs.
  */
-export const spareJobs = (ids: readonly string[]): Query<unknown> =>
+export const refundInterruptions = (ids: readonly string[]): Query<unknown> =>
   sql.prepared('job_refund', noRows)`
     update job set interruptions = interruptions - 1
     where id = any(${sql.array(ids, 'uuid')}) and interruptions between 1 and ${SUSPECT_FROM}::int4 and finished_at is null`
 
-/** Rescues jobs that nothing would start, see `job_repair`; returns those for which it added a delivery. */
-export const repairJobs = (patienceMs: number): Query<{ id: string }> =>
-  sql.prepared('job_repair', Id)`
-    select id from job_repair(make_interval(secs => ${patienceMs / 1000}::float8)) as id`
+/** Rescues jobs that nothing would start, see `job_rescue_queued`; returns those for which it added a delivery. */
+export const rescueQueuedJobs = (patienceMs: number): Query<{ id: string }> =>
+  sql.prepared('job_rescue_queued', Id)`
+    select id from job_rescue_queued(make_interval(secs => ${patienceMs / 1000}::float8)) as id`
 
 export const cancelJob = (id: string): Query<{ found: boolean }> =>
   sql.type(z.object({ found: z.boolean() }))`select job_cancel(${id}::uuid) as found`
@@ -160,7 +164,7 @@ const JobOutcome = z.object({
 })
 
 /** Outcome of a job; no row before it ends or after it is deleted. */
-export const endOfJob = (id: string): Query<z.output<typeof JobOutcome>> =>
+export const jobOutcome = (id: string): Query<z.output<typeof JobOutcome>> =>
   sql.type(JobOutcome)`
     select status, result, case when error_code is not null
       then json_build_object('code', error_code, 'detail', error_detail) end as error
@@ -172,11 +176,11 @@ export interface LeaseRow {
   readonly id: string
   readonly name: string
   readonly queues: readonly string[]
-  readonly use: LeaseUse
+  readonly load: WorkerLoad
 }
 
 /** Load that a worker reports at each heartbeat. */
-export interface LeaseUse {
+export interface WorkerLoad {
   readonly poolIds: readonly string[]
   readonly threads: number
   /** Threads that run jobs. */
@@ -188,8 +192,8 @@ export interface LeaseUse {
 export const insertLease = (lease: LeaseRow, ttlMs: number): Query<unknown> =>
   sql.type(noRows)`
     insert into worker_lease (id, name, queues, pool_ids, threads, busy, memory_bytes, expires_at)
-    values (${lease.id}::uuid, ${lease.name}, ${sql.array(lease.queues, 'text')}, ${sql.array(lease.use.poolIds, 'text')},
-      ${lease.use.threads}, ${lease.use.busy}, ${lease.use.memoryBytes}, now() + make_interval(secs => ${ttlMs / 1000}::float8))`
+    values (${lease.id}::uuid, ${lease.name}, ${sql.array(lease.queues, 'text')}, ${sql.array(lease.load.poolIds, 'text')},
+      ${lease.load.threads}, ${lease.load.busy}, ${lease.load.memoryBytes}, now() + make_interval(secs => ${ttlMs / 1000}::float8))`
 
 const Heartbeat = z.object({
   running: z.array(z.object({ id: z.string(), attempt: z.number(), cancel: z.boolean() })),
@@ -205,7 +209,7 @@ const LATE_DIVISOR = 4
  */
 export const renewLease = (
   id: string,
-  use: LeaseUse,
+  use: WorkerLoad,
   ttlMs: number,
   of: readonly string[] | null = null,
 ): Query<Heartbeat> =>
@@ -256,26 +260,26 @@ export const JOB_JSON = 'job_json(job)'
  * Queues whose ownerless jobs only admins see: they show who was emailed, who paid and who gets which webhooks. The predicate
  * of `job_ownerless_idx` repeats these names.
  */
-export const PRIVATE = `('accounts', 'payments', 'webhooks')`
+export const PRIVATE_QUEUES = `('accounts', 'payments', 'webhooks')`
 /** Condition: the caller ($1, an admin if $2) may see the job in `row`. */
 export const visibleRow = (row: string): string =>
-  `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE}))`
+  `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE_QUEUES}))`
 const VISIBLE_JOB = visibleRow('job')
 
 /** Condition: the job has not ended, or ended within `seconds` (a parameter). The pruner may not have deleted older ones yet. */
-export const KEPT = (seconds: string): string =>
+export const retainedJob = (seconds: string): string =>
   `(job.finished_at is null or job.finished_at > now() - make_interval(secs => ${seconds}::float8))`
 
 /** One job. */
 export const readJob: ReadStatement<VisibleJob> = {
   name: 'job',
-  text: `select ${JOB_JSON}::text from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${KEPT('$4')}`,
+  text: `select ${JOB_JSON}::text from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${retainedJob('$4')}`,
 }
 
 /** `true` if the caller may cancel or retry a job, `false` if it has no owner; no row if the caller cannot see it. */
 export const readJobIsOwn: ReadStatement<VisibleJob> = {
   name: 'job_is_own',
-  text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${KEPT('$4')}`,
+  text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${retainedJob('$4')}`,
 }
 
 // One line per event: job id, seq, kind, status, owner (empty: none, 0: admins only), frame. Tabs separate the fields, since
@@ -292,13 +296,13 @@ const statusFrame = (
   'error', case when ${status} = 'failed' then json_build_object('code', job.error_code, 'detail', job.error_detail) end))::jsonb
   || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
 const eventLine = (seq: string, kind: string, status: string, frame: string): string =>
-  `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE} then '0' else '' end), (${frame})::text)`
+  `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE_QUEUES} then '0' else '' end), (${frame})::text)`
 const CURRENT_FRAME = statusFrame('job.status', 'job.label', 'job.progress_current', 'job.progress_total')
 
 /** Maximum events of one job per read; a subscriber that is further behind reads repeatedly. */
-export const EVENTS_AT_ONCE = 500
+export const MAX_EVENTS_PER_READ = 500
 
-/** Events of each job after the seq in `lastSeen`, at most `EVENTS_AT_ONCE` per job. */
+/** Events of each job after the seq in `lastSeen`, at most `MAX_EVENTS_PER_READ` per job. */
 export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
   name: 'job_events_after',
   text: `
@@ -315,7 +319,7 @@ export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: r
     )}
     from unnest($1::uuid[], $2::int[]) as wanted(id, after)
     join job on job.id = wanted.id cross join lateral (
-      select * from job_event where job_id = wanted.id and seq > wanted.after order by seq limit ${EVENTS_AT_ONCE}) e
+      select * from job_event where job_id = wanted.id and seq > wanted.after order by seq limit ${MAX_EVENTS_PER_READ}) e
     order by e.job_id, e.seq`,
 }
 
@@ -330,11 +334,11 @@ export const readStates: ReadStatement<[ids: readonly string[]]> = {
 /** The current state of one job, if the caller may see it. */
 export const readVisibleState: ReadStatement<VisibleJob> = {
   name: 'job_visible_state',
-  text: `select ${eventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)} from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${KEPT('$4')}`,
+  text: `select ${eventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)} from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${retainedJob('$4')}`,
 }
 
 /** Maximum ended jobs per visibility check; a subscriber that is further behind reads repeatedly. */
-export const ENDS_AT_ONCE = 1000
+export const MAX_ENDED_PER_READ = 1000
 
 /**
  * Jobs that ended after `moment` (ms since the epoch), or at `moment` with an id greater than `after`, as lines
@@ -347,5 +351,5 @@ export const readEndedIds: ReadStatement<[...Viewer, moment: number, after: stri
     select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000, (${VISIBLE_JOB})::int) from job
     where job.finished_at >= to_timestamp($3::float8 / 1000)
       and (job.finished_at > to_timestamp($3::float8 / 1000) or job.id > $4::uuid)
-    order by job.finished_at, job.id limit ${ENDS_AT_ONCE}`,
+    order by job.finished_at, job.id limit ${MAX_ENDED_PER_READ}`,
 }

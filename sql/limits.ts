@@ -4,14 +4,14 @@ import { type Query, sql } from './db.ts'
 /** Limits that all edge processes share: requests per client, failed logins per address. */
 
 /** Counts a request against a limit; returns 0 if it is allowed, else the ms until the next one is. */
-export const takeRequest = (
+export const countRequest = (
   name: string,
   subject: string,
   max: number,
   spanSeconds: number,
 ): Query<{ wait_ms: number }> =>
-  sql.prepared('request_limit_take', z.object({ wait_ms: z.number() }))`
-    select request_limit_take(${name}, ${subject}, ${max}, make_interval(secs => ${spanSeconds})) as wait_ms`
+  sql.prepared('request_limit_acquire', z.object({ wait_ms: z.number() }))`
+    select request_limit_acquire(${name}, ${subject}, ${max}, make_interval(secs => ${spanSeconds})) as wait_ms`
 
 /**
  * Key of a counter for failed logins to an address: of one known device, or of all unknown devices (null). It begins
@@ -25,10 +25,10 @@ export const loginSubject = (address: Buffer, device: Buffer | null): Buffer =>
 const SHARED_BYTES = 16
 
 const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
-export type LoginEnd = (typeof LOGIN_ENDS)[number]
+export type LoginOutcome = (typeof LOGIN_ENDS)[number]
 
 /** The second factor of an account, as presented in a login. */
-export interface GivenFactor {
+export interface PresentedFactor {
   readonly totpId: string
   /** Time step of a one-time code, -1 if it matches no step; null if none was given. */
   readonly step: number | null
@@ -46,16 +46,16 @@ export const lockedLogin = (subject: Buffer): Query<{ locked: boolean }> =>
  * Decides the outcome of a login after the password check, and uses up the code of its second factor. `subject` comes
  * from {@link loginSubject}.
  */
-export const endLogin = (
+export const decideLogin = (
   subject: Buffer,
   matches: boolean,
   maxFailures: number,
   lockSeconds: number,
-  factor: GivenFactor | null = null,
-): Query<{ outcome: LoginEnd }> => {
+  factor: PresentedFactor | null = null,
+): Query<{ outcome: LoginOutcome }> => {
   const recovery = factor?.recovery ?? null
-  return sql.prepared('login_end', z.object({ outcome: z.enum(LOGIN_ENDS) }))`
-    select login_end(${sql.binary(subject)}, ${matches}, ${maxFailures}, make_interval(secs => ${lockSeconds}),
+  return sql.prepared('login_decide', z.object({ outcome: z.enum(LOGIN_ENDS) }))`
+    select login_decide(${sql.binary(subject)}, ${matches}, ${maxFailures}, make_interval(secs => ${lockSeconds}),
       ${factor?.totpId ?? null}::uuid, ${factor?.step ?? null}::bigint,
       ${recovery === null ? null : sql.binary(recovery)}::bytea) as outcome`
 }

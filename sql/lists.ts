@@ -61,7 +61,7 @@ export const inOrders = <Column extends string, S>(
  * Conditions for each value of a column, limited to `asked` unless that is null. An index has the rows of each value in
  * list order.
  */
-export const byValue = (
+export const branchByValue = (
   column: string,
   asked: string,
   values: readonly (string | boolean)[],
@@ -71,13 +71,13 @@ export const byValue = (
     .map((value) => `coalesce(${asked}, ${value}) = ${value} and ${column} = ${value}`)
 
 /** All pairs of two lists of conditions, for filters with an index for each value. */
-export const everyPair = (some: readonly string[], others: readonly string[]): readonly string[] =>
+export const pairConditions = (some: readonly string[], others: readonly string[]): readonly string[] =>
   some.flatMap((one) => others.map((other) => `(${one}) and (${other})`))
 
 /**
  * Condition for times from `from` until before `to`, so that consecutive spans share no row; null leaves a bound open.
  */
-export const within = (time: string, from: string, to: string): string =>
+export const inTimeSpan = (time: string, from: string, to: string): string =>
   `(${from}::timestamptz is null or ${time} >= ${from}::timestamptz) and (${to}::timestamptz is null or ${time} < ${to}::timestamptz)`
 
 const conditions = (where: List['where']): readonly string[] => (typeof where === 'string' ? [where] : where)

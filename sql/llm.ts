@@ -125,7 +125,7 @@ export const lastAttempt = (): Query<z.output<typeof ListAttempt>> =>
     where url is not null`
 
 /** Records why a list was refused; the next applied list clears it. */
-export const noteRefusal = (url: string, refusal: string): Query<unknown> =>
+export const storeRefusal = (url: string, refusal: string): Query<unknown> =>
   sql.type(noRows)`update llm_list set url = ${url}, refused_at = now(), refusal = ${refusal}`
 
 const Candidate = z.object({ vendor: z.string(), disabled: z.boolean(), chats: z.boolean() })
@@ -148,4 +148,4 @@ export const chooseModel = (c: Chosen & { readonly chosenBy: number | null }): Q
       chosen_at = now()`
 
 /** Makes the model in the settings current again. */
-export const unchooseModel = (): Query<unknown> => sql.type(noRows)`delete from llm_current`
+export const resetModel = (): Query<unknown> => sql.type(noRows)`delete from llm_current`

@@ -14,10 +14,11 @@ export const QUEUE_CHANGED = 'queue_changed'
 export const ACCOUNT_CHANGED = 'account_changed'
 
 /** Notifies listeners that a worker has started or stopped. */
-export const workerChanged = (): Query<unknown> => sql.type(noRows)`select pg_notify(${WORKER_CHANGED}, '')`
+export const notifyWorkerChange = (): Query<unknown> =>
+  sql.type(noRows)`select pg_notify(${WORKER_CHANGED}, '')`
 
 /** Notifies listeners that jobs have changed, for code without a publisher. */
-export const jobsChanged = (ids: readonly string[]): Query<unknown> =>
+export const notifyJobChanges = (ids: readonly string[]): Query<unknown> =>
   sql.prepared('notify', z.unknown())`
     select pg_notify(${JOB_EVENTS}, payload) from unnest(${sql.array(payloadsOf(ids), 'text')}) payload`
 
@@ -41,7 +42,7 @@ export interface Publisher {
    * True if a statement of the caller may itself notify about its jobs, which saves a round trip. Allows the first of a
    * burst, at most ten times a second. Jobs passed to `notify` afterwards follow 25 ms later.
    */
-  claimSlot(): boolean
+  claimNotify(): boolean
   /** Sends pending notifications; resolves when they are sent. */
   close(): Promise<void>
 }
@@ -62,7 +63,7 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
 
   const send = async (): Promise<void> => {
     while (dirty.size > 0) {
-      const changed = jobsChanged([...dirty])
+      const changed = notifyJobChanges([...dirty])
       dirty.clear()
       isSoon = false
       // A lost hint costs its subscribers one slow poll; the rows are already there.
@@ -91,7 +92,7 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
       }
       sending ??= (urgency === 'later' ? pause() : Promise.resolve()).then(send)
     },
-    claimSlot: () => {
+    claimNotify: () => {
       if (sending !== null || Date.now() - claimedAt < CLAIM_INTERVAL_MS) return false
       claimedAt = Date.now()
       sending = pause().then(send)

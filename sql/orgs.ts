@@ -191,7 +191,7 @@ export type Member = z.output<typeof Member>
 
 const MEMBER = sql.fragment`user_id, role, member_json(organization_member)::text as json`
 
-export const memberOf = (organizationId: number, userId: number): Query<Member> =>
+export const findMember = (organizationId: number, userId: number): Query<Member> =>
   sql.type(Member)`
     select ${MEMBER} from organization_member where organization_id = ${organizationId} and user_id = ${userId}`
 
@@ -247,14 +247,14 @@ export const expireInvites = (organizationId: number, email: string): Query<unkn
 const Invitee = z.object({ id: z.number(), is_member: z.boolean() })
 
 /** The account with an address, and if it is already a member; no row without such an account. */
-export const inviteeOf = (organizationId: number, email: string): Query<z.output<typeof Invitee>> =>
+export const readInvitee = (organizationId: number, email: string): Query<z.output<typeof Invitee>> =>
   sql.type(Invitee)`
     select id, exists (select from organization_member m
       where m.organization_id = ${organizationId} and m.user_id = account.id) as is_member
     from account where email = ${email}`
 
 /** `any` is true if an invite of the address to the organization is pending. */
-export const anyPendingInvite = (organizationId: number, email: string): Query<{ any: boolean }> =>
+export const hasPendingInvite = (organizationId: number, email: string): Query<{ any: boolean }> =>
   sql.type(z.object({ any: z.boolean() }))`
     select exists (select from organization_invite
       where organization_id = ${organizationId} and email = ${email} and status = 'pending') as any`
@@ -302,7 +302,10 @@ export const renewInvite = (id: number, lifetimeSeconds: number): Query<{ json: 
     where id = ${id} and status = 'pending' returning invite_json(organization_invite)::text as json`
 
 /** Sets the final status of a pending invite; no row if it is not pending. */
-export const endInvite = (id: number, status: 'accepted' | 'revoked' | 'expired'): Query<{ json: string }> =>
+export const closeInvite = (
+  id: number,
+  status: 'accepted' | 'revoked' | 'expired',
+): Query<{ json: string }> =>
   sql.type(JsonText)`
     update organization_invite set status = ${status}, accepted_at = case when ${status} = 'accepted' then now() end
     where id = ${id} and status = 'pending' returning invite_json(organization_invite)::text as json`
@@ -329,7 +332,7 @@ const InviteMail = z.object({
 })
 
 /** Data for the email of an invite. */
-export const invitation = (id: number): Query<z.output<typeof InviteMail>> =>
+export const inviteMail = (id: number): Query<z.output<typeof InviteMail>> =>
   sql.type(InviteMail)`
     select i.email, i.role, case when i.status = 'pending' and i.expires_at <= now() then 'expired' else i.status end as status,
       o.name as organization, coalesce(a.full_name, a.email) as invited_by

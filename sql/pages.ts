@@ -68,7 +68,7 @@ export const pageImage = (
 const Unrendered = z.object({ job_id: z.string() })
 
 /** The extraction that read a page whose image is still to be rendered; no row if there is nothing to render. */
-export const undrawnPage = (id: number, page: number): Query<z.output<typeof Unrendered>> =>
+export const unrenderedPage = (id: number, page: number): Query<z.output<typeof Unrendered>> =>
   sql.type(Unrendered)`
     select job_id from document_page
     where document_id = ${id} and page_number = ${page} and image is null and width is not null`
@@ -116,7 +116,7 @@ export const cancelExtractions = (ids: readonly number[], owner: number | null):
     where job_cancel(job.id)`
 
 /** The documents of an owner among `ids`; `stored` is true if their bytes are stored. */
-export const withBytes = (
+export const ownedDocuments = (
   ids: readonly number[],
   owner: number | null,
 ): Query<{ id: number; stored: boolean }> =>
@@ -248,7 +248,7 @@ const texts = (rows: readonly NumberedPage[], field: 'status' | 'method' | 'mode
 /** Stores the words of pages, for partial and misspelled search terms. */
 export const storeWords = (id: number, from: number, to: number): Query<unknown> =>
   sql.type(noRows)`
-    select search_words_of(array(
+    select search_words_store(array(
       select search from document_page where document_id = ${id} and page_number between ${from} and ${to}))`
 
 /** Numbers of pages that this job has read, and that it could not read. */

@@ -36,7 +36,7 @@ export const insertChallenge = (challenge: Buffer, accountId: number | null): Qu
 const Found = z.object({ found: z.boolean() })
 
 /** Consumes a challenge, even if its check then fails; no row if it is unknown, expired or for another purpose. */
-export const useChallenge = (challenge: Buffer, accountId: number | null): Query<{ found: boolean }> =>
+export const consumeChallenge = (challenge: Buffer, accountId: number | null): Query<{ found: boolean }> =>
   sql.type(Found)`
     delete from passkey_challenge
     where challenge = ${sql.binary(challenge)} and account_id is not distinct from ${accountId}::int and expires_at > now()
@@ -45,7 +45,7 @@ export const useChallenge = (challenge: Buffer, accountId: number | null): Query
 const CredentialId = z.object({ credential_id: z.instanceof(Uint8Array), transports: z.array(z.string()) })
 
 /** Credentials of an account for an authenticator to exclude, so that it creates no second passkey. */
-export const credentialIdsOf = (accountId: number): Query<z.output<typeof CredentialId>> =>
+export const registeredCredentials = (accountId: number): Query<z.output<typeof CredentialId>> =>
   sql.type(
     CredentialId,
   )`select credential_id, transports from passkey where account_id = ${accountId} order by id`
@@ -89,22 +89,22 @@ const Known = z.object({
 })
 
 /** The passkey of a credential; no row if no account has it. */
-export const passkeyOf = (credentialId: Buffer): Query<z.output<typeof Known>> =>
+export const findPasskey = (credentialId: Buffer): Query<z.output<typeof Known>> =>
   sql.type(Known)`
     select p.id, p.account_id, p.public_key, p.counter::float8 as counter
     from passkey p join account a on a.id = p.account_id and a.deleted_at is null
     where p.credential_id = ${sql.binary(credentialId)}`
 
 /** Records a sign-in; no row if the passkey is gone, or if its counter has not advanced (0 means that it has none). */
-export const touchPasskey = (id: string, counter: number, isSynced: boolean): Query<{ id: string }> =>
+export const recordPasskeyUse = (id: string, counter: number, isSynced: boolean): Query<{ id: string }> =>
   sql.type(Id)`
     update passkey set counter = ${counter}::bigint, is_synced = ${isSynced}, last_used_at = now()
     where id = ${id}::uuid and (counter < ${counter}::bigint or (counter = 0 and ${counter}::bigint = 0)) returning id`
 
 const Touched = z.object({ role: z.string(), is_active: z.boolean() })
 
-/** Records a sign-in without a password; `touchLogin` records those with one. */
-export const touchAccount = (id: number): Query<z.output<typeof Touched>> =>
+/** Records a sign-in without a password; `recordLogin` records those with one. */
+export const recordPasskeyLogin = (id: number): Query<z.output<typeof Touched>> =>
   sql.type(Touched)`
     update account set last_login = case when is_active then now() else last_login end
     where id = ${id} and deleted_at is null returning role, is_active`

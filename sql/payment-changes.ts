@@ -20,9 +20,9 @@ export interface NewEvent {
 const StoredEvent = z.object({ fresh: z.boolean(), job_id: z.string().nullable() })
 
 /** Stores an event once. `fresh` is true if it needs a job; otherwise `job_id` is the job working on it, null once applied. */
-export const takeEvent = (event: NewEvent): Query<z.output<typeof StoredEvent>> =>
-  sql.prepared('payment_event_take', StoredEvent)`
-    select fresh, job_id from payment_event_take(${event.id}, ${event.type}, to_timestamp(${event.created}::float8),
+export const storeEvent = (event: NewEvent): Query<z.output<typeof StoredEvent>> =>
+  sql.prepared('payment_event_store', StoredEvent)`
+    select fresh, job_id from payment_event_store(${event.id}, ${event.type}, to_timestamp(${event.created}::float8),
       ${JSON.stringify(event.data)}::jsonb)`
 
 export const linkEventToJob = (id: string, jobId: string): Query<unknown> =>
@@ -62,12 +62,12 @@ const ReconciledTime = z.object({ now: z.number(), at: z.number().nullable() })
 const PLAUSIBLE = sql.fragment`r.read_until < now() + interval '10 minutes'`
 
 /** The current time, and the time up to which the provider's events were read (null: never), in seconds since the epoch. */
-export const readUntil = (): Query<z.output<typeof ReconciledTime>> =>
+export const reconciledTime = (): Query<z.output<typeof ReconciledTime>> =>
   sql.type(ReconciledTime)`
     select floor(extract(epoch from now()))::float8 as now,
       (select extract(epoch from r.read_until)::float8 from payment_reconciliation r where ${PLAUSIBLE}) as at`
 
-export const setReadUntil = (seconds: number): Query<unknown> =>
+export const setReconciledTime = (seconds: number): Query<unknown> =>
   sql.type(noRows)`
     insert into payment_reconciliation as r (read_until) values (to_timestamp(${seconds}::float8))
     on conflict on constraint payment_reconciliation_pkey do update
@@ -102,10 +102,10 @@ export const replaceCustomer = (userId: number, former: string, providerCustomer
       update payment_customer set provider_customer_id = ${providerCustomerId}
       where user_id = ${userId} and provider_customer_id = ${former} returning id
     )
-    insert into payment_customer (provider_customer_id, same_as) select ${former}, id from replaced`
+    insert into payment_customer (provider_customer_id, replaced_by) select ${former}, id from replaced`
 
 /** The provider's customer id of an account; no row if the account is not a customer. */
-export const customerOf = (userId: number): Query<{ provider_customer_id: string }> =>
+export const customerByAccount = (userId: number): Query<{ provider_customer_id: string }> =>
   sql.type(z.object({ provider_customer_id: z.string() }))`
     select provider_customer_id from payment_customer where user_id = ${userId}`
 
@@ -175,7 +175,7 @@ export const transactionJson = (providerId: string): Query<{ json: string }> =>
 const RefundId = z.object({ id: z.number() })
 
 /** Pending refunds with an unknown outcome: their job is gone, or ended over `graceSeconds` ago. */
-export const unsettledRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
+export const unresolvedRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
   sql.type(RefundId)`
     select t.id from payment_transaction t left join job on job.id = t.job_id
     where t.charge_id is not null and not t.shown and t.status = 'pending'

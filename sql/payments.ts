@@ -1,4 +1,12 @@
-import { byValue, everyPair, inOrders, type List, listText, type PageValues, within } from './lists.ts'
+import {
+  branchByValue,
+  inOrders,
+  inTimeSpan,
+  type List,
+  listText,
+  type PageValues,
+  pairConditions,
+} from './lists.ts'
 import type { ReadStatement, ReadValue } from './reader.ts'
 
 /**
@@ -54,14 +62,14 @@ export const readTransactions = inOrders(TRANSACTION_ORDERS, (column, order, dir
   scopedStatement<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
     `payment_transactions_by_${column}_${direction}`,
     (owned) => {
-      const listed = `${owned('t.customer_id')} and t.shown and ${within('t.created_at', '$3', '$4')}`
+      const listed = `${owned('t.customer_id')} and t.shown and ${inTimeSpan('t.created_at', '$3', '$4')}`
       return listText('transactions', {
         table: 'payment_transaction',
         row: 't',
         parameters: 4,
         where:
           column === 'amount'
-            ? everyPair(byValue('t.status', '$2::text', TRANSACTION_STATUSES), [listed])
+            ? pairConditions(branchByValue('t.status', '$2::text', TRANSACTION_STATUSES), [listed])
             : matchesStatus(listed, 't.status'),
         order,
         direction,

@@ -7,7 +7,7 @@ import { noRows, type Query, sql } from './db.ts'
  */
 
 /** Rows that refer to a deleted row. */
-export interface Belongings {
+export interface Dependents {
   /** Their name in progress reports. */
   readonly label: string
   readonly table: string
@@ -15,7 +15,7 @@ export interface Belongings {
   /** True if only the reference is cleared. */
   readonly clears?: boolean
   /** Tables that refer to these rows, with many rows for each -> the referring column. */
-  readonly below?: Readonly<Record<string, string>>
+  readonly children?: Readonly<Record<string, string>>
   /** Maximum rows of a batch; default {@link PURGE_BATCH}. */
   readonly max?: number
 }
@@ -24,18 +24,18 @@ export interface Belongings {
 export const PURGE_BATCH = 500
 
 /** Dependent rows of an account. Jobs come first, so that they stop writing the others. */
-export const OF_ACCOUNT: readonly Belongings[] = [
-  { label: 'jobs', table: 'job', by: 'owner_id', below: { job_event_row: 'job_id' } },
-  { label: 'sessions', table: 'session', by: 'account_id', below: { refresh_token: 'session_id' } },
+export const ACCOUNT_DEPENDENTS: readonly Dependents[] = [
+  { label: 'jobs', table: 'job', by: 'owner_id', children: { job_event_row: 'job_id' } },
+  { label: 'sessions', table: 'session', by: 'account_id', children: { refresh_token: 'session_id' } },
   { label: 'tokens', table: 'account_token', by: 'account_id' },
   { label: 'exports', table: 'account_export', by: 'account_id' },
-  { label: 'keys', table: 'api_key', by: 'account_id', below: { api_key_allowance: 'key_id' } },
+  { label: 'keys', table: 'api_key', by: 'account_id', children: { api_key_allowance: 'key_id' } },
   { label: 'passkeys', table: 'passkey', by: 'account_id' },
   {
     label: 'webhooks',
     table: 'webhook_endpoint',
     by: 'account_id',
-    below: { webhook_delivery: 'endpoint_id', job_callback: 'endpoint_id' },
+    children: { webhook_delivery: 'endpoint_id', job_callback: 'endpoint_id' },
     max: 20,
   },
   // A document's chunks are deleted with its file, and may be thousands.
@@ -43,21 +43,21 @@ export const OF_ACCOUNT: readonly Belongings[] = [
     label: 'collections',
     table: 'rag_collection',
     by: 'owner_id',
-    below: { rag_file: 'collection_id' },
+    children: { rag_file: 'collection_id' },
     max: 20,
   },
   {
     label: 'documents',
     table: 'document',
     by: 'owner_id',
-    below: { document_page: 'document_id', document_tag: 'document_id' },
+    children: { document_page: 'document_id', document_tag: 'document_id' },
   },
   { label: 'transcriptions', table: 'voice_transcription', by: 'owner_id' },
   {
     label: 'conversations',
     table: 'ai_conversation',
     by: 'owner_id',
-    below: { ai_message: 'conversation_id' },
+    children: { ai_message: 'conversation_id' },
   },
   // Each update rebuilds the JSON of a post, while editors wait.
   { label: 'posts', table: 'blog_post', by: 'author_id', clears: true, max: 50 },
@@ -67,14 +67,14 @@ export const OF_ACCOUNT: readonly Belongings[] = [
   { label: 'invites', table: 'organization_invite', by: 'invited_by', clears: true },
 ]
 
-export const OF_ORGANIZATION: readonly Belongings[] = [
+export const ORGANIZATION_DEPENDENTS: readonly Dependents[] = [
   { label: 'invites', table: 'organization_invite', by: 'organization_id' },
   { label: 'members', table: 'organization_member', by: 'organization_id' },
 ]
 
-export const OF_COLLECTION: readonly Belongings[] = [
+export const COLLECTION_DEPENDENTS: readonly Dependents[] = [
   // A file's vectors are deleted with it.
-  { label: 'files', table: 'rag_file', by: 'collection_id', below: { rag_chunk: 'file_id' }, max: 200 },
+  { label: 'files', table: 'rag_file', by: 'collection_id', children: { rag_chunk: 'file_id' }, max: 200 },
 ]
 
 const Count = z.object({ count: z.number() })
@@ -84,7 +84,7 @@ const Count = z.object({ count: z.number() })
  * locked.
  */
 export const purgeRows = (
-  { table, by, clears = false, below = {}, max = PURGE_BATCH }: Belongings,
+  { table, by, clears = false, children: below = {}, max = PURGE_BATCH }: Dependents,
   id: number,
 ): Query<{ count: number }> =>
   sql.type(Count)`

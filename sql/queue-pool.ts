@@ -10,7 +10,7 @@ export interface QueuePoolOptions extends ConnectOptions {
   readonly size: number
   readonly onError: (error: unknown) => void
   /** Additional channels; `onChange` runs on each of their notifications and after each (re)connect. */
-  readonly also?: { readonly channels: readonly string[]; readonly onChange: () => void }
+  readonly extraChannels?: { readonly channels: readonly string[]; readonly onChange: () => void }
 }
 
 // graphile-worker's channels, and the notification that makes it fetch missed jobs.
@@ -31,7 +31,7 @@ class SharedListenClient extends EventEmitter {
  * one, which is checked at intervals and replaced.
  */
 export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePool> {
-  const { directUrl, applicationName, connections, onError, also } = options
+  const { directUrl, applicationName, connections, onError, extraChannels: also } = options
   const clients = new Set<SharedListenClient>()
   const notifyClients = (channel: string, payload: string): void => {
     for (const client of clients) client.emit('notification', { channel, payload })

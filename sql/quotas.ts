@@ -3,7 +3,7 @@ import { noRows, type Queries, type Query, sql } from './db.ts'
 import { fail } from './errors.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Account quotas: a table of kinds; the SQL function `quota_used` counts the usage of each. */
+/** Account quotas: a table of kinds; the SQL function `quota_usage` counts the usage of each. */
 
 interface Kind {
   /** Default of the setting; 0 means no limit. */
@@ -76,7 +76,7 @@ export const readQuotas: ReadStatement<
   name: 'quotas',
   text: `
     select json_build_object('quotas', (
-      select json_agg(json_build_object('kind', given.kind, 'used', quota_used(a.id, given.kind),
+      select json_agg(json_build_object('kind', given.kind, 'used', quota_usage(a.id, given.kind),
         'quota', case when a.role = 'admin' then null else nullif(coalesce(own.quota, given.quota), 0) end,
         'own', own.quota, 'setting', 'QUOTA_' || upper(given.kind)) order by given.n)
       from unnest($2::text[], $3::bigint[]) with ordinality given(kind, quota, n)
@@ -84,7 +84,7 @@ export const readQuotas: ReadStatement<
     from account a where a.id = $1::int and a.deleted_at is null`,
 }
 
-/** Stores the quota of pending deliveries as a setting for the SQL function `webhook_admitted`. */
+/** Stores the quota of pending deliveries as a setting for the SQL function `webhook_admit`. */
 export const storePendingQuota = ({ pending_deliveries: quota }: Quotas): Query<unknown> =>
   sql.type(noRows)`
     insert into setting as s (name, value) values ('QUOTA_PENDING_DELIVERIES', ${quota})

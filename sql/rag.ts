@@ -113,7 +113,7 @@ export const dropOtherBuilds = (collection: number, build: string): Query<unknow
     delete from rag_file where collection_id = ${collection} and build_id is not null and build_id <> ${build}::uuid`
 
 /** Deletes files of a build. */
-export const dropMade = (build: string, files: readonly number[]): Query<unknown> =>
+export const dropBuildFiles = (build: string, files: readonly number[]): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_file where id = any(${sql.array(files, 'int8')}) and build_id = ${build}::uuid`
 

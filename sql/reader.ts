@@ -31,7 +31,7 @@ export interface Reader {
     readOptions?: ReadOptions,
   ): Promise<readonly string[]>
   /** Number of connections opened so far, which identifies the current one. */
-  readonly opened: number
+  readonly connectionCount: number
   close(): Promise<void>
 }
 
@@ -116,7 +116,7 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
   return {
     text: (statement, values, readOptions) => runStatement(runRead, statement, values, firstRow, readOptions),
     texts: (statement, values, readOptions) => runStatement(runRead, statement, values, allRows, readOptions),
-    get opened() {
+    get connectionCount() {
       return openedCount
     },
     close: async () => {

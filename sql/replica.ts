@@ -1,7 +1,7 @@
 import { Connections } from './driver.ts'
 import { Failure } from './errors.ts'
+import { createHealthCheck } from './health-check.ts'
 import { standbyUrl } from './hosts.ts'
-import { createHealthCheck } from './pulse.ts'
 import type { ReadOptions, ReadStatement } from './reader.ts'
 import {
   createSlowReads,
@@ -19,10 +19,10 @@ import { type Position, parsePosition, type Wal } from './wal.ts'
  */
 export interface ReplicaReads {
   /** Returns reads that include everything committed before `since`. */
-  of(caller: number, kind: ReadKind, since: Position): Reads
+  readsFor(caller: number, kind: ReadKind, since: Position): Reads
   readonly state: ReplicaState
   /** Last known lag behind the primary in bytes; null while unknown. */
-  readonly behind: number | null
+  readonly lagBytes: number | null
   /** Number of reads that each has answered. */
   readonly counts: Readonly<Record<'replica' | 'primary', number>>
   close(): Promise<void>
@@ -84,8 +84,8 @@ class StandbyReads implements ReplicaReads {
     this.#healthCheck = createHealthCheck({
       ...common,
       applicationName: `${applicationName}-pulse`,
-      probe: PROGRESS,
-      onProbe: (value) => this.#updateState(value),
+      expression: PROGRESS,
+      onValue: (value) => this.#updateState(value),
       onChange: (state, error) => {
         if (state === 'silent') this.#setState('away', error)
       },
@@ -93,15 +93,15 @@ class StandbyReads implements ReplicaReads {
     })
   }
 
-  get behind(): number | null {
-    return this.state === 'away' ? null : this.#options.wal.ahead(this.#replayed)
+  get lagBytes(): number | null {
+    return this.state === 'away' ? null : this.#options.wal.bytesAhead(this.#replayed)
   }
 
-  of(caller: number, kind: ReadKind, since: Position): Reads {
+  readsFor(caller: number, kind: ReadKind, since: Position): Reads {
     const read = async <T>(send: Send<T>): Promise<T> => {
       const found = await this.#tryStandby(caller, kind, since, send)
       this.counts[found === null ? 'primary' : 'replica']++
-      return found === null ? send(this.#options.primary.of(caller, kind)) : found.value
+      return found === null ? send(this.#options.primary.readsFor(caller, kind)) : found.value
     }
     return {
       text: (statement, values) => read((reads, readOptions) => reads.text(statement, values, readOptions)),
@@ -120,7 +120,7 @@ class StandbyReads implements ReplicaReads {
     since: Position,
     send: Send<T>,
   ): Promise<{ readonly value: T } | null> {
-    const floor = this.#options.wal.floor()
+    const floor = this.#options.wal.lagFloor()
     if (this.state !== 'used' || floor === null) return null
     const check = (text: string | null): void => this.#assertCaughtUp(text!, Math.max(since, floor))
     return this.#reads.run(caller, kind, async (reader, { limitMs }) => {
@@ -147,7 +147,7 @@ class StandbyReads implements ReplicaReads {
     const { replayed, lineage } = this.#parseProgress(text)
     const { wal } = this.#options
     this.#replayed = replayed
-    const floor = wal.floor()
+    const floor = wal.lagFloor()
     // The primary is silent: there is nothing to compare with.
     if (floor === null) return
     if (lineage !== wal.lineage) this.#setState('foreign')

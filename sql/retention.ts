@@ -7,7 +7,7 @@ import { type Query, sql } from './db.ts'
  */
 
 /** Names of retention settings, in days; 0 keeps rows forever. */
-export type Kept =
+export type RetentionName =
   | 'audit'
   | 'sends'
   | 'usage'
@@ -33,40 +33,40 @@ export interface Old {
 }
 
 /** A table whose old rows are pruned in batches. */
-export interface Sweep {
+export interface PrunedTable {
   readonly table: string
-  readonly keep: Kept
+  readonly keep: RetentionName
   /** Absent if only `sweep` itself can find the rows. */
   readonly old?: Old
   /** Tables whose rows are deleted with them. */
   readonly along?: readonly string[]
   /** Processes at most `max` rows that are older than `days`. */
-  readonly sweep: (days: number, max: number) => Query<Swept>
+  readonly prune: (days: number, max: number) => Query<Swept>
 }
 
 /** Tables whose old monthly partitions are dropped. */
-export const PARTITIONED = [{ table: 'audit_event', keep: 'audit' }] as const
+export const PARTITIONED_TABLES = [{ table: 'audit_event', keep: 'audit' }] as const
 
 const Months = z.object({ made: z.number(), dropped: z.number() })
 
 /** Creates the next monthly partitions of a table, and drops those that ended `days` ago; 0 drops none. */
-export const keepPartitions = (table: string, days: number): Query<z.output<typeof Months>> =>
-  sql.type(Months)`select made, dropped from partitions_keep(${table}::regclass, ${days})`
+export const maintainPartitions = (table: string, days: number): Query<z.output<typeof Months>> =>
+  sql.type(Months)`select made, dropped from partitions_maintain(${table}::regclass, ${days})`
 
 /** Prunes rows by the time in the column `at`, which has an index. */
 const pruneByAge = (
   table: string,
-  keep: Kept,
+  keep: RetentionName,
   at: string,
-  { where = sql.fragment`true`, along = [] }: Partial<Pick<Old, 'where'> & Pick<Sweep, 'along'>> = {},
-): Sweep => {
+  { where = sql.fragment`true`, along = [] }: Partial<Pick<Old, 'where'> & Pick<PrunedTable, 'along'>> = {},
+): PrunedTable => {
   const [name, time] = [sql.identifier([table]), sql.identifier([at])]
   return {
     table,
     keep,
     old: { at, where },
     along,
-    sweep: (days, max) => sql.type(Swept)`
+    prune: (days, max) => sql.type(Swept)`
       with old as (
         delete from ${name} where ctid = any(array(
           select ctid from ${name} where ${time} < now() - make_interval(days => ${days}::int) and ${where}
@@ -77,7 +77,7 @@ const pruneByAge = (
   }
 }
 
-export const SWEPT: readonly Sweep[] = [
+export const PRUNED_TABLES: readonly PrunedTable[] = [
   // Counts from the outcome of a message, not from its request: a scheduled message is retried, and its provider
   // reports on it, long after that. The ledger is for people, who can copy what they need for longer.
   pruneByAge('comms_send', 'sends', 'settled_at'),
@@ -87,7 +87,7 @@ export const SWEPT: readonly Sweep[] = [
   // Regardless of their outcome.
   pruneByAge('organization_invite', 'invites', 'expires_at'),
   // Documents that superseded them, or that they superseded, then no longer mention it.
-  pruneByAge('document', 'deletedDocuments', 'deleted_at', { where: sql.fragment`collected_at is not null` }),
+  pruneByAge('document', 'deletedDocuments', 'deleted_at', { where: sql.fragment`pruned_at is not null` }),
   // The provider keeps its events for 30 days, so older ones can't arrive again.
   pruneByAge('payment_event', 'paymentEvents', 'received_at', {
     where: sql.fragment`applied_at is not null`,
@@ -99,7 +99,7 @@ export const SWEPT: readonly Sweep[] = [
   {
     table: 'search_word',
     keep: 'searchWords',
-    sweep: (days, max) =>
+    prune: (days, max) =>
       sql.type(Swept)`select looked as count, gone as deleted from search_words_sweep(${days}, ${max})`,
   },
 ]

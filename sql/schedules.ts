@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
-import { type JobSpec, KEPT } from './jobs.ts'
+import { type JobSpec, retainedJob } from './jobs.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** State of schedule entries: their pause and their last job. `tasks/schedule.ts` declares the entries. */
@@ -9,16 +9,16 @@ const AddedJob = z.object({ job_id: z.string() })
 
 /**
  * Adds the job of an entry, or joins the one under way, and records it as the entry's last job. No row and no job if the
- * entry is paused; `evenPaused` ignores the pause.
+ * entry is paused; `ignorePause` ignores the pause.
  */
-export const runScheduled = (
+export const runScheduleEntry = (
   identifier: string,
   job: JobSpec,
-  evenPaused: boolean,
+  ignorePause: boolean,
 ): Query<{ job_id: string }> =>
   sql.prepared('schedule_run', AddedJob)`
     with added as (
-      select job_id from job_enqueue(case when ${evenPaused}::boolean or not exists (
+      select job_id from job_enqueue(case when ${ignorePause}::boolean or not exists (
         select from schedule_control where identifier = ${identifier}::text and paused_at is not null)
         then ${JSON.stringify([job])}::jsonb else '[]' end)
     )
@@ -27,19 +27,19 @@ export const runScheduled = (
     returning last_job_id as job_id`
 
 /** Pauses an entry; changes no row if it is already paused, which keeps the first time and account. */
-export const pauseScheduled = (identifier: string, by: number | null): Query<unknown> =>
+export const pauseScheduleEntry = (identifier: string, by: number | null): Query<unknown> =>
   sql.type(noRows)`
     insert into schedule_control as control (identifier, paused_at, paused_by) values (${identifier}, now(), ${by}::int)
     on conflict (identifier) do update set paused_at = excluded.paused_at, paused_by = excluded.paused_by
     where control.paused_at is null`
 
 /** Resumes an entry; changes no row if it is not paused. */
-export const resumeScheduled = (identifier: string): Query<unknown> =>
+export const resumeScheduleEntry = (identifier: string): Query<unknown> =>
   sql.type(noRows)`
     update schedule_control set paused_at = null, paused_by = null where identifier = ${identifier} and paused_at is not null`
 
 /** A declared entry, with its next run unless it is paused. */
-export interface Scheduled {
+export interface ScheduleEntry {
   readonly name: string
   readonly cron: string
   readonly task: string
@@ -59,9 +59,9 @@ const SCHEDULE_JSON = `json_build_object('name', entry.name, 'cron', entry.cron,
 
 const ENTRIES = `jsonb_to_recordset($1::jsonb) as entry(name text, cron text, task text, queue text, next_run_at timestamptz)
   left join schedule_control control on control.identifier = entry.name
-  left join job on job.id = control.last_job_id and ${KEPT('$2')}`
+  left join job on job.id = control.last_job_id and ${retainedJob('$2')}`
 
-/** Entries with their state, by name; `entries` is a JSON array of {@link Scheduled}. */
+/** Entries with their state, by name; `entries` is a JSON array of {@link ScheduleEntry}. */
 export const readSchedules: ReadStatement<Entries> = {
   name: 'schedules',
   text: `select coalesce(json_agg(${SCHEDULE_JSON} order by entry.name collate "C"), '[]')::text from ${ENTRIES}`,

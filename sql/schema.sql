@@ -496,7 +496,7 @@ create table document (
   updated_at timestamp with time zone,
   deleted_at timestamp with time zone,
   expires_at timestamp with time zone,
-  collected_at timestamp with time zone,
+  pruned_at timestamp with time zone,
   "json" text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id, attached_to_id)),
   search tsvector not null generated always as (document_vector(title, note, tags, document_date)),
   constraint document_pkey PRIMARY KEY (id),
@@ -886,12 +886,12 @@ create table payment_customer (
   id bigint not null generated always as identity,
   user_id integer,
   provider_customer_id text not null,
-  same_as bigint,
+  replaced_by bigint,
   created_at timestamp with time zone not null default now(),
   constraint payment_customer_pkey PRIMARY KEY (id),
   constraint payment_customer_provider_customer_id_key UNIQUE (provider_customer_id),
   constraint payment_customer_user_id_key UNIQUE (user_id),
-  constraint payment_customer_same_as_fkey FOREIGN KEY (same_as) REFERENCES payment_customer(id),
+  constraint payment_customer_same_as_fkey FOREIGN KEY (replaced_by) REFERENCES payment_customer(id),
   constraint payment_customer_user_id_fkey FOREIGN KEY (user_id) REFERENCES account(id) ON DELETE SET NULL
 );
 
@@ -1286,8 +1286,8 @@ create table webhook_endpoint (
   is_active boolean not null default true,
   failures integer not null default 0,
   failing_since timestamp with time zone,
-  rests_until timestamp with time zone,
-  switched_off_at timestamp with time zone,
+  blocked_until timestamp with time zone,
+  disabled_at timestamp with time zone,
   secret_version integer not null default 1,
   secret_rolled_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
@@ -1297,10 +1297,10 @@ create table webhook_endpoint (
   constraint webhook_endpoint_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint webhook_endpoint_deleted_check CHECK (((deleted_at IS NULL) OR (NOT is_active))),
   constraint webhook_endpoint_description_check CHECK ((length(description) <= 500)),
+  constraint webhook_endpoint_disabled_check CHECK (((disabled_at IS NULL) OR (NOT is_active))),
   constraint webhook_endpoint_events_check CHECK (((url IS NULL) = (cardinality(events) = 0))),
   constraint webhook_endpoint_failures_check CHECK (((failures > 0) = (failing_since IS NOT NULL))),
   constraint webhook_endpoint_host_check CHECK (((url IS NULL) = (host IS NULL))),
-  constraint webhook_endpoint_switched_off_check CHECK (((switched_off_at IS NULL) OR (NOT is_active))),
   constraint webhook_endpoint_url_check CHECK (((length(url) >= 8) AND (length(url) <= 2000)))
 );
 
@@ -1316,7 +1316,7 @@ create table webhook_rate (
   host text not null,
   slots bigint[] not null,
   counts integer[] not null,
-  rests_until timestamp with time zone,
+  blocked_until timestamp with time zone,
   expires_at timestamp with time zone not null,
   constraint webhook_rate_pkey PRIMARY KEY (account_id, host)
 ) with (autovacuum_vacuum_scale_factor=0.02);
@@ -1468,17 +1468,17 @@ CREATE INDEX comms_suppression_created_at_idx ON public.comms_suppression USING 
 
 CREATE INDEX document_attached_to_id_idx ON public.document USING btree (attached_to_id) WHERE (attached_to_id IS NOT NULL);
 
-CREATE INDEX document_collected_idx ON public.document USING btree (deleted_at) WHERE (collected_at IS NOT NULL);
+CREATE INDEX document_collected_idx ON public.document USING btree (deleted_at) WHERE (pruned_at IS NOT NULL);
 
 CREATE INDEX document_day_idx ON public.document USING btree (owner_id, day, id) INCLUDE (superseded_by_id) WHERE (deleted_at IS NULL);
 
-CREATE INDEX document_expires_at_idx ON public.document USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (collected_at IS NULL));
+CREATE INDEX document_expires_at_idx ON public.document USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (pruned_at IS NULL));
 
 CREATE INDEX document_kind_idx ON public.document USING btree (owner_id, kind, id DESC) WHERE ((deleted_at IS NULL) AND (superseded_by_id IS NULL));
 
 CREATE INDEX document_listed_idx ON public.document USING btree (owner_id, id DESC) WHERE ((deleted_at IS NULL) AND (superseded_by_id IS NULL));
 
-CREATE INDEX document_owner_id_deleted_at_idx ON public.document USING btree (owner_id, deleted_at DESC, id DESC) INCLUDE (expires_at) WHERE ((expires_at IS NOT NULL) AND (collected_at IS NULL));
+CREATE INDEX document_owner_id_deleted_at_idx ON public.document USING btree (owner_id, deleted_at DESC, id DESC) INCLUDE (expires_at) WHERE ((expires_at IS NOT NULL) AND (pruned_at IS NULL));
 
 CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id DESC) INCLUDE (deleted_at);
 
@@ -1584,7 +1584,7 @@ CREATE INDEX passkey_account_id_idx ON public.passkey USING btree (account_id, i
 
 CREATE INDEX passkey_challenge_expires_at_idx ON public.passkey_challenge USING btree (expires_at);
 
-CREATE INDEX payment_customer_same_as_idx ON public.payment_customer USING btree (same_as) WHERE (same_as IS NOT NULL);
+CREATE INDEX payment_customer_same_as_idx ON public.payment_customer USING btree (replaced_by) WHERE (replaced_by IS NOT NULL);
 
 CREATE INDEX payment_dispute_customer_id_idx ON public.payment_dispute USING btree (customer_id, id DESC) WHERE (customer_id IS NOT NULL);
 
@@ -1773,7 +1773,7 @@ CREATE OR REPLACE FUNCTION public.ai_conversation_json(c ai_conversation)
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (c).id, 'title', (c).title, 'message_count', (c).message_count, 'last_activity', iso((c).updated_at), 'provider', (c).provider, 'model', (c).model);
 
-CREATE OR REPLACE FUNCTION public.ai_messages_counted()
+CREATE OR REPLACE FUNCTION public.ai_messages_count()
  RETURNS trigger
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -2063,7 +2063,7 @@ CREATE OR REPLACE FUNCTION public.document_sum_of(d document)
  RETURNS SETOF document_sum
  LANGUAGE sql
  IMMUTABLE
-AS $function$5ad8e1ab4e1ca5f85fd39e1f740e84a6$function$;
+AS $function$496aa72785400e085bdb9082fa7c4c78$function$;
 
 CREATE OR REPLACE FUNCTION public.document_sum_update()
  RETURNS trigger
@@ -2117,12 +2117,12 @@ CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags te
  RETURNS tsvector
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$52f48b4b8d7f0b4f8dbdc8611b99b756$function$;
+AS $function$ad8d6dc7805977af65c858d0327771c2$function$;
 
 CREATE OR REPLACE FUNCTION public.document_words_store()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$b9e60420bfd465aef143b6430df97128$function$;
+AS $function$f57da48ec22273deb08702131b6d3c90$function$;
 
 CREATE OR REPLACE FUNCTION public.email_change_confirm(digest bytea)
  RETURNS TABLE(account_id integer, side text, outcome text, old_email text, new_email text, session_id uuid)
@@ -2210,6 +2210,11 @@ CREATE OR REPLACE FUNCTION public.job_count_add(queues text[], queued_change int
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$8e8d4bf2a153fe30ded5c005a72125ad$function$;
 
+CREATE OR REPLACE FUNCTION public.job_delete_traces()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$8e9fcd096278fbe6cfb01c10e9d87c08$function$;
+
 CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], dues timestamp with time zone[])
  RETURNS void
  LANGUAGE plpgsql
@@ -2256,11 +2261,6 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$9c0f598ce7b23dc83bdee906830dada0$function$;
 
-CREATE OR REPLACE FUNCTION public.job_gone()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$8e9fcd096278fbe6cfb01c10e9d87c08$function$;
-
 CREATE OR REPLACE FUNCTION public.job_json(job job)
  RETURNS json
  LANGUAGE sql
@@ -2288,7 +2288,12 @@ CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
  LANGUAGE plpgsql
 AS $function$4dbb882998bb63baa7165c416985f4a0$function$;
 
-CREATE OR REPLACE FUNCTION public.job_recover(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
+CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+AS $function$842ee9fea50defffd3109792f846a1e1$function$;
+
+CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2297,11 +2302,6 @@ CREATE OR REPLACE FUNCTION public.job_recover(rescuer uuid, steady interval, sus
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$89ded6036044daf801fb8b8a99d2d3c9$function$;
-
-CREATE OR REPLACE FUNCTION public.job_repair(grace interval)
- RETURNS SETOF uuid
- LANGUAGE plpgsql
-AS $function$842ee9fea50defffd3109792f846a1e1$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -2361,20 +2361,26 @@ CREATE OR REPLACE FUNCTION public.job_tally_add(entries jsonb)
  LANGUAGE sql
 AS $function$fdae20ef729fe8622b67ec0f88160479$function$;
 
+CREATE OR REPLACE FUNCTION public.join_hyphenated(content text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (content ~ '[-\u00ad\u2010]\n'::text) THEN regexp_replace(content, '([[:alpha:]])[-\u00ad\u2010]\n\s*([[:lower:]])'::text, '\1\2'::text, 'g'::text) ELSE content END;
+
 CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)
  RETURNS jsonb
  LANGUAGE plpgsql
 AS $function$c7364da250827fe872ba10e8bb022c10$function$;
 
-CREATE OR REPLACE FUNCTION public.login_end(subject bytea, matches boolean, max_failures integer, lock interval, totp uuid, step bigint, recovery bytea)
+CREATE OR REPLACE FUNCTION public.login_decide(subject bytea, matches boolean, max_failures integer, lock interval, totp uuid, step bigint, recovery bytea)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$fbc1a1da1da825b42434755249cd75ec$function$;
+AS $function$4d8067a6291d8f2ce35c77393dd6d3d2$function$;
 
-CREATE OR REPLACE FUNCTION public.login_touch(id integer, checked_hash text, totp uuid, rehashed text)
+CREATE OR REPLACE FUNCTION public.login_record(id integer, checked_hash text, totp uuid, rehashed text)
  RETURNS TABLE(role text, is_active boolean)
  LANGUAGE plpgsql
-AS $function$6a17be406888ca4fafeb61391c60b7b9$function$;
+AS $function$cbab40ca16f36817a7ba5ee7859ccaaa$function$;
 
 CREATE OR REPLACE FUNCTION public.mailbox_lock(mailboxes text[])
  RETURNS void
@@ -2440,7 +2446,7 @@ RETURN (to_hex(COALESCE(owner, 0)) || ':'::text);
 CREATE OR REPLACE FUNCTION public.page_compute_search()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$d05c48ff1d7d0371cad53ae6ced4e664$function$;
+AS $function$57c1c8fc7a48f9d9c8d705343dfdb04f$function$;
 
 CREATE OR REPLACE FUNCTION public.page_vector(content text)
  RETURNS tsvector
@@ -2452,9 +2458,9 @@ CREATE OR REPLACE FUNCTION public.page_words(content text)
  RETURNS tsvector
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
-AS $function$7b4275b3dd9fa31c3227f6dfd05b4342$function$;
+AS $function$e9663fd723067a89876e8c35355280a7$function$;
 
-CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
+CREATE OR REPLACE FUNCTION public.partitions_maintain(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2497,7 +2503,7 @@ AS $function$d21155bb0acdc801cd2723650313531b$function$;
 CREATE OR REPLACE FUNCTION public.payment_customer_ensure(provider_customer text)
  RETURNS bigint
  LANGUAGE plpgsql
-AS $function$c137dcdf52ba1b09a281080b17d395b2$function$;
+AS $function$bd2f96ba9dd13d93529717ed5b73d0fa$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_dispute_json(d payment_dispute, t payment_transaction)
  RETURNS json
@@ -2520,10 +2526,10 @@ CREATE OR REPLACE FUNCTION public.payment_event_apply(event text, changes jsonb)
  LANGUAGE plpgsql
 AS $function$0d70165f284b44d01bd4201f89645084$function$;
 
-CREATE OR REPLACE FUNCTION public.payment_event_take(id text, type text, created_at timestamp with time zone, data jsonb)
+CREATE OR REPLACE FUNCTION public.payment_event_store(id text, type text, created_at timestamp with time zone, data jsonb)
  RETURNS TABLE(fresh boolean, job_id uuid)
  LANGUAGE plpgsql
-AS $function$fcde8ab0059a23bea8d5f55d19451d81$function$;
+AS $function$0eafb77fb5868cdac709079112f3a44b$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_join(one jsonb, other jsonb)
  RETURNS jsonb
@@ -2641,14 +2647,14 @@ AS $function$bda429ca408dbeb0b964a6772f1d4ef9$function$;
 CREATE OR REPLACE FUNCTION public.quota_exceeded(account integer, kinds text[], defaults bigint[])
  RETURNS TABLE(kind text, quota bigint)
  LANGUAGE plpgsql
-AS $function$52c5170d0190d93efa1c3eef3cfde2e7$function$;
+AS $function$f4a4411ddb7ad544feb6eb157da08150$function$;
 
-CREATE OR REPLACE FUNCTION public.quota_used(account integer, kind text)
+CREATE OR REPLACE FUNCTION public.quota_usage(account integer, kind text)
  RETURNS bigint
  LANGUAGE sql
  STABLE
  SET enable_seqscan TO 'off'
-AS $function$2756c4613584722d93119d6387f5d3a1$function$;
+AS $function$2f7025ddeb26eed5d689d0ee0306b24d$function$;
 
 CREATE OR REPLACE FUNCTION public.quote_lexeme(word text)
  RETURNS text
@@ -2656,7 +2662,7 @@ CREATE OR REPLACE FUNCTION public.quote_lexeme(word text)
  IMMUTABLE PARALLEL SAFE
 RETURN ((''''::text || replace(replace(word, '\'::text, '\\'::text), ''''::text, ''''''::text)) || ''''::text);
 
-CREATE OR REPLACE FUNCTION public.rag_affected(owner integer, documents bigint[])
+CREATE OR REPLACE FUNCTION public.rag_affected_collections(owner integer, documents bigint[])
  RETURNS TABLE(id integer, name text)
  LANGUAGE plpgsql
 AS $function$993eb3eba654e22e41815fefa41becfa$function$;
@@ -2699,10 +2705,10 @@ CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, remov
  LANGUAGE plpgsql
 AS $function$d6245899939d8c7c00e756f55af40017$function$;
 
-CREATE OR REPLACE FUNCTION public.request_limit_take(name text, subject text, max_hits integer, span interval)
+CREATE OR REPLACE FUNCTION public.request_limit_acquire(name text, subject text, max_hits integer, span interval)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$e0d7670714d135ab5f5b1c011753d67f$function$;
+AS $function$c789de887f3ee95cdd53178768f3eb88$function$;
 
 CREATE OR REPLACE FUNCTION public.search_count_hits(words tsquery)
  RETURNS bigint
@@ -2732,9 +2738,9 @@ CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, query text)
  RETURNS TABLE(n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$11e0f16c35062c4163292361c3f2324a$function$;
+AS $function$8850f992ef6da3e409934b801d16db5c$function$;
 
-CREATE OR REPLACE FUNCTION public.search_words_of(vectors tsvector[])
+CREATE OR REPLACE FUNCTION public.search_words_store(vectors tsvector[])
  RETURNS void
  LANGUAGE sql
  SET enable_seqscan TO 'off'
@@ -2746,18 +2752,18 @@ CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, batch_si
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
-AS $function$c8669604a4a069d625bba9b04fd985ac$function$;
+AS $function$32de9d75339a94cea97ac23a54f65760$function$;
+
+CREATE OR REPLACE FUNCTION public.separate_words(content text, separator text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (content ~ '[^\x01-\x7f]'::text) THEN regexp_replace(translate(content, '‐‑−­'::text, '---'::text), '([\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u200b\u2012-\u202f\u2030-\u205f\u20a0-\u20cf\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe0-\uffee])'::text, separator, 'g'::text) ELSE content END;
 
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval, max_lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer)
  LANGUAGE plpgsql
 AS $function$0e4fd0cfe47ae770a8365c1a09266b7c$function$;
-
-CREATE OR REPLACE FUNCTION public.unhyphenated(content text)
- RETURNS text
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (content ~ '[-\u00ad\u2010]\n'::text) THEN regexp_replace(content, '([[:alpha:]])[-\u00ad\u2010]\n\s*([[:lower:]])'::text, '\1\2'::text, 'g'::text) ELSE content END;
 
 CREATE OR REPLACE FUNCTION public.voice_transcription_json(t voice_transcription)
  RETURNS json
@@ -2770,10 +2776,10 @@ CREATE OR REPLACE FUNCTION public.voice_transcription_settle(ended job)
  LANGUAGE plpgsql
 AS $function$ed3de17cd1138ac18f66754365331640$function$;
 
-CREATE OR REPLACE FUNCTION public.webhook_admitted()
+CREATE OR REPLACE FUNCTION public.webhook_admit()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$f40a6efe73d7a931344fe8bb38b243e7$function$;
+AS $function$8586f34ace88e9ce4202f83a1fa028f8$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_body(type text, at timestamp with time zone, data json)
  RETURNS text
@@ -2785,6 +2791,17 @@ CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account inte
  RETURNS void
  LANGUAGE plpgsql
 AS $function$d1e3d70dab4222e79b76dcc69b48e573$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_can_manage(e webhook_endpoint, account integer, everything boolean, organization integer)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$cde78ce3aaf54ccb6a648699fd89261f$function$;
+
+CREATE OR REPLACE FUNCTION public.webhook_claim(endpoint bigint, target_host text, batch_size integer, failure_threshold integer, hold_seconds double precision, proved integer, proved_seconds integer, unproved integer, unproved_seconds integer)
+ RETURNS SETOF webhook_delivery
+ LANGUAGE plpgsql
+AS $function$673b836165277eede9d624347a88732a$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_customer_account(customer bigint)
  RETURNS integer
@@ -2827,7 +2844,7 @@ CREATE OR REPLACE FUNCTION public.webhook_endpoint_json(e webhook_endpoint)
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN json_build_object('id', (e).id, 'account_id', (e).account_id, 'organization_id', (e).organization_id, 'url', (e).url, 'events', (e).events, 'description', (e).description, 'is_active', (e).is_active, 'failures', (e).failures, 'failing_since', iso((e).failing_since), 'switched_off_at', iso((e).switched_off_at), 'proved_at', iso((e).proved_at), 'secret_rolled_at', iso((e).secret_rolled_at), 'created_at', iso((e).created_at), 'updated_at', iso((e).updated_at));
+RETURN json_build_object('id', (e).id, 'account_id', (e).account_id, 'organization_id', (e).organization_id, 'url', (e).url, 'events', (e).events, 'description', (e).description, 'is_active', (e).is_active, 'failures', (e).failures, 'failing_since', iso((e).failing_since), 'disabled_at', iso((e).disabled_at), 'proved_at', iso((e).proved_at), 'secret_rolled_at', iso((e).secret_rolled_at), 'created_at', iso((e).created_at), 'updated_at', iso((e).updated_at));
 
 CREATE OR REPLACE FUNCTION public.webhook_is_subscribed(account integer, type text)
  RETURNS boolean
@@ -2845,12 +2862,6 @@ CREATE OR REPLACE FUNCTION public.webhook_jobs_ended(ids uuid[])
  RETURNS void
  LANGUAGE plpgsql
 AS $function$9e2b4e0ceb67abcc19fc272058376c0c$function$;
-
-CREATE OR REPLACE FUNCTION public.webhook_managed(e webhook_endpoint, account integer, everything boolean, organization integer)
- RETURNS boolean
- LANGUAGE sql
- STABLE
-AS $function$cde78ce3aaf54ccb6a648699fd89261f$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_member_cleanup()
  RETURNS trigger
@@ -2890,23 +2901,12 @@ AS $function$4ed5d8f60b54666003b5ee700d350247$function$;
 CREATE OR REPLACE FUNCTION public.webhook_rate_acquire(account integer, target_host text, wanted integer, max_deliveries integer, seconds integer)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$db6526e6bb68cb653b973408c4a86643$function$;
+AS $function$40fde0cddd31de31bd03ead32da825cb$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_settle(delivery bigint, outcome text, response jsonb, delays integer[], failure_threshold integer)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$42d6970092a5fa016e63598fab046973$function$;
-
-CREATE OR REPLACE FUNCTION public.webhook_take(endpoint bigint, target_host text, batch_size integer, failure_threshold integer, hold_seconds double precision, proved integer, proved_seconds integer, unproved integer, unproved_seconds integer)
- RETURNS SETOF webhook_delivery
- LANGUAGE plpgsql
-AS $function$b28bbb2e7656b45ec6a4850c38c28358$function$;
-
-CREATE OR REPLACE FUNCTION public.words_parted(content text, separator text)
- RETURNS text
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (content ~ '[^\x01-\x7f]'::text) THEN regexp_replace(translate(content, '‐‑−­'::text, '---'::text), '([\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u200b\u2012-\u202f\u2030-\u205f\u20a0-\u20cf\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe0-\uffee])'::text, separator, 'g'::text) ELSE content END;
+AS $function$2a58a41cd29cddb648e5944e53c0c467$function$;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND (old.deletion_at IS NULL))) EXECUTE FUNCTION account_last_admin();
 
@@ -2916,11 +2916,11 @@ CREATE TRIGGER ai_conversation_count_delete AFTER DELETE ON public.ai_conversati
 
 CREATE TRIGGER ai_conversation_count_insert AFTER INSERT ON public.ai_conversation REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_conversation_count_insert();
 
-CREATE TRIGGER ai_message_added AFTER INSERT ON public.ai_message REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_counted();
+CREATE TRIGGER ai_message_added AFTER INSERT ON public.ai_message REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_count();
 
-CREATE TRIGGER ai_message_changed AFTER UPDATE ON public.ai_message REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_counted();
+CREATE TRIGGER ai_message_changed AFTER UPDATE ON public.ai_message REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_count();
 
-CREATE TRIGGER ai_message_removed AFTER DELETE ON public.ai_message REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_counted();
+CREATE TRIGGER ai_message_removed AFTER DELETE ON public.ai_message REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_count();
 
 CREATE TRIGGER ai_sentiment_sum_delete AFTER DELETE ON public.ai_sentiment REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_sentiment_sum_delete();
 
@@ -2994,7 +2994,7 @@ CREATE TRIGGER page_compute_search_insert BEFORE INSERT ON public.document_page 
 
 CREATE TRIGGER page_compute_search_update BEFORE UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((NOT (new.search IS DISTINCT FROM old.search)) AND (new.text <> old.text))) EXECUTE FUNCTION page_compute_search();
 
-CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();
+CREATE TRIGGER job_delete_traces AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_delete_traces();
 
 CREATE TRIGGER organization_cleanup AFTER UPDATE OF deleted_at ON public.organization FOR EACH ROW WHEN ((new.deleted_at IS NOT NULL)) EXECUTE FUNCTION organization_cleanup();
 
@@ -3040,7 +3040,7 @@ CREATE TRIGGER webhook_transaction_changed AFTER UPDATE ON public.payment_transa
 
 CREATE TRIGGER webhook_transaction_made AFTER INSERT ON public.payment_transaction FOR EACH ROW WHEN (new.shown) EXECUTE FUNCTION webhook_emit_transaction();
 
-CREATE TRIGGER webhook_admitted BEFORE INSERT ON public.webhook_delivery FOR EACH ROW EXECUTE FUNCTION webhook_admitted();
+CREATE TRIGGER webhook_admit BEFORE INSERT ON public.webhook_delivery FOR EACH ROW EXECUTE FUNCTION webhook_admit();
 
 CREATE TRIGGER webhook_pending_sum_delete AFTER DELETE ON public.webhook_delivery REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION webhook_pending_sum_delete();
 

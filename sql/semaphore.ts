@@ -8,7 +8,7 @@ export interface Semaphore {
 /** Maximum wait of a caller, and the error after it. */
 export interface WaitLimit {
   readonly waitMs: number
-  readonly timeout: () => Error
+  readonly createError: () => Error
 }
 
 /** @param limit if absent, callers wait indefinitely. */
@@ -49,7 +49,7 @@ class FairSemaphore implements Semaphore {
         this.#waiters.add(resolve)
         return
       }
-      const { waitMs, timeout } = this.#limit
+      const { waitMs, createError: timeout } = this.#limit
       const timer = setTimeout(() => {
         this.#waiters.delete(admit)
         reject(timeout())

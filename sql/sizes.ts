@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
-import { type Kept, PARTITIONED, SWEPT } from './retention.ts'
+import { PARTITIONED_TABLES, PRUNED_TABLES, type RetentionName } from './retention.ts'
 
 /** Sizes of tables, their growth, and their prunable share. */
 
@@ -61,17 +61,19 @@ const OLDEST_ROW: Readonly<Record<string, readonly [time: string, order: string]
 }
 
 /** Tables with a retention; `readTables` expects their days in this order. */
-export const RETAINED: readonly { readonly table: string; readonly keep: Kept }[] = [
-  ...PARTITIONED,
-  ...SWEPT.flatMap(({ table, keep, along = [] }) => [table, ...along].map((name) => ({ table: name, keep }))),
+export const RETAINED_TABLES: readonly { readonly table: string; readonly keep: RetentionName }[] = [
+  ...PARTITIONED_TABLES,
+  ...PRUNED_TABLES.flatMap(({ table, keep, along = [] }) =>
+    [table, ...along].map((name) => ({ table: name, keep })),
+  ),
 ]
 
 const retentionDays = (table: string): string =>
-  `($3::float8[])[${RETAINED.findIndex((one) => one.table === table) + 1}]`
+  `($3::float8[])[${RETAINED_TABLES.findIndex((one) => one.table === table) + 1}]`
 const cutoff = (table: string): string => `now() - ${retentionDays(table)} * interval '1 day'`
 
 // Rows to prune: the table, the table by whose rows it is pruned, and the number of those.
-const PRUNABLE = SWEPT.flatMap(({ table, old, along = [] }) => {
+const PRUNABLE = PRUNED_TABLES.flatMap(({ table, old, along = [] }) => {
   if (old === undefined) return []
   const rows = (cut: string): string =>
     `select from ${table} where ${old.at} < ${cut} and ${old.where.sql} order by ${old.at}`
@@ -85,7 +87,7 @@ const PRUNABLE = SWEPT.flatMap(({ table, old, along = [] }) => {
 })
 
 // Months to drop, with their exact bytes.
-const DROPPABLE = PARTITIONED.map(
+const DROPPABLE = PARTITIONED_TABLES.map(
   ({
     table,
   }) => `select '${table}', '${table}', coalesce(sum(rows), 0)::bigint, coalesce(sum(bytes), 0)::bigint from relation

@@ -18,7 +18,7 @@ export interface SlowReads {
    * Returns the reads of a caller, an account id or any other number. A read that exceeds the limit of its kind fails
    * with `database.too_slow`. One that gets no connection within that limit fails with `database.busy`.
    */
-  of(caller: number, kind: ReadKind): Reads
+  readsFor(caller: number, kind: ReadKind): Reads
   /** Runs `work` with one of the connections; `limit` is that of its kind. */
   run<T>(
     caller: number,
@@ -66,7 +66,7 @@ export function createSlowReads(options: SlowReadOptions): SlowReads {
     }
   }
   return {
-    of: (caller, kind) => ({
+    readsFor: (caller, kind) => ({
       text: (statement, values) =>
         run(caller, kind, (reader, limit) => reader.text(statement, values, limit)),
       texts: (statement, values) =>

@@ -1,10 +1,10 @@
 /** Reports slow statements with their origin. */
 export interface SlowStatements {
   /** Threshold in ms from which a statement is slow. */
-  readonly fromMs: number
+  readonly thresholdMs: number
   /** Returns the request or job that the calling code works for. Called when a statement is sent. */
   origin(): unknown
-  tell(slow: SlowStatement, origin: unknown): void
+  report(slow: SlowStatement, origin: unknown): void
 }
 
 export interface SlowStatement {
@@ -22,7 +22,7 @@ interface Named {
 
 const MAX_CHARACTERS = 80
 
-export const isSlow = ({ fromMs }: SlowStatements, ms: number): boolean => ms >= fromMs
+export const isSlow = ({ thresholdMs: fromMs }: SlowStatements, ms: number): boolean => ms >= fromMs
 
 /** Reports a slow statement that was sent for `origin`. */
 export function reportSlow(
@@ -33,5 +33,5 @@ export function reportSlow(
   together = 1,
 ): void {
   const statement = name ?? text.replace(/\s+/g, ' ').trim().slice(0, MAX_CHARACTERS)
-  slow.tell({ statement, ms: Math.round(ms), ...(together > 1 && { together }) }, origin)
+  slow.report({ statement, ms: Math.round(ms), ...(together > 1 && { together }) }, origin)
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
 import { LIVE_COUNTS, waitingSince } from './jobs/lists.ts'
-import { KEPT } from './jobs.ts'
+import { retainedJob } from './jobs.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Reads of jobs for `/tasks`. */
@@ -24,7 +24,7 @@ export const readTaskResult: ReadStatement<
       'enqueued_at', iso(created_at), 'started_at', iso(started_at), 'finished_at', iso(finished_at))::text
     from job
     where id = $3::uuid and queue = any($4::text[]) and ($2::boolean or owner_id is null or owner_id = $1::int)
-      and ${KEPT('$5')}`,
+      and ${retainedJob('$5')}`,
 }
 
 /** Queued and running jobs of each named queue, and the age of the longest waiting one in seconds. */
@@ -44,7 +44,7 @@ const LoadProgress = z.object({
 })
 
 /** Progress of the jobs of a load test. */
-export const loadState = (ids: readonly string[]): Query<z.output<typeof LoadProgress>> =>
+export const loadTestProgress = (ids: readonly string[]): Query<z.output<typeof LoadProgress>> =>
   sql.type(LoadProgress)`
     select count(*)::int as known, (count(*) filter (where status = 'done'))::int as completed,
       (count(*) filter (where status = 'failed'))::int as failed,
@@ -77,7 +77,7 @@ const percentiles = (from: string, to: string) => {
 }
 
 /** Times of the jobs that ran: `seconds` from first added to last ended, `latency` from added to ended, `start` from added to started. */
-export const loadTimes = (ids: readonly string[]): Query<z.output<typeof LoadTimes>> =>
+export const loadTestTimes = (ids: readonly string[]): Query<z.output<typeof LoadTimes>> =>
   sql.type(LoadTimes)`
     select coalesce(extract(epoch from max(finished_at) - min(created_at)), 0)::float8 as seconds,
       ${percentiles('created_at', 'finished_at')} as latency, ${percentiles('created_at', 'started_at')} as start

@@ -57,7 +57,7 @@ export const findPreview = (digest: Buffer): Query<Preview> =>
     select generation, byte_size from voice_preview where digest = ${sql.binary(digest)} and byte_size is not null`
 
 /** Stores the input of a preview, or records its use. */
-export const wantPreview = (digest: Buffer, s: Speech): Query<unknown> =>
+export const requestPreview = (digest: Buffer, s: Speech): Query<unknown> =>
   sql.type(noRows)`
     insert into voice_preview (digest, provider, model, voice, speed, text)
     values (${sql.binary(digest)}, ${s.provider}, ${s.model}, ${s.voice}, ${s.speed}, ${s.text})
@@ -72,7 +72,7 @@ const Wanted = z.object({
   byte_size: z.number().nullable(),
 })
 
-export const wantedPreview = (digest: Buffer): Query<z.output<typeof Wanted>> =>
+export const requestedPreview = (digest: Buffer): Query<z.output<typeof Wanted>> =>
   sql.type(Wanted)`
     select provider, model, voice, speed, text, byte_size from voice_preview where digest = ${sql.binary(digest)}`
 

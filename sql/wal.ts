@@ -39,13 +39,13 @@ export interface Wal {
   /** At or beyond everything that this process has committed, or that reads of `covering` have returned. */
   readonly end: Position
   /** Records a position that came with a commit. */
-  committed(position: string): void
+  recordCommit(position: string): void
   /** Wraps reads: `end` covers each of their answers once they resolve. */
-  covering(reader: Reads): Reads
+  trackReads(reader: Reads): Reads
   /** A flushed position at or beyond everything older than `maxLagMs`; null while the primary is silent. */
-  floor(): Position | null
+  lagFloor(): Position | null
   /** Lead of the primary over a position in bytes, at its last answer; null before the first. */
-  ahead(position: Position): number | null
+  bytesAhead(position: Position): number | null
   /** The primary's cluster and timeline. A server with another lineage is not its standby. */
   readonly lineage: string
   close(): void
@@ -80,17 +80,17 @@ class WatchedWal implements Wal {
     void this.#watch()
   }
 
-  committed(position: string): void {
+  recordCommit(position: string): void {
     const known = parsePosition(position)!
     this.end = Math.max(this.end, known)
     this.#recent = Math.max(this.#recent, known)
   }
 
-  covering(reader: Reads): Reads {
+  trackReads(reader: Reads): Reads {
     // Both are sent together, in this order.
     const withPosition = <T>(answer: Promise<T>): Promise<T> =>
       Promise.all([answer, this.#primary.text(WAL_END, [])]).then(([value, position]) => {
-        if (position !== null) this.committed(position)
+        if (position !== null) this.recordCommit(position)
         return value
       })
     return {
@@ -99,14 +99,14 @@ class WatchedWal implements Wal {
     }
   }
 
-  floor(): Position | null {
+  lagFloor(): Position | null {
     const due = performance.now() - this.#maxLagMs
     const last = this.#samples.at(-1)
     if (last === undefined || last.at < due) return null
     return (this.#samples.findLast(({ at }) => at <= due) ?? this.#samples[0]!).flushed
   }
 
-  ahead(position: Position): number | null {
+  bytesAhead(position: Position): number | null {
     const last = this.#samples.at(-1)
     return last === undefined ? null : Math.max(0, last.flushed - position)
   }
@@ -130,7 +130,7 @@ class WatchedWal implements Wal {
     const [end = '', flushed = '', lineage = ''] = text.split(' ')
     // A failover has lost the rest of the WAL.
     if (before > parsePosition(end)!) this.end = this.#recent
-    this.committed(end)
+    this.recordCommit(end)
     if (lineage !== this.lineage) this.#samples = []
     this.lineage = lineage
     const oldest = this.#samples.findLastIndex((sample) => sample.at <= at - this.#maxLagMs)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
-import { arrayText, everyPair, type PageValues } from './lists.ts'
+import { arrayText, type PageValues, pairConditions } from './lists.ts'
 import { type OrganizationViewer, visibleTo } from './orgs.ts'
 import type { ReadStatement } from './reader.ts'
 
@@ -21,7 +21,7 @@ export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 export const CHALLENGE = 'webhook.challenge'
 
 /** Consecutive failures after which an endpoint backs off. */
-export const RESTS_FROM = 5
+export const BACKOFF_FROM_FAILURES = 5
 
 /** Hours for which the previous secret also signs after a roll. */
 export const ROLL_HOURS = 24
@@ -52,10 +52,10 @@ export const readOrganizationEndpoints: ReadStatement<[...OrganizationViewer, ..
   text: visibleTo(['owner', 'admin'], endpointList(2, 'e.organization_id = $1::int')),
 }
 
-const MANAGED = 'webhook_managed(e, $2::int, $3::boolean, $4::int)'
-/** The caller who manages an endpoint, see `webhook_managed`. */
-export type Manager = [account: number | null, everything: boolean, organization: number | null]
-type ManagedEndpoint = [endpoint: number, ...Manager]
+const MANAGED = 'webhook_can_manage(e, $2::int, $3::boolean, $4::int)'
+/** The caller who manages an endpoint, see `webhook_can_manage`. */
+export type EndpointManager = [account: number | null, everything: boolean, organization: number | null]
+type ManagedEndpoint = [endpoint: number, ...EndpointManager]
 
 /** Returns `none` instead of JSON to callers who manage an endpoint but may not see its deliveries. */
 const requireOwner = (json: string): string =>
@@ -78,7 +78,7 @@ export const readDeliveries: ReadStatement<[...ManagedEndpoint, status: string |
         table: 'webhook_delivery',
         row: 'd',
         parameters: 5,
-        where: everyPair(['d.endpoint_id = $1::bigint'], ['$5::text is null', 'd.status = $5::text']),
+        where: pairConditions(['d.endpoint_id = $1::bigint'], ['$5::text is null', 'd.status = $5::text']),
         order: DELIVERY_ORDER,
         numbered: false,
         direction: 'desc',
@@ -125,11 +125,11 @@ export type OwnedEndpoint = z.output<typeof Owned>
 /** Locks an endpoint that the caller manages; else no row. */
 export const managedEndpoint = (
   id: number,
-  [account, everything, organization]: Manager,
+  [account, everything, organization]: EndpointManager,
 ): Query<OwnedEndpoint> =>
   sql.type(Owned)`
     select e.account_id, e.organization_id, e.url, e.events from webhook_endpoint e
-    where e.id = ${id} and webhook_managed(e, ${account}::int, ${everything}::boolean, ${organization}::int)
+    where e.id = ${id} and webhook_can_manage(e, ${account}::int, ${everything}::boolean, ${organization}::int)
     for no key update`
 
 export interface EndpointFields {
@@ -154,10 +154,10 @@ export const updateEndpoint = (id: number, fields: EndpointFields): Query<{ json
       events = coalesce(${fields.events === undefined ? null : sql.array([...fields.events], 'text')}, e.events),
       description = case when ${fields.description === undefined} then e.description else ${fields.description ?? null} end,
       is_active = coalesce(${fields.is_active ?? null}::boolean, e.is_active),
-      switched_off_at = case when ${fields.is_active ?? null}::boolean then null else e.switched_off_at end,
+      disabled_at = case when ${fields.is_active ?? null}::boolean then null else e.disabled_at end,
       failures = case when ${fields.is_active ?? null}::boolean then 0 else e.failures end,
       failing_since = case when ${fields.is_active ?? null}::boolean then null else e.failing_since end,
-      rests_until = case when ${fields.is_active ?? null}::boolean then null else e.rests_until end
+      blocked_until = case when ${fields.is_active ?? null}::boolean then null else e.blocked_until end
     where e.id = ${id} and e.deleted_at is null returning webhook_endpoint_json(e)::text as json`
 
 /** Rolls the secret of an endpoint. */
@@ -174,7 +174,7 @@ export const hideEndpoint = (id: number): Query<{ id: number }> =>
 const Redelivered = JsonText.extend({ type: z.enum(WEBHOOK_EVENTS) })
 
 /** Redelivers a message, with another day of attempts; no row if the endpoint does not have it. */
-export const sendDeliveryAgain = (endpoint: number, id: number): Query<z.output<typeof Redelivered>> =>
+export const redeliverWebhook = (endpoint: number, id: number): Query<z.output<typeof Redelivered>> =>
   sql.type(Redelivered)`
     update webhook_delivery d set status = 'pending', due_at = now(), attempts = 0, ended_at = null
     where d.id = ${id} and d.endpoint_id = ${endpoint} returning d.type, webhook_delivery_json(d)::text as json`
@@ -201,12 +201,12 @@ export const addChallenge = (endpoint: number, token: string): Query<{ id: numbe
     returning id`
 
 /** Marks an endpoint as verified: its receiver echoed the token at this URL. */
-export const proveEndpoint = (id: number, url: string): Query<unknown> =>
+export const markEndpointVerified = (id: number, url: string): Query<unknown> =>
   sql.type(noRows)`
     update webhook_endpoint set proved_at = now() where id = ${id} and url = ${url} and proved_at is null`
 
 /** Marks endpoints of expired API keys as deleted. */
-export const endExpiredEndpoints = (): Query<unknown> =>
+export const deleteExpiredEndpoints = (): Query<unknown> =>
   sql.prepared('webhook_expired', noRows)`
     update webhook_endpoint set is_active = false, deleted_at = now() where expires_at <= now() and deleted_at is null`
 
@@ -223,7 +223,7 @@ export const dueEndpoints = (): Query<{ id: number; host: string }> =>
     )
     select e.id, p.host from pending p join webhook_endpoint e on e.id = p.id join account a on a.id = e.account_id
     left join webhook_rate r on r.account_id = e.account_id and r.host = p.host
-    where e.is_active and a.is_active and coalesce(e.rests_until <= now(), true) and coalesce(r.rests_until <= now(), true)
+    where e.is_active and a.is_active and coalesce(e.blocked_until <= now(), true) and coalesce(r.blocked_until <= now(), true)
       and exists (select from webhook_delivery d where d.endpoint_id = e.id and d.host = p.host and d.due_at <= now())`
 
 const Due = z.object({
@@ -249,8 +249,8 @@ interface WebhookRate {
   readonly seconds: number
 }
 
-/** Claims due deliveries of an endpoint to a host, within the rate limits, see `webhook_take`. */
-export const takeDeliveries = (
+/** Claims due deliveries of an endpoint to a host, within the rate limits, see `webhook_claim`. */
+export const claimDeliveries = (
   endpoint: number,
   host: string,
   {
@@ -259,16 +259,16 @@ export const takeDeliveries = (
     rates,
   }: { readonly max: number; readonly holdSeconds: number; readonly rates: WebhookRates },
 ): Query<DueDelivery> =>
-  sql.prepared('webhook_take', Due)`
+  sql.prepared('webhook_claim', Due)`
     select t.id, t.message_id, t.type, coalesce(t.url, e.url) as url, t.body, e.secret_version,
       coalesce(e.secret_rolled_at > now() - make_interval(hours => ${ROLL_HOURS}::int), false) as is_rolling,
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as at_ms
-    from webhook_take(${endpoint}::bigint, ${host}, ${max}::int, ${RESTS_FROM}::int, ${holdSeconds}::float8,
+    from webhook_claim(${endpoint}::bigint, ${host}, ${max}::int, ${BACKOFF_FROM_FAILURES}::int, ${holdSeconds}::float8,
       ${rates.proved?.max ?? 0}::int, ${rates.proved?.seconds ?? 1}::int, ${rates.unproved?.max ?? 0}::int,
       ${rates.unproved?.seconds ?? 1}::int) t
     join webhook_endpoint e on e.id = t.endpoint_id order by t.id`
 
-export const WEBHOOK_ENDS = ['delivered', 'pending', 'failed', 'switched_off'] as const
+export const WEBHOOK_OUTCOMES = ['delivered', 'pending', 'failed', 'disabled'] as const
 
 /** The stored result of a delivery attempt. */
 export interface WebhookAnswer {
@@ -284,15 +284,15 @@ export interface WebhookAnswer {
 }
 
 /** Records an attempt and returns what became of the delivery, see `webhook_settle`; null if it already had an outcome. */
-export const settleDelivery = (
+export const recordDeliveryAttempt = (
   id: number,
   outcome: 'delivered' | 'failed' | 'gone',
   answer: WebhookAnswer,
   waits: readonly number[],
-): Query<{ end: (typeof WEBHOOK_ENDS)[number] | null }> =>
-  sql.type(z.object({ end: z.enum(WEBHOOK_ENDS).nullable() }))`
+): Query<{ end: (typeof WEBHOOK_OUTCOMES)[number] | null }> =>
+  sql.type(z.object({ end: z.enum(WEBHOOK_OUTCOMES).nullable() }))`
     select webhook_settle(${id}::bigint, ${outcome}, ${JSON.stringify(answer)}::jsonb, ${sql.array([...waits], 'int4')},
-      ${RESTS_FROM}) as end`
+      ${BACKOFF_FROM_FAILURES}) as end`
 
 const Notified = z.object({
   email: z.string(),
@@ -302,11 +302,11 @@ const Notified = z.object({
 })
 
 /** Data for the mail about a disabled endpoint; no row if it is enabled again, or gone. */
-export const switchedOff = (id: number): Query<z.output<typeof Notified>> =>
+export const disabledEndpoint = (id: number): Query<z.output<typeof Notified>> =>
   sql.type(Notified)`
-    select a.email, a.full_name, e.url, iso(coalesce(e.failing_since, e.switched_off_at)) as failing_since
+    select a.email, a.full_name, e.url, iso(coalesce(e.failing_since, e.disabled_at)) as failing_since
     from webhook_endpoint e join account a on a.id = e.account_id and a.is_active
-    where e.id = ${id} and e.switched_off_at is not null and e.url is not null`
+    where e.id = ${id} and e.disabled_at is not null and e.url is not null`
 
 /** Deletes deliveries of deleted endpoints, and deleted endpoints without deliveries; returns the number of rows. */
 export const purgeEndpoints = (batch: number): Query<{ count: number }> =>

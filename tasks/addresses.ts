@@ -32,13 +32,13 @@ export const isLoopback = (host: string): boolean =>
   host === 'localhost' || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback')
 
 /** True if a text is a range in CIDR notation. */
-export const isRange = (text: string): boolean => ipaddr.isValidCIDR(text)
+export const isCidrRange = (text: string): boolean => ipaddr.isValidCIDR(text)
 
 /**
  * True if the service may connect to a host: a public address, or one in an allowed range. Host names pass; the
  * connection checks the addresses that they resolve to.
  */
-export function mayBeReached(host: string, allowed: readonly string[]): boolean {
+export function isAllowedHost(host: string, allowed: readonly string[]): boolean {
   if (!ipaddr.isValid(host)) return true
   const address = ipaddr.process(host)
   return (
@@ -83,7 +83,7 @@ export function servedHosts({
 }
 
 /** True if the value of a `Host` header names a served host; the port is ignored. */
-export function isServed({ names, addresses }: ServedHosts, host: string): boolean {
+export function isServedHost({ names, addresses }: ServedHosts, host: string): boolean {
   const name = host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
   if (addresses && isIpAddress(name.replace(/^\[(.*)\]$/, '$1'))) return true
   return names.some((served) =>

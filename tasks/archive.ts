@@ -5,9 +5,9 @@ import { ZipFile } from 'yazl'
 export interface ArchiveFile {
   readonly name: string
   readonly content: string | AsyncIterable<Uint8Array>
-  readonly changed: Date
+  readonly modifiedAt: Date
   /** True if compression would gain nothing; the archive stores the file as it is. */
-  readonly isPacked?: boolean
+  readonly isCompressed?: boolean
 }
 
 /**
@@ -16,12 +16,12 @@ export interface ArchiveFile {
  *
  * @throws errors of `files` and of their contents.
  */
-export async function* archive(files: AsyncIterable<ArchiveFile>): AsyncGenerator<Uint8Array> {
+export async function* createArchive(files: AsyncIterable<ArchiveFile>): AsyncGenerator<Uint8Array> {
   const zip = new ZipFile()
   const output = zip.outputStream as Readable
   let current: Readable | null = null
   const pack = async (): Promise<void> => {
-    for await (const { name, content, changed, isPacked = false } of files) {
+    for await (const { name, content, modifiedAt: changed, isCompressed: isPacked = false } of files) {
       if (output.destroyed) return
       const source = toReadable(content)
       current = source

@@ -7,7 +7,7 @@ import type { TaskContext } from './context.ts'
  *
  * @param runBatch processes one batch; receives the total so far
  */
-export async function inBatches(
+export async function runInBatches(
   signal: TaskContext['signal'],
   batchSize: number,
   runBatch: (done: number) => Promise<{ readonly count: number }>,

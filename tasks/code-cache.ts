@@ -21,7 +21,7 @@ const DIGEST = 64
 const ZOD_LOCALES = '/node_modules/zod/v4/locales/index.js'
 
 /** Caches the code that this thread loads from now on. Entry points call it before they import anything else. */
-export function keepCode(): void {
+export function enableCodeCache(): void {
   const folder = codeFolder()
   if (folder === null || hasLoader()) return
   registerHooks({
@@ -67,7 +67,7 @@ function codeFolder(): string | null {
  * The cache folder of child processes, separate so that no other process executes code that a hijacked child wrote.
  * Null if the folder is not private.
  */
-export function childCodeFolder(): string | null {
+export function childCacheFolder(): string | null {
   return createPrivateFolder(userFolder('millrace-child-code'))
 }
 

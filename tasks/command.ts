@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { createDatabase, type Database } from '../sql/db.ts'
-import { reasonOf } from './outage.ts'
+import { describeError } from './outage.ts'
 import type { Settings } from './settings.ts'
 
 /** Helpers of the operator commands. */
@@ -23,7 +23,7 @@ export async function withDatabase<T>(
   const { databaseUrl, databaseUrlUnpooled, dataDir } = settings
   if (databaseUrl !== undefined)
     return callback({ url: databaseUrl, directUrl: databaseUrlUnpooled ?? databaseUrl })
-  const { findRunning, startEmbedded } = await import('../sql/embedded.ts')
+  const { findRunningUrl: findRunning, startEmbedded } = await import('../sql/embedded.ts')
   const running = findRunning(dataDir)
   if (running !== null) return callback({ url: running, directUrl: running })
   const started = await startEmbedded({ dataDir: resolve(dataDir) })
@@ -51,7 +51,7 @@ export async function withPool<T>(
   callback: (db: Database) => Promise<T>,
 ): Promise<T> {
   const applicationName = `${settings.projectName}-${name}`
-  const { checked: validateRows, databasePooled: pooled } = settings
+  const { validateSchemas: validateRows, databasePooled: pooled } = settings
   const db = createDatabase({ url, applicationName, size: 2, validateRows, pooled })
   return callback(db).finally(() => db.close())
 }
@@ -65,10 +65,10 @@ export async function runCommand(command: () => Promise<void>): Promise<void> {
     await command()
   } catch (error) {
     process.exitCode = error instanceof UsageError ? 2 : 1
-    process.stderr.write(`${reasonOf(error)}\n`)
+    process.stderr.write(`${describeError(error)}\n`)
   }
 }
 
-export function say(line: string): void {
+export function printLine(line: string): void {
   process.stdout.write(`${line}\n`)
 }

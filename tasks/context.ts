@@ -1,11 +1,11 @@
 import type { UploadFormat } from '../sql/blog/transfer.ts'
 import type { Database, Queries } from '../sql/db.ts'
 import type { ChatModels } from './ai/ports.ts'
-import type { ReadItem } from './blog/items.ts'
+import type { ItemResult } from './blog/items.ts'
 import type { Comms } from './comms/ports.ts'
 import type { Blobs } from './documents/blobs.ts'
 import type { PaymentProvider } from './payments/provider.ts'
-import type { Analyzable, Analyzed } from './rag/analyze.ts'
+import type { AnalysisOptions, AnalysisResult } from './rag/analyze.ts'
 import type { Retrieval } from './rag/retrieval.ts'
 import type { Settings } from './settings.ts'
 import type { Speaker, Transcriber } from './voice/ports.ts'
@@ -76,7 +76,7 @@ export interface Providers {
     signal: AbortSignal,
   ): Promise<PostReader>
   /** Splits a file into chunks for retrieval, or returns the reason why there are none. */
-  analyze(bytes: Uint8Array, file: Analyzable, signal: AbortSignal): Promise<Analyzed>
+  analyze(bytes: Uint8Array, file: AnalysisOptions, signal: AbortSignal): Promise<AnalysisResult>
   /** Email, text messages and calls, each sent once. */
   readonly comms: Comms
   readonly payments: PaymentProvider
@@ -166,6 +166,6 @@ export interface PageReader {
 export interface PostReader {
   readonly count: number
   /** Every post, once and in order, with the name of its file. */
-  read(): AsyncGenerator<{ readonly file: string; readonly read: ReadItem }, void>
+  read(): AsyncGenerator<{ readonly file: string; readonly read: ItemResult }, void>
   close(): void
 }

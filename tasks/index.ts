@@ -35,15 +35,15 @@ import { indexFiles } from './rag/index-files.ts'
 import { purge } from './rag/purge.ts'
 import { refreshDocuments } from './rag/refresh-documents.ts'
 import { bulkJobs } from './system/bulk.ts'
-import { housekeeping } from './system/housekeeping.ts'
 import { measure } from './system/measure.ts'
 import { noop } from './system/noop.ts'
+import { prune } from './system/prune.ts'
 import { retention } from './system/retention.ts'
 import type { AnyTask, TaskFinder } from './task.ts'
 import { preview } from './voice/preview.ts'
 import { transcribe } from './voice/transcribe.ts'
 import { deliver } from './webhooks/deliver.ts'
-import { switchedOffMail } from './webhooks/switched-off.ts'
+import { disabledEndpointMail } from './webhooks/disabled-endpoint.ts'
 
 /** Every task, one per line. */
 export const tasks: readonly AnyTask[] = [
@@ -69,7 +69,7 @@ export const tasks: readonly AnyTask[] = [
   embedRemotely,
   exportAccount,
   extract,
-  housekeeping,
+  prune,
   importPosts,
   indexDocuments,
   indexFiles,
@@ -91,14 +91,14 @@ export const tasks: readonly AnyTask[] = [
   sentiment,
   settle,
   sms,
-  switchedOffMail,
+  disabledEndpointMail,
   sync,
   transcribe,
   verification,
 ] as unknown as readonly AnyTask[]
 
 /** Creates a finder of tasks by name. */
-export function finderOf(candidates: readonly AnyTask[]): TaskFinder {
+export function createTaskFinder(candidates: readonly AnyTask[]): TaskFinder {
   const byName = new Map(candidates.map((task) => [task.name, task]))
   return (name) => {
     const task = byName.get(name)

@@ -2,7 +2,7 @@
 
 export const MASK = '***'
 
-// The last word of a key decides: `sealedPassword`, `api_key` and `X-Token` are secrets; `max_tokens` and `key_points`
+// The last word of a key decides: `sealPassword`, `api_key` and `X-Token` are secrets; `max_tokens` and `key_points`
 // are not.
 const SECRET_WORDS = new Set(['password', 'token', 'secret', 'key', 'authorization'])
 
@@ -18,7 +18,7 @@ const lastWord = (name: string): string =>
  * Copies a JSON value with `***` for each secret: at the given paths, and wherever the key's name is that of a secret.
  * A path joins keys with dots, such as `smtp.password`; array elements have the path of their array. Null stays null.
  */
-export function masked(value: unknown, secrets: readonly string[] = []): unknown {
+export function maskSecrets(value: unknown, secrets: readonly string[] = []): unknown {
   return maskAt(value, new Set(secrets), '')
 }
 

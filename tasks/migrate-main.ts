@@ -1,10 +1,10 @@
-import { keepCode } from './code-cache.ts'
+import { enableCodeCache } from './code-cache.ts'
 
-keepCode()
+enableCodeCache()
 const { migrate } = await import('../sql/migrate.ts')
-const { runCommand, say, withDatabase, withPool } = await import('./command.ts')
-const { untilReached } = await import('./outage.ts')
-const { secretKeyOf, settingsOrExit } = await import('./process.ts')
+const { runCommand, printLine: say, withDatabase, withPool } = await import('./command.ts')
+const { waitForDatabase: untilReached } = await import('./outage.ts')
+const { loadSecretKey: secretKeyOf, settingsOrExit } = await import('./process.ts')
 const { setupNotice } = await import('./accounts/tokens.ts')
 const { countAdmins } = await import('../sql/accounts.ts')
 

@@ -10,7 +10,7 @@ const LOG_INTERVAL_MS = 10_000
  * Retries until the database accepts a connection, and logs every 10 s that it is waiting.
  * @throws other errors, such as a wrong password.
  */
-export async function untilReached<T>(
+export async function waitForDatabase<T>(
   log: { warn(line: string): void; info(line: string): void },
   attempt: () => Promise<T>,
 ): Promise<T> {
@@ -25,7 +25,7 @@ export async function untilReached<T>(
       if (!(failure instanceof Failure) || !TRANSIENT_CODES.has(failure.code)) throw error
       if (performance.now() - loggedAt >= LOG_INTERVAL_MS) {
         loggedAt = performance.now()
-        log.warn(`Waiting for the database: ${reasonOf(error)}`)
+        log.warn(`Waiting for the database: ${describeError(error)}`)
       }
       await delay(RETRY_MS)
     }
@@ -36,8 +36,8 @@ export async function untilReached<T>(
  * Describes an error and its causes in one line. If several addresses were tried, pg throws one error without a message
  * that contains theirs.
  */
-export function reasonOf(error: unknown): string {
+export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const inner = error instanceof AggregateError ? error.errors : [error.cause ?? []].flat()
-  return [error.message, ...inner.map(reasonOf)].filter(Boolean).join(': ')
+  return [error.message, ...inner.map(describeError)].filter(Boolean).join(': ')
 }

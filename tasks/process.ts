@@ -6,9 +6,9 @@ import { poolerProblem } from '../sql/pooler.ts'
 import { StartError } from '../sql/start-error.ts'
 import { hideEnvironment } from './environment.ts'
 import type { Log } from './log.ts'
-import { untilReached } from './outage.ts'
+import { waitForDatabase } from './outage.ts'
 import { loadEnvFile, settingWarnings } from './setting-warnings.ts'
-import { parse, SECRET_LENGTH, type Settings, SettingsError } from './settings.ts'
+import { parseSettings, SECRET_LENGTH, type Settings, SettingsError } from './settings.ts'
 import { START_REFUSED } from './supervised.ts'
 
 /** Startup and shutdown of every process: settings, signing key, signals. */
@@ -26,7 +26,7 @@ export function settingsOrExit(): Settings {
   loadEnvFile()
   hideEnvironment()
   try {
-    return parse(process.env)
+    return parseSettings(process.env)
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     process.stderr.write(`${error.message}\n`)
@@ -62,13 +62,13 @@ export interface DatabaseUrls {
  *
  * @throws StartError without a URL, with an unsuitable pooler, or if the server refuses.
  */
-export async function databaseOf(settings: Settings, log: Log): Promise<DatabaseUrls> {
+export async function resolveDatabaseUrls(settings: Settings, log: Log): Promise<DatabaseUrls> {
   const { databaseUrl, databaseUrlUnpooled: directUrl, projectName } = settings
   if (databaseUrl === undefined || directUrl === undefined) {
     throw new StartError('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
   }
   const connection = { url: databaseUrl, directUrl, applicationName: `${projectName}-start` }
-  const problem = await untilReached(log, () => poolerProblem(connection)).catch(
+  const problem = await waitForDatabase(log, () => poolerProblem(connection)).catch(
     (error: Error) => `DATABASE_URL can't be used: ${error.message}`,
   )
   if (problem !== null) throw new StartError(problem)
@@ -80,7 +80,7 @@ export async function databaseOf(settings: Settings, log: Log): Promise<Database
  *
  * @throws StartError if that key can't be stored or is invalid.
  */
-export function secretKeyOf(settings: Settings): string {
+export function loadSecretKey(settings: Settings): string {
   if (settings.secretKey !== undefined) return settings.secretKey
   const file = join(settings.dataDir, 'secret.key')
   if (!existsSync(file)) {

@@ -1,5 +1,5 @@
-import { type Belongings, purgeRows } from '../sql/purge.ts'
-import { inBatches } from './batches.ts'
+import { type Dependents, purgeRows } from '../sql/purge.ts'
+import { runInBatches } from './batches.ts'
 import type { TaskContext } from './context.ts'
 
 /**
@@ -13,12 +13,12 @@ export async function purgeBelongings(
   { db, progress, signal }: Pick<TaskContext, 'db' | 'progress' | 'signal'>,
   ownerLabel: string,
   id: number,
-  belongings: readonly Belongings[],
+  belongings: readonly Dependents[],
 ): Promise<number> {
   let rows = 0
   for (const group of belongings) {
     // A partial batch only means that other transactions locked the rest.
-    rows += await inBatches(signal, 1, async (done) => {
+    rows += await runInBatches(signal, 1, async (done) => {
       const batch = await db.one(purgeRows(group, id))
       if (batch.count > 0) progress(`${ownerLabel}: ${group.label}`, rows + done + batch.count)
       return batch

@@ -1,6 +1,6 @@
 import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
-import { jobToRetry, linkRetry, retryOf } from '../sql/jobs/retry.ts'
+import { findRetry, jobToRetry, linkRetry } from '../sql/jobs/retry.ts'
 import { enqueue, type JobSettings, type TaskFinder } from './task.ts'
 
 /** The caller of a retry: admins may retry any job, others only their own. */
@@ -9,9 +9,9 @@ export interface Retrier {
   readonly isAdmin: boolean
 }
 
-/** Options of a retry; `taskNamed` finds the tasks of this version. */
+/** Options of a retry; `findTask` finds the tasks of this version. */
 export interface RetryOptions {
-  readonly taskNamed: TaskFinder
+  readonly findTask: TaskFinder
   readonly requestId: string | null
   readonly settings: JobSettings
 }
@@ -28,16 +28,16 @@ export async function retryJob(
   tx: Queries,
   id: string,
   retrier: Retrier,
-  { taskNamed, ...options }: RetryOptions,
+  { findTask, ...options }: RetryOptions,
 ): Promise<string> {
   const failed = await tx.maybeOne(jobToRetry(id))
   if (failed === null) throw fail('job.missing')
   if (!retrier.isAdmin && (failed.owner_id === null || failed.owner_id !== retrier.ownerId))
     throw fail('auth.forbidden', { roles: 'admin' })
   if (failed.status !== 'failed') throw fail('job.not_failed', { status: failed.status })
-  const existing = await tx.maybeOne(retryOf(id))
+  const existing = await tx.maybeOne(findRetry(id))
   if (existing !== null) return existing.id
-  const task = findTaskOrNull(taskNamed, failed.name)
+  const task = findTaskOrNull(findTask, failed.name)
   const payload = task?.payload.safeParse(failed.payload)
   if (task === null || !payload?.success) throw fail('job.not_runnable')
   const { jobId, joined } = await enqueue(tx, task, payload.data, { ownerId: failed.owner_id, ...options })
@@ -66,9 +66,9 @@ export async function retryJobs(
   return (await Promise.all(ids.map(retryOne))).filter((id) => id !== null)
 }
 
-function findTaskOrNull(taskNamed: TaskFinder, name: string) {
+function findTaskOrNull(findTask: TaskFinder, name: string) {
   try {
-    return taskNamed(name)
+    return findTask(name)
   } catch {
     return null
   }

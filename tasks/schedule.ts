@@ -1,5 +1,5 @@
 import type { Queries } from '../sql/db.ts'
-import { runScheduled } from '../sql/schedules.ts'
+import { runScheduleEntry } from '../sql/schedules.ts'
 import { purgeAccounts } from './accounts/purge.ts'
 import { sentiment } from './ai/sentiment.ts'
 import { retag } from './blog/retag.ts'
@@ -8,8 +8,8 @@ import { collect } from './documents/collect.ts'
 import { sync } from './llm/sync.ts'
 import { reconcile } from './payments/reconcile.ts'
 import { purge } from './rag/purge.ts'
-import { housekeeping } from './system/housekeeping.ts'
 import { measure } from './system/measure.ts'
+import { prune } from './system/prune.ts'
 import { retention } from './system/retention.ts'
 import { type EnqueueOptions, specsOf, type TaskDefinition } from './task.ts'
 
@@ -22,7 +22,7 @@ export interface CronEntry {
 }
 
 export const schedule: readonly CronEntry[] = [
-  { identifier: 'housekeeping', match: '* * * * *', task: housekeeping },
+  { identifier: 'prune', match: '* * * * *', task: prune },
   // Not on the hour, when most scheduled jobs start.
   { identifier: 'collect', match: '17 * * * *', task: collect },
   { identifier: 'comms-settle', match: '*/5 * * * *', task: settle },
@@ -40,14 +40,14 @@ export const schedule: readonly CronEntry[] = [
 
 /**
  * Adds the job of an entry, without an owner. Returns its id, or that of the job that it joins. Null means that the
- * entry is paused; `evenPaused` ignores the pause.
+ * entry is paused; `ignorePause` ignores the pause.
  */
 export async function runEntry(
   db: Queries,
   { identifier, task }: CronEntry,
-  { evenPaused, ...options }: Omit<EnqueueOptions, 'ownerId'> & { readonly evenPaused: boolean },
+  { ignorePause, ...options }: Omit<EnqueueOptions, 'ownerId'> & { readonly ignorePause: boolean },
 ): Promise<string | null> {
   const [job] = specsOf(task, [{}], { ownerId: null, ...options })
-  const added = await db.maybeOne(runScheduled(identifier, job!, evenPaused))
+  const added = await db.maybeOne(runScheduleEntry(identifier, job!, ignorePause))
   return added?.job_id ?? null
 }

@@ -10,7 +10,7 @@ export interface Rate {
 }
 
 /** A whole number. */
-export const whole = (min: number, max: number) =>
+export const wholeNumber = (min: number, max: number) =>
   z
     .string()
     .trim()
@@ -19,7 +19,8 @@ export const whole = (min: number, max: number) =>
     .pipe(z.int().min(min).max(max))
 
 /** A whole number with a default. */
-export const count = (fallback: number, min = 0, max = 1_000_000_000) => whole(min, max).default(fallback)
+export const count = (fallback: number, min = 0, max = 1_000_000_000) =>
+  wholeNumber(min, max).default(fallback)
 
 /** A boolean in any of the usual words, such as true, yes or 1. */
 export const flag = (fallback: boolean) => z.stringbool().default(fallback)

@@ -13,7 +13,7 @@ import {
   telephonySettings,
 } from './comms/settings.ts'
 import { type BlobSettings, blobChecks, blobSettings, blobShape } from './documents/blobs/settings.ts'
-import { Installed, Languages } from './documents/languages.ts'
+import { InstalledLanguages, Languages } from './documents/languages.ts'
 import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
 import { quotaSettings, quotaShape } from './quotas.ts'
 import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
@@ -26,7 +26,7 @@ import {
   list,
   type Rate,
   rate,
-  whole,
+  wholeNumber,
 } from './setting-fields.ts'
 import { type RetentionSettings, retentionSettings, retentionShape } from './system/settings.ts'
 import { type TelemetrySettings, telemetrySettings, telemetryShape } from './telemetry/settings.ts'
@@ -113,8 +113,8 @@ const Environment = z.object({
   MAX_DOCUMENT_TEXT_BYTES: count(64 * 2 ** 20, 1, 2 ** 40),
   MAX_DOCUMENT_CPU_SECONDS: count(3600, 1),
   MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
-  MAX_JSON_BYTES: whole(1, 2 ** 30).optional(),
-  OCR_LANGUAGES: Languages.pipe(Installed).default('eng'),
+  MAX_JSON_BYTES: wholeNumber(1, 2 ** 30).optional(),
+  OCR_LANGUAGES: Languages.pipe(InstalledLanguages).default('eng'),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
   ...aiShape,
   LLM_CATALOG_URL: z
@@ -183,7 +183,7 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly payments: PaymentSettings
   readonly ai: AiSettings
   readonly rag: RagSettings
-  readonly keepDays: RetentionSettings
+  readonly retentionDays: RetentionSettings
   readonly webhooks: WebhookSettings
   /** Quotas of an account. */
   readonly quotas: Quotas
@@ -205,7 +205,7 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   /** URL of the model list; null disables the sync. */
   readonly llmCatalogUrl: string | null
   /** True if rows and responses are validated against their schemas. */
-  readonly checked: boolean
+  readonly validateSchemas: boolean
 }
 
 /** Invalid settings, one line per problem. */
@@ -222,14 +222,14 @@ export class SettingsError extends Error {
  * Parses settings from an environment; an empty variable counts as unset.
  * @throws SettingsError with all problems.
  */
-export function parse(environment: Readonly<Record<string, string | undefined>>): Settings {
-  const { settings, problems } = parseLoosely(environment)
+export function parseSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
+  const { settings, problems } = parseWithProblems(environment)
   if (problems.length > 0) throw new SettingsError(problems)
   return settings
 }
 
 /** As `parse`, but returns a line per problem instead of throwing. Invalid settings get their defaults. */
-export function parseLoosely(environment: Readonly<Record<string, string | undefined>>): {
+export function parseWithProblems(environment: Readonly<Record<string, string | undefined>>): {
   readonly settings: Settings
   readonly problems: readonly string[]
 } {
@@ -262,7 +262,7 @@ function buildSettings(env: Env): Settings {
     payments: paymentSettings(env),
     ai: aiSettings(env),
     rag: ragSettings(env),
-    keepDays: retentionSettings(env),
+    retentionDays: retentionSettings(env),
     webhooks: webhookSettings(env, production),
     quotas: quotaSettings(env),
     trashDays: env.TRASH_DAYS,
@@ -286,7 +286,7 @@ function serverSettings(env: Env, production: boolean) {
     firstAccountIsAdmin: !production && isLoopback(host) && env.ADMIN_EMAIL === undefined,
     webConcurrency: env.WEB_CONCURRENCY,
     corsOrigins: new Set(env.CORS_ORIGINS ?? []),
-    checked: !production,
+    validateSchemas: !production,
   } satisfies Partial<Settings>
 }
 

@@ -75,7 +75,7 @@ export function defineTask<P, R>(definition: TaskDefinition<P, R>): TaskDefiniti
 }
 
 /** Loads a task's module at its first run, so that code which only adds jobs does not load it. */
-export function lazily<P, R>(load: () => Promise<{ readonly run: Run<P, R> }>): Run<P, R> {
+export function loadLazily<P, R>(load: () => Promise<{ readonly run: Run<P, R> }>): Run<P, R> {
   let run: Run<P, R> | null = null
   return async (ctx, payload) => {
     run ??= (await load()).run

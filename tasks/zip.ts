@@ -18,12 +18,12 @@ export interface ZipEntry {
 /** Requirements for an archive. */
 export interface ZipRules {
   /** Creates the error for an archive that is rejected; the reason follows a colon. */
-  refused(reason: string, cause?: unknown): Error
+  createError(reason: string, cause?: unknown): Error
   /**
    * True if the archive may hold only text: nested archives and files that compress to less than a hundredth are
    * rejected.
    */
-  readonly isText: boolean
+  readonly isTextOnly: boolean
 }
 
 // The largest list of posts, since an export has a file for each. Checking their headers takes a second.
@@ -40,7 +40,7 @@ const KIND = 0o170000
  * @throws `rules.refused` with the reason.
  */
 export async function openZip(bytes: Buffer, rules: ZipRules): Promise<readonly ZipEntry[]> {
-  const { refused } = rules
+  const { createError: refused } = rules
   const zip = await fromBufferPromise(bytes, { lazyEntries: true, validateEntrySizes: true }).catch(
     (error) => {
       throw refused('it is not a zip archive', error)
@@ -65,7 +65,11 @@ export async function openZip(bytes: Buffer, rules: ZipRules): Promise<readonly 
     }))
 }
 
-async function assertHarmless(zip: ZipFile, entry: Entry, { refused, isText }: ZipRules): Promise<void> {
+async function assertHarmless(
+  zip: ZipFile,
+  entry: Entry,
+  { createError: refused, isTextOnly: isText }: ZipRules,
+): Promise<void> {
   if (entry.isEncrypted()) throw refused('the archive is encrypted')
   if (!entry.canDecodeFileData()) throw refused('the archive uses an unsupported compression method')
   if (isText && /\.zip$/i.test(entry.fileName)) throw refused('the archive contains another archive')
@@ -85,7 +89,7 @@ async function assertHarmless(zip: ZipFile, entry: Entry, { refused, isText }: Z
     throw refused('the headers of the archive contradict each other')
 }
 
-function assertSizeLimits(entries: readonly Entry[], size: number, { refused }: ZipRules): void {
+function assertSizeLimits(entries: readonly Entry[], size: number, { createError: refused }: ZipRules): void {
   const sum = (sizeOf: (entry: Entry) => number): number =>
     entries.reduce((total, entry) => total + sizeOf(entry), 0)
   if (sum(({ uncompressedSize }) => uncompressedSize) > MAX_BYTES)
@@ -95,7 +99,12 @@ function assertSizeLimits(entries: readonly Entry[], size: number, { refused }: 
     throw refused('the headers of the archive contradict each other')
 }
 
-async function read(zip: ZipFile, entry: Entry, max: number, { refused }: ZipRules): Promise<Buffer | null> {
+async function read(
+  zip: ZipFile,
+  entry: Entry,
+  max: number,
+  { createError: refused }: ZipRules,
+): Promise<Buffer | null> {
   if (entry.uncompressedSize > max) return null
   try {
     const chunks: Buffer[] = []

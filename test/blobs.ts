@@ -6,7 +6,7 @@ import type { TestDatabase } from './database.ts'
 import { startS3 } from './s3.ts'
 
 /** A prefix that no known file type starts with; content after it has no known type either. Random bytes may have one by chance. */
-export const OF_NO_TYPE = Buffer.from([0xfe, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+export const UNTYPED_PREFIX = Buffer.from([0xfe, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 
 /** A kind of blob store: its settings, a count of its contents, and a way to lose them. */
 export interface StoreKind {

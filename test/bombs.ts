@@ -1,4 +1,4 @@
-import { type Packed, packedRepeat } from './packing.ts'
+import { type Packed, packRepeat } from './packing.ts'
 import { zipOf } from './zip.ts'
 
 /** Hostile files: deeply nested, long, numerous, quadratic, cyclic, or huge once decompressed. Each is small to send. */
@@ -91,9 +91,9 @@ const quotes = `---\ntitle: ${'"'.repeat(9_000)}\n---\n`
 
 /** Archives as bombs for the import of posts. */
 export const zipBombs: readonly Bomb[] = [
-  zip('a file of 60 MB that packs to nothing', () => [['a.md', packedRepeat('a', 60_000_000)]]),
+  zip('a file of 60 MB that packs to nothing', () => [['a.md', packRepeat('a', 60_000_000)]]),
   zip('files of 4 MB that pack to nothing', () => {
-    const file = packedRepeat('a', 4_000_000)
+    const file = packRepeat('a', 4_000_000)
     return Array.from({ length: 140 }, (_, i) => [`${i}.md`, file] as const)
   }),
   zip('100,001 files', () => Array.from({ length: 100_001 }, (_, i) => [`${i}.md`, 'x'] as const)),

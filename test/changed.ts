@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, extname, posix } from 'node:path'
 import { allFiles, areaOf, ROOT } from './files.ts'
-import { importsOf } from './sql/structure-parse.ts'
+import { findImports } from './sql/structure-parse.ts'
 
 /**
  * Finds the test files that a change affects, for `npm test -- --changed`: those whose imports lead to a changed file. It takes
@@ -30,7 +30,7 @@ export function changedFiles(base: string): string[] {
 }
 
 /** Test files that these changes affect. A file that no source names affects all tests. */
-export function concernedBy(changed: readonly string[]): ReadonlySet<string> {
+export function testsAffectedBy(changed: readonly string[]): ReadonlySet<string> {
   read ??= readGraph()
   const graph = read
   const tests = allFiles()
@@ -61,7 +61,7 @@ function readGraph(): Graph {
       const text = readFileSync(posix.join(ROOT, file), 'utf8')
       const targets = [
         // Type imports load nothing: the compiler checks them.
-        ...importsOf(text).flatMap(({ target, erased }) => (erased ? [] : [target])),
+        ...findImports(text).flatMap(({ target, erased }) => (erased ? [] : [target])),
         ...[...text.matchAll(STRINGS)].map(([, , path]) => path!),
       ]
       return [file, { text, named: [...new Set(targets.flatMap((target) => resolveTarget(file, target)))] }]

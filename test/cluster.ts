@@ -4,7 +4,7 @@ import path from 'node:path'
 import pg from 'pg'
 import { type Binaries, findBinaries } from '../sql/embedded/binaries.ts'
 import { prepareCluster } from '../sql/embedded/cluster.ts'
-import { type ClusterLocation, findPlace, prepareSockets } from '../sql/embedded/place.ts'
+import { type ClusterLocation, findLocation, prepareSockets } from '../sql/embedded/location.ts'
 import { until } from './until.ts'
 
 const DATABASE = 'millrace'
@@ -129,7 +129,7 @@ export class Cluster {
     const root = mkdtempSync(path.join(folder, 'millrace-cluster-'))
     // PostgreSQL runs as another user when the tests run as root, and must traverse this folder.
     chmodSync(root, 0o711)
-    const places = ['first', 'second'].map((name) => findPlace(path.join(root, name), true, () => {}))
+    const places = ['first', 'second'].map((name) => findLocation(path.join(root, name), true, () => {}))
     const [own, other] = places as [ClusterLocation, ClusterLocation]
     const binaries = findBinaries(own)
     const passwordFile = path.join(root, 'password')

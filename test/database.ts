@@ -52,7 +52,7 @@ async function tablesWhere(query: TestDatabase['query'], condition: string): Pro
 }
 
 /** Resolves when a statement in the file's database waits for a lock. */
-export const lockAwaited = (query: TestDatabase['query']): Promise<unknown> =>
+export const waitForLock = (query: TestDatabase['query']): Promise<unknown> =>
   until('a statement waits for a lock', async () => {
     const waiting = await query(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,

@@ -1,6 +1,6 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
-import { deflateRepeat, packedRepeat } from './packing.ts'
+import { deflateRepeat, packRepeat } from './packing.ts'
 import { rawPdf, stream } from './pdfs.ts'
 import { zipOf } from './zip.ts'
 
@@ -128,7 +128,7 @@ const docxBomb = (name: string, unit: string, megabytes: number): Bomb => ({
       '<Relationships><Relationship Id="a" Type="x/officeDocument" Target="d.xml"/></Relationships>'
     return zipOf([
       ['_rels/.rels', main],
-      ['d.xml', packedRepeat(unit, megabytes * 1_000_000)],
+      ['d.xml', packRepeat(unit, megabytes * 1_000_000)],
     ])
   },
 })

@@ -24,7 +24,7 @@ export interface FailoverResult {
   /** Acknowledged writes that are missing or not done. */
   readonly lost: readonly string[]
   /** Jobs that did not end within 90 s. */
-  readonly unended: readonly Readonly<Record<string, unknown>>[]
+  readonly unfinished: readonly Readonly<Record<string, unknown>>[]
   /** Rows or mails that exist more than once. */
   readonly doubled: readonly string[]
 }
@@ -88,7 +88,7 @@ export async function failOver({ death, behindMs = null }: FailoverOptions): Pro
         `select id, name, mailbox, status, attempt, lease_id, run_at, created_at from job where status in ('queued', 'running')`,
       )
     await until('every job ends', async () => (await unended()).length === 0, ENDED_MS).catch(() => {})
-    return { backMs, endedMs: since(), unended: await unended(), ...(await load.judge(cluster, mail.raw)) }
+    return { backMs, endedMs: since(), unfinished: await unended(), ...(await load.judge(cluster, mail.raw)) }
   } finally {
     for (const end of cleanups.reverse()) await end()
   }

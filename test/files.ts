@@ -20,7 +20,7 @@ export const allFiles = (): string[] => filesOf(RINGS)
  *
  * @throws if a name matches nothing.
  */
-export function chosenFiles(names: readonly string[], depth: Depth): string[] {
+export function selectFiles(names: readonly string[], depth: Depth): string[] {
   const all = () => filesOf(depth === 'quick' ? QUICK_RINGS : RINGS)
   const chosen = names.length === 0 ? all() : findFiles(names)
   if (depth === 'quick') return chosen
@@ -61,7 +61,7 @@ function testsMoreAt(file: string, depth: Depth): boolean {
  * The files in the order in which processes claim them. Rings alternate, so that files that wait run next to files that
  * compute. Rings with the longest files finish early, so that no process is left with a long file at the end.
  */
-export function inTurns(files: readonly string[]): string[] {
+export function interleaveRings(files: readonly string[]): string[] {
   const rings = Map.groupBy(files, ringOf)
   const turns = [...rings].flatMap(([name, ring]) =>
     ring.map((file, n) => ({ file, turn: (n / ring.length) * (LONGEST.has(name) ? 0.85 : 1) })),

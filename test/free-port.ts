@@ -6,17 +6,17 @@ import net from 'node:net'
 const [FIRST, END] = [20_000, 30_000]
 
 /** Makes a server listen on this machine. @throws if it can't. */
-export async function listenAt(server: net.Server, port: number): Promise<void> {
+export async function listenOn(server: net.Server, port: number): Promise<void> {
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
 }
 
 /** Makes a server listen at a random port that the system assigns to no other process, and returns the port. */
-export async function listenAnywhere(server: net.Server): Promise<number> {
+export async function listenOnFreePort(server: net.Server): Promise<number> {
   for (;;) {
     const port = randomInt(FIRST, END)
     try {
-      await listenAt(server, port)
+      await listenOn(server, port)
       return port
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
@@ -27,7 +27,7 @@ export async function listenAnywhere(server: net.Server): Promise<number> {
 /** A port without a listener. A process can listen there, and again after a restart. */
 export async function freePort(): Promise<number> {
   const probe = net.createServer()
-  const port = await listenAnywhere(probe)
+  const port = await listenOnFreePort(probe)
   await new Promise((resolve) => probe.close(resolve))
   return port
 }

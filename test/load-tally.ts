@@ -3,19 +3,19 @@ import { percentile } from './perf/stats.ts'
 /** Counts of a load test: tasks by outcome, and latencies. */
 export interface Tally {
   /** Records the answer to a request that was sent at `sentAt`; times in ms. */
-  answered(ids: readonly string[], sentAt: number, at: number): void
-  refusal(reason: string): void
+  recordAnswer(ids: readonly string[], sentAt: number, at: number): void
+  recordRejection(reason: string): void
   /** Records a state from the stream. Only terminal states count, each once. */
-  state(id: string, status: string, at: number): void
+  recordState(id: string, status: string, at: number): void
   /** Records that all tasks have been added. */
-  added(): void
+  endAdding(): void
   /** Number of tasks that have been added and not ended. */
   readonly waiting: number
   readonly refused: number
   /** Ids of the waiting tasks. */
-  left(): readonly string[]
+  waitingIds(): readonly string[]
   /** One line about the time since the previous line. */
-  line(): string
+  progressLine(): string
   /** The final report. */
   report(): string
 }
@@ -46,7 +46,7 @@ export function createTally(now = (): number => performance.now()): Tally {
   }
 
   return {
-    answered: (ids, sentAt, at) => {
+    recordAnswer: (ids, sentAt, at) => {
       if (ids.length > 0) requests.push(at - sentAt)
       tasks += ids.length
       for (const id of ids) {
@@ -57,13 +57,13 @@ export function createTally(now = (): number => performance.now()): Tally {
         end(id, known.status, known.at)
       }
     },
-    refusal: (reason) => void reasons.set(reason, (reasons.get(reason) ?? 0) + 1),
-    state: (id, status, at) => {
+    recordRejection: (reason) => void reasons.set(reason, (reasons.get(reason) ?? 0) + 1),
+    recordState: (id, status, at) => {
       if (!ENDS.has(status)) return
       if (sent.has(id)) end(id, status, at)
       else if (addedAt === null) earlyEnds.set(id, { status, at })
     },
-    added: () => {
+    endAdding: () => {
       addedAt = now()
       earlyEnds.clear()
     },
@@ -73,8 +73,8 @@ export function createTally(now = (): number => performance.now()): Tally {
     get refused() {
       return [...reasons.values()].reduce((sum, count) => sum + count, 0)
     },
-    left: () => [...sent.keys()],
-    line: () => {
+    waitingIds: () => [...sent.keys()],
+    progressLine: () => {
       const at = now()
       const seconds = (at - before.at) / 1000
       const recent = latencies.slice(before.latencies)

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { NAMED_QUEUES } from '../tasks/load-test/on-queues.ts'
-import { parse } from '../tasks/settings.ts'
+import { parseSettings } from '../tasks/settings.ts'
 import { createTally, type Tally } from './load-tally.ts'
 import { FrameReader } from './perf/load/frames.ts'
 
@@ -44,13 +44,13 @@ async function run({ url, headers, seconds, wait, ...rest }: Order): Promise<num
   const watching = watch(url, headers, tally, ended.signal)
   await watching.open
   const stop = performance.now() + seconds * 1000
-  const live = setInterval(() => process.stdout.write(`${tally.line()}\n`), COMPARED_MS)
+  const live = setInterval(() => process.stdout.write(`${tally.progressLine()}\n`), COMPARED_MS)
   await Promise.all(
     Array.from({ length: rest.connections }, (_, n) =>
       connection({ url, headers, seconds, wait, ...rest }, n, stop, tally),
     ),
   )
-  tally.added()
+  tally.endAdding()
   for (const limit = performance.now() + wait * 1000; tally.waiting > 0 && performance.now() < limit; )
     await delay(50)
   clearInterval(live)
@@ -70,7 +70,7 @@ async function connection(order: Order, n: number, stop: number, tally: Tally): 
     const at = performance.now()
     if (at >= stop) return
     const ids = await enqueue(order, tally)
-    tally.answered(ids, at, performance.now())
+    tally.recordAnswer(ids, at, performance.now())
     if (pauseMs === 0) due = performance.now()
   }
 }
@@ -78,7 +78,7 @@ async function connection(order: Order, n: number, stop: number, tally: Tally): 
 async function enqueue({ url, headers, body }: Order, tally: Tally): Promise<readonly string[]> {
   const response = await fetch(`${url}/api/v1/tasks/enqueue`, { method: 'POST', headers, body }).catch(
     (error) => {
-      tally.refusal(
+      tally.recordRejection(
         `no answer: ${error instanceof Error ? ((error.cause as Error | undefined)?.message ?? error.message) : error}`,
       )
       return null
@@ -87,7 +87,7 @@ async function enqueue({ url, headers, body }: Order, tally: Tally): Promise<rea
   if (response === null) return []
   const answer = (await response.json()) as { task_id: string; task_ids?: string[]; detail?: string }
   if (response.status === 202) return answer.task_ids ?? [answer.task_id]
-  tally.refusal(`${response.status}: ${answer.detail}`)
+  tally.recordRejection(`${response.status}: ${answer.detail}`)
   return []
 }
 
@@ -106,7 +106,7 @@ function watch(url: string, headers: Order['headers'], tally: Tally, signal: Abo
       for (const { id, data } of frames.feed(text)) {
         lastId = id
         const { job_id, status } = JSON.parse(data) as { job_id: string; status: string }
-        tally.state(job_id, status, performance.now())
+        tally.recordState(job_id, status, performance.now())
       }
     }
   }
@@ -123,11 +123,11 @@ function watch(url: string, headers: Order['headers'], tally: Tally, signal: Abo
 
 /** Asks for the results of tasks that the stream did not report, for example because the service stopped. */
 async function recordRemaining(url: string, headers: Order['headers'], tally: Tally): Promise<void> {
-  for (const id of tally.left()) {
+  for (const id of tally.waitingIds()) {
     const response = await fetch(`${url}/api/v1/tasks/result/${id}`, { headers }).catch(() => null)
     if (response?.status !== 200) continue
     const { status } = (await response.json()) as { status: string }
-    tally.state(id, status === 'completed' ? 'done' : status, performance.now())
+    tally.recordState(id, status === 'completed' ? 'done' : status, performance.now())
   }
 }
 
@@ -160,7 +160,7 @@ function parseOrder(argv: readonly string[]): Order {
     const token = values.token ?? process.env.LOAD_TEST_TOKEN
     const batch = number('batch', 1)
     return {
-      url: (values.url ?? parse(process.env).publicBaseUrl).replace(/\/+$/, ''),
+      url: (values.url ?? parseSettings(process.env).publicBaseUrl).replace(/\/+$/, ''),
       headers: {
         'content-type': 'application/json',
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),

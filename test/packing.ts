@@ -8,7 +8,7 @@ export interface Packed {
 }
 
 /** `length` bytes of a repeated unit, compressed for an archive. */
-export function packedRepeat(unit: string, length: number): Packed {
+export function packRepeat(unit: string, length: number): Packed {
   const { chunk, count, rest } = splitRepeat(unit, length)
   let crc = 0
   for (let i = 0; i < count; i++) crc = crc32(chunk, crc)

@@ -27,13 +27,13 @@ export interface PaymentsWorld extends TestDatabase {
   ): Promise<Answered>
   people(count: number, role?: string): Promise<Person[]>
   /** Sends an event to the webhook, as the provider does. */
-  tell(event: TestEvent, header?: string): Promise<Answered>
+  postEvent(event: TestEvent, header?: string): Promise<Answered>
   /** As `tell`; with a worker, waits until the event is applied. The webhook's answer also waits for that, but for 2 s at most. */
   send(event: TestEvent, header?: string): Promise<Answered>
   /** Makes `who` the owner of the provider's customer `cus_NAME`. */
   link(who: Person, name: string): Promise<void>
   /** Makes a payment that succeeded, here and at the provider, and returns its transaction's id. */
-  paid(name: string, amount?: number, more?: object): Promise<number>
+  createPayment(name: string, amount?: number, more?: object): Promise<number>
   /** A transaction as clients see it. */
   transaction(who: Person | null, id: number): Promise<Record<string, unknown>>
 }
@@ -69,7 +69,7 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
       ...(who === null ? {} : { token: who.token }),
       ...(json === undefined ? {} : { json }),
     })
-  const tell: PaymentsWorld['tell'] = (given, header) => {
+  const tell: PaymentsWorld['postEvent'] = (given, header) => {
     const body = JSON.stringify(given)
     const headers = { 'content-type': 'application/json', 'stripe-signature': header ?? signature(body) }
     return api.post('/api/v1/payment/webhook', { body, headers })
@@ -82,7 +82,7 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
       await until(`${given.id} is applied`, async () => (await open(given.id)).length === 0)
     return answer
   }
-  const paid: PaymentsWorld['paid'] = async (name, amount = 2000, more = {}) => {
+  const paid: PaymentsWorld['createPayment'] = async (name, amount = 2000, more = {}) => {
     const ids = { id: `ch_${name}`, payment_intent: `pi_${name}`, amount, currency: 'usd' }
     stripe.account.charges.set(ids.id, { ...ids, ...more })
     const answer = await send(event('payment_intent.succeeded', intentObject({ name, amount }, more)))
@@ -104,7 +104,19 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
       `cus_${name}`,
     ])
   }
-  return { ...database, api, stripe, env, call, people, tell, send, link, paid, transaction }
+  return {
+    ...database,
+    api,
+    stripe,
+    env,
+    call,
+    people,
+    postEvent: tell,
+    send,
+    link,
+    createPayment: paid,
+    transaction,
+  }
 }
 
 const startShared = sharedByFiles(async () => {

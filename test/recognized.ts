@@ -29,7 +29,7 @@ type CreateEngine = typeof tesseract.createWorker
 type Engine = Awaited<ReturnType<CreateEngine>>
 
 /** Replaces the engine in this process until the test file ends. Close engines that were created before that. */
-export function useKeptOutput(isRecording = IS_RECORDING): void {
+export function useRecordedOutput(isRecording = IS_RECORDING): void {
   const { createWorker } = tesseract
   mock.method(tesseract, 'createWorker', (...args: Parameters<CreateEngine>) =>
     createRecordedEngine(createWorker, args, isRecording),
@@ -37,7 +37,7 @@ export function useKeptOutput(isRecording = IS_RECORDING): void {
 }
 
 /** Options of a child pool that replace the engine in its children. */
-export function childrenWithKeptOutput(): SandboxOptions {
+export function recordedOutputOptions(): SandboxOptions {
   const entry = join(mkdtempSync(join(tmpdir(), 'child-')), 'main.mjs')
   const main = new URL('../workers/children/main.ts', import.meta.url).href
   // A child inherits no environment variables, so the recording flag goes into its code.

@@ -4,9 +4,9 @@ import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { migrationNames, migrationText, SEEDS } from '../sql/migrations.ts'
 import { backUp } from '../tasks/backup/backup.ts'
-import { parse } from '../tasks/settings.ts'
-import { writeKept } from './kept-data.ts'
+import { parseSettings } from '../tasks/settings.ts'
 import { SECRET } from './service.ts'
+import { writeUpgradeData } from './upgrade-data.ts'
 
 /**
  * Snapshots of releases. `VERSION.backup` is a backup of a database with data and waiting jobs; `VERSION.json` has the digests
@@ -16,7 +16,7 @@ import { SECRET } from './service.ts'
 export const RELEASES = new URL('./data/releases/', import.meta.url)
 
 /** The versions with a snapshot, oldest first. */
-export const released = (): string[] =>
+export const releasedVersions = (): string[] =>
   globSync('*.backup', { cwd: fileURLToPath(RELEASES) })
     .map((name) => basename(name, '.backup'))
     .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
@@ -40,6 +40,6 @@ const normalizeSql = (text: string): string => text.replace(/--.*$/gm, '').repla
 
 /** Fills a migrated database through its edge and backs it up into `file`. */
 export async function makeSnapshot(url: string, port: number, file: string): Promise<void> {
-  await writeKept(port)
-  await backUp(parse({ NODE_ENV: 'test', SECRET_KEY: SECRET }), { url, directUrl: url }, file)
+  await writeUpgradeData(port)
+  await backUp(parseSettings({ NODE_ENV: 'test', SECRET_KEY: SECRET }), { url, directUrl: url }, file)
 }

@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { type EmbeddedDatabase, startEmbedded } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
-import { chosenFiles, inTurns } from './files.ts'
+import { interleaveRings, selectFiles } from './files.ts'
 import { type Run, runFiles, runWithRerun } from './processes.ts'
 import { PostgresProfile, postmasterOf, profileTable } from './profile.ts'
 import type { Depth } from './runs.ts'
@@ -73,14 +73,14 @@ try {
 process.exit(code)
 
 async function filesOfRun(): Promise<string[]> {
-  const chosen = chosenFiles(names, depth)
-  if (!options.changed) return inTurns(chosen)
-  const { changedFiles, concernedBy } = await import('./changed.ts')
+  const chosen = selectFiles(names, depth)
+  if (!options.changed) return interleaveRings(chosen)
+  const { changedFiles, testsAffectedBy: concernedBy } = await import('./changed.ts')
   const concerned = concernedBy(changedFiles(options.base as string))
   const found = chosen.filter((file) => concerned.has(file))
   console.log(`The change affects ${found.length} of ${chosen.length} test files`)
   if (found.length === 0) process.exit(0)
-  return inTurns(found)
+  return interleaveRings(found)
 }
 
 /** Runs the files. Runs of depth `quick` repeat failed files; at other depths a single failure is a finding. */

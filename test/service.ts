@@ -29,7 +29,7 @@ const ROOT = new URL('../', import.meta.url)
  * Flags of processes that live for seconds: optimizing hot code takes a sixth of their CPU. All have the same flags, because V8
  * caches code for each set of flags.
  */
-export const BRIEF = ['--disable-warning=ExperimentalWarning', ...(LONG ? [] : ['--no-opt'])]
+export const SHORT_LIVED_FLAGS = ['--disable-warning=ExperimentalWarning', ...(LONG ? [] : ['--no-opt'])]
 
 /**
  * Starts `edge/main.ts` or `workers/main.ts` as a process that is killed after the file. Call it at the top of the file, not in
@@ -61,7 +61,7 @@ export async function launch(
 ): Promise<Child> {
   const script = fileURLToPath(new URL(kind === 'edge' ? 'edge/main.ts' : 'workers/main.ts', root))
   const child = fork(script, [], {
-    execArgv: [...BRIEF, ...execArgv],
+    execArgv: [...SHORT_LIVED_FLAGS, ...execArgv],
     env: {
       ...process.env,
       DATABASE_URL: url,
@@ -96,7 +96,7 @@ export function collectLines(output: Readable, log: string[]): void {
   })
 }
 
-export interface Ended {
+export interface ScriptResult {
   readonly status: number
   readonly stdout: string
   readonly stderr: string
@@ -107,9 +107,9 @@ export async function runScript(
   script: string,
   env: Readonly<Record<string, string>>,
   args: readonly string[] = [],
-): Promise<Ended> {
+): Promise<ScriptResult> {
   const file = fileURLToPath(new URL(script, ROOT))
-  const child = spawn(process.execPath, [...BRIEF, file, ...args], {
+  const child = spawn(process.execPath, [...SHORT_LIVED_FLAGS, file, ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -227,7 +227,7 @@ export class Stream {
   }
 
   /** Waits until the server ends the stream. */
-  async finished(deadlineMs = 30_000): Promise<readonly Frame[]> {
+  async waitForEnd(deadlineMs = 30_000): Promise<readonly Frame[]> {
     await until('the stream ends', () => this.ended, deadlineMs)
     return this.frames
   }

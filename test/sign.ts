@@ -1,7 +1,7 @@
 import { type Canvas, createCanvas } from '@napi-rs/canvas'
 
 /** An image with a line of text on white. */
-export function sign(text: string, width = 900, height = 200): Canvas {
+export function drawSign(text: string, width = 900, height = 200): Canvas {
   const canvas = createCanvas(width, height)
   const context = canvas.getContext('2d')
   context.fillStyle = '#fff'

@@ -24,5 +24,5 @@ export async function until<T>(
 }
 
 /** Blocks this thread, as a computation does, without using CPU. */
-export const standStill = (ms: number): void =>
+export const blockThread = (ms: number): void =>
   void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)

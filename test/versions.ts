@@ -81,13 +81,13 @@ function runIn({ root }: Version, command: string, url: string): Command {
 }
 
 /** Runs the version's `release` command of the Procfile. */
-export function release(version: Version, url: string): Command {
+export function runRelease(version: Version, url: string): Command {
   const line = /^release: (.+)$/m.exec(readFileSync(new URL('Procfile', version.root), 'utf8'))![1]!
   return runIn(version, line, url)
 }
 
 /** Runs the version's `npm run restore FILE`. */
-export function restore(version: Version, url: string, file: string): Command {
+export function runRestore(version: Version, url: string, file: string): Command {
   const { scripts } = JSON.parse(readFileSync(new URL('package.json', version.root), 'utf8')) as {
     scripts: { restore: string }
   }
@@ -151,7 +151,7 @@ export const EXPANDING: Changes = {
   ],
 }
 
-export const expanded = (): Version => makeVersion(minorAfter(PRESENT), PRESENT, EXPANDING)
+export const createExpandedVersion = (): Version => makeVersion(minorAfter(PRESENT), PRESENT, EXPANDING)
 
 /** Changes of the version after that: it drops a column that no process has used since `number`. */
 export const contractingChanges = (number: string): Changes => ({
@@ -162,5 +162,5 @@ drop function organization_about();
 alter table organization drop column description;`.trimStart(),
 })
 
-export const contracted = (before: Version): Version =>
+export const createContractedVersion = (before: Version): Version =>
   makeVersion(minorAfter(before), before, contractingChanges(before.number))

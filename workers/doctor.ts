@@ -1,7 +1,7 @@
-import { keepCode } from '../tasks/code-cache.ts'
+import { enableCodeCache } from '../tasks/code-cache.ts'
 
-keepCode()
-const { runCommand, say, UsageError } = await import('../tasks/command.ts')
+enableCodeCache()
+const { runCommand, printLine: say, UsageError } = await import('../tasks/command.ts')
 const { runChecks: examine } = await import('./doctor/checks.ts')
 const { formatReport } = await import('./doctor/findings.ts')
 

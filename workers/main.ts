@@ -1,6 +1,6 @@
-import { keepCode } from '../tasks/code-cache.ts'
+import { enableCodeCache } from '../tasks/code-cache.ts'
 
-keepCode()
+enableCodeCache()
 // graphile-worker reads this while it loads. Without it, every delivery formats a log line that we discard.
 process.env.NO_LOG_SUCCESS = '1'
 const { runWorker } = await import('./run.ts')

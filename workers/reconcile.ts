@@ -1,7 +1,7 @@
-import { keepCode } from '../tasks/code-cache.ts'
+import { enableCodeCache } from '../tasks/code-cache.ts'
 import type { TaskContext } from '../tasks/context.ts'
 
-keepCode()
+enableCodeCache()
 const { createDatabase } = await import('../sql/db.ts')
 const { uuidv7 } = await import('../sql/ids.ts')
 const { secretPaths } = await import('../tasks/environment.ts')
@@ -22,7 +22,7 @@ const db = createDatabase({
   url: settings.databaseUrl,
   applicationName: `${settings.projectName}-reconcile`,
   size: 2,
-  validateRows: settings.checked,
+  validateRows: settings.validateSchemas,
   pooled: settings.databasePooled,
 })
 const log = await createLog(settings.logLevel, 'reconcile')

@@ -1,6 +1,12 @@
 import { flushCompileCache } from 'node:module'
 import { createLog, type Log } from '../tasks/log.ts'
-import { databaseOf, secretKeyOf, settingsOrExit, startOrExit, stopOnSignals } from '../tasks/process.ts'
+import {
+  loadSecretKey,
+  resolveDatabaseUrls,
+  settingsOrExit,
+  startOrExit,
+  stopOnSignals,
+} from '../tasks/process.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { onParentGone } from '../tasks/supervised.ts'
 import { createJobLog, type JobLog } from './attempts/job-log.ts'
@@ -20,9 +26,9 @@ async function start(settings: Settings, log: Log, jobLog: JobLog): Promise<void
   // Until the worker exists, there is nothing to stop.
   let stop = (_reason: string): void => process.exit()
   onParentGone(() => stop('the parent process is gone'))
-  const database = await databaseOf(settings, log)
+  const database = await resolveDatabaseUrls(settings, log)
   const worker = await startWorker({
-    settings: { ...settings, secretKey: secretKeyOf(settings) },
+    settings: { ...settings, secretKey: loadSecretKey(settings) },
     ...database,
     log,
     jobLog,

@@ -1,5 +1,5 @@
-import { keepCode } from '../tasks/code-cache.ts'
+import { enableCodeCache } from '../tasks/code-cache.ts'
 
-keepCode()
+enableCodeCache()
 const { startAll } = await import('./processes/start-all.ts')
 await startAll(process.argv.slice(2))

@@ -1,21 +1,26 @@
 import { createDatabase, type Database } from '../sql/db.ts'
 import { Connections, type QueuePool } from '../sql/driver.ts'
-import { type ProgressEntry, spareJobs, unlockPools } from '../sql/jobs.ts'
+import { type HealthCheck, startHealthCheck } from '../sql/health-check.ts'
+import { type ProgressEntry, refundInterruptions, unlockPools } from '../sql/jobs.ts'
 import { createPublisher, QUEUE_CHANGED, WORKER_CHANGED } from '../sql/notify.ts'
-import { type Pulse, startPulse } from '../sql/pulse.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
 import { storePendingQuota } from '../sql/quotas.ts'
 import { StartError } from '../sql/start-error.ts'
 import { secretPaths } from '../tasks/environment.ts'
-import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
+import { createTaskFinder, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
-import { untilReached } from '../tasks/outage.ts'
+import { waitForDatabase } from '../tasks/outage.ts'
 import { runEntry, schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { shutDown, step } from '../tasks/shutdown.ts'
 import type { AnyTask } from '../tasks/task.ts'
 import { openTracing } from '../tasks/telemetry/open.ts'
-import { type FinishedSpan, logSlowStatements, type Tracing, within } from '../tasks/telemetry/tracing.ts'
+import {
+  type FinishedSpan,
+  logSlowStatements,
+  runWithOrigin,
+  type Tracing,
+} from '../tasks/telemetry/tracing.ts'
 import { createExecutor, type Executor } from './attempts/executor.ts'
 import type { JobLog } from './attempts/job-log.ts'
 import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
@@ -80,19 +85,21 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   // Only claims read the lease id, and nothing is claimed before the lease exists.
   const tracing = await openTracing(settings.tracing, 'worker', log)
   const parts = createParts(options, { tasks, connections, tracing, leaseId: () => lease.id })
-  const healthCheck = await untilReached(log, () => probeDatabase(options, connections, parts))
-  const lease: Lease = await untilReached(log, () => holdLease(leaseOptions(options, queues, parts, runners)))
+  const healthCheck = await waitForDatabase(log, () => probeDatabase(options, connections, parts))
+  const lease: Lease = await waitForDatabase(log, () =>
+    holdLease(leaseOptions(options, queues, parts, runners)),
+  )
   let queueLimits: QueueLimits | null = null
   const queuePool = await openQueue(options, queues, connections, () => queueLimits?.refresh())
   for (const queue of queues) {
     const queueTasks = tasks.filter((task) => task.queue === queue)
     runners.push(startRunner(options, queue, queueTasks, parts, lease, queuePool))
   }
-  queueLimits = await untilReached(log, () =>
+  queueLimits = await waitForDatabase(log, () =>
     startQueueLimits({ db: parts.db, log, leaseId: () => lease.id, runners }),
   )
   const rescuer = startRescuer(parts.db, log, rescueMs)
-  await untilReached(log, () => parts.db.run(storePendingQuota(settings.quotas)))
+  await waitForDatabase(log, () => parts.db.run(storePendingQuota(settings.quotas)))
   const webhookWatch = queues.includes('webhooks') ? watchWebhooks(parts.db, log, settings) : null
   return {
     lease,
@@ -119,7 +126,7 @@ function createParts(
     readonly leaseId: () => string
   },
 ) {
-  const { checked: validateRows, databasePooled: pooled, writeTimeoutMs: statementMs } = settings
+  const { validateSchemas: validateRows, databasePooled: pooled, writeTimeoutMs: statementMs } = settings
   const applicationName = `${settings.projectName}-worker`
   const slow = logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
   const common = { url: databaseUrl, applicationName, connections, slow }
@@ -130,7 +137,7 @@ function createParts(
     publisher,
     log,
     leaseId,
-    about: (id) => executor.about(id),
+    logFields: (id) => executor.logFields(id),
     onSuperseded: (id, attempt) => executor.supersede(id, attempt),
   })
   const onEvent = (event: ProgressEntry): void => {
@@ -158,7 +165,7 @@ function createParts(
     isolatedRunner,
     log,
     tracing,
-    taskNamed: finderOf(tasks),
+    findTask: createTaskFinder(tasks),
     tallies,
     ...(retryMs === undefined ? {} : { retryMs }),
   })
@@ -171,8 +178,8 @@ function probeDatabase(
   { settings, databaseUrl: url, log }: WorkerOptions,
   connections: Connections,
   { pools }: Parts,
-): Promise<Pulse> {
-  return startPulse({
+): Promise<HealthCheck> {
+  return startHealthCheck({
     url,
     applicationName: `${settings.projectName}-worker-health`,
     connections,
@@ -204,11 +211,11 @@ function leaseOptions(
       tallies.count('leases_lost')
       const { ids } = executor
       executor.supersedeAll()
-      db.run(spareJobs(ids)).catch((error) =>
+      db.run(refundInterruptions(ids)).catch((error) =>
         log.warn({ err: error }, 'Failed to refund the interruptions of jobs after a late lease renewal'),
       )
     },
-    onRecovered: async (ids) => {
+    onRescued: async (ids) => {
       for (const id of ids) publisher.notify(id)
       if (tracing !== null) await addLostSpans(tracing, db, log, ids)
     },
@@ -233,7 +240,7 @@ function openQueue(
     size: Math.min(queues.length + 2, MAX_QUEUE_CONNECTIONS),
     onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
     // Workers divide each queue limit among them, so a worker that starts or stops changes it.
-    also: { channels: [QUEUE_CHANGED, WORKER_CHANGED], onChange },
+    extraChannels: { channels: [QUEUE_CHANGED, WORKER_CHANGED], onChange },
   })
 }
 
@@ -263,7 +270,7 @@ function startRunner(
 }
 
 interface Stoppable extends Parts {
-  readonly healthCheck: Pulse
+  readonly healthCheck: HealthCheck
   readonly lease: Lease
   readonly runners: readonly QueueRunner[]
   readonly queuePool: QueuePool
@@ -301,7 +308,7 @@ async function drain(runners: readonly QueueRunner[], executor: Executor): Promi
 
 /** Cron entries of a queue. Each only enqueues a job, unless the entry is paused: the job is visible and retried. */
 function cronEntries(queue: string, db: Database, settings: Settings, tracing: Tracing | null) {
-  const options = { settings, evenPaused: false }
+  const options = { settings, ignorePause: false }
   return new Map(
     schedule
       .filter(({ task }) => task.queue === queue)
@@ -321,10 +328,10 @@ function cronEntries(queue: string, db: Database, settings: Settings, tracing: T
 /** Runs the work in a new trace, whose root is the cron entry. */
 async function runTraced<T>(tracing: Tracing, identifier: string, work: () => Promise<T>): Promise<T> {
   const span = tracing.start(`cron ${identifier}`, 'producer', null, {})
-  const origin = { traceParent: span.traceParent, about: () => null, record: null }
+  const origin = { traceParent: span.traceParent, logFields: () => null, record: null }
   let error: string | null = 'internal'
   try {
-    const result = await within(origin, work)
+    const result = await runWithOrigin(origin, work)
     error = null
     return result
   } finally {

@@ -6,7 +6,7 @@ const SPACE = 0x20
  * Removes the whitespace that PostgreSQL adds to JSON, which gives the output of JSON.stringify. Takes about 2 ns per
  * byte, so data that is read in lists of many kB should be stored compact instead.
  */
-export function compact(text: string): string {
+export function compactJson(text: string): string {
   const bytes = Buffer.from(text)
   const { length } = bytes
   let to = 0

@@ -10,7 +10,7 @@ import type { EdgeRequest, Responder } from './server.ts'
 export type Header = readonly [string, string]
 
 /** A complete response that can be stored. */
-export interface KeptAnswer {
+export interface StoredReply {
   readonly status: number
   readonly headers: readonly Header[]
   readonly body: string
@@ -86,7 +86,7 @@ export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
 }
 
 /** JSON body of a failure: `detail`, `code`, and for invalid input `errors`, the list of problems. */
-export function failureBody({ code, detail, problems }: Failure): string {
+export function formatFailure({ code, detail, problems }: Failure): string {
   return JSON.stringify({ detail, errors: problems, code: publicCode(code) })
 }
 

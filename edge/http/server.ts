@@ -69,7 +69,7 @@ export function createServer(handler: Handler, options: ServerOptions): EdgeServ
       listening = await bind(app, target)
       return { port: uWS.us_socket_local_port(listening as uWS.us_socket) }
     },
-    async leave() {
+    async drain() {
       shared.isDraining = true
       const heldRequests: (() => void)[] = []
       shared.heldRequests = heldRequests
@@ -78,10 +78,10 @@ export function createServer(handler: Handler, options: ServerOptions): EdgeServ
       shared.heldRequests = undefined
       for (const run of heldRequests) run()
     },
-    async deserted() {
+    async whenDisconnected() {
       if (shared.connections > 0) await new Promise<void>((resolve) => (onDeserted = resolve))
     },
-    async taken() {
+    async whenAllSent() {
       if (shared.unsentResponses > 0) await new Promise<void>((resolve) => (shared.onAllSent = resolve))
     },
     close() {

@@ -104,11 +104,11 @@ export interface EdgeServer {
    * Drains the server: accepts the connections that already wait, then stops listening. Every response becomes its
    * connection's last (`Connection: close`), so that clients reconnect elsewhere without losing requests.
    */
-  leave(): Promise<void>
+  drain(): Promise<void>
   /** Resolves once no connection is open. */
-  deserted(): Promise<void>
+  whenDisconnected(): Promise<void>
   /** Resolves once the kernel has accepted all held responses. */
-  taken(): Promise<void>
+  whenAllSent(): Promise<void>
   /** Closes the listening socket and every connection. */
   close(): void
   /** Number of open event streams. */

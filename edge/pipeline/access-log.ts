@@ -24,7 +24,7 @@ export function createAccessLog(log: Log, which: Settings['accessLog']): AccessL
       route: entry?.pattern ?? null,
       path: request.path,
       status,
-      ms: Math.round(exchange.elapsed() * 1e4) / 10,
+      ms: Math.round(exchange.elapsedSeconds() * 1e4) / 10,
       bytes: responder.bytes,
       account: caller?.ownerId ?? null,
       ...(caller?.key && { key: caller.key.id }),

@@ -8,7 +8,7 @@ export function toCheckedAnswer(edge: Edge, entry: Entry, result: unknown): Answ
   const { route } = entry
   const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
   const status = given.status ?? route.status ?? (route.response === undefined ? 204 : 200)
-  if (edge.settings.checked && route.response !== undefined && status < 300) {
+  if (edge.settings.validateSchemas && route.response !== undefined && status < 300) {
     const { json, value } = completeAnswer(edge, entry, given)
     route.response.parse(json === undefined ? value : JSON.parse(json))
   }
@@ -17,17 +17,19 @@ export function toCheckedAnswer(edge: Edge, entry: Entry, result: unknown): Answ
 
 /** Adds the parts of an answer that are never stored (`route.complete`). */
 export function completeAnswer(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
-  if (entry.route.complete === undefined) return answer
+  if (entry.route.addUnstored === undefined) return answer
   const { status = 200, headers } = answer
   if (status >= 300) return answer
-  return new Answer({ status, headers, json: entry.route.complete(edge, bodyOf(answer)) })
+  return new Answer({ status, headers, json: entry.route.addUnstored(edge, bodyOf(answer)) })
 }
 
 /** Sends an answer with the common headers. */
 export function sendAnswer(exchange: RequestContext, answer: Answer<unknown>): Promise<void> | void {
   const status = answer.status ?? 200
   const text = bodyOf(answer)
-  return text === '' ? exchange.empty(status, answer.headers) : exchange.json(status, answer.headers, text)
+  return text === ''
+    ? exchange.sendEmpty(status, answer.headers)
+    : exchange.sendJson(status, answer.headers, text)
 }
 
 /** The body of an answer; '' if it has none. */

@@ -16,7 +16,7 @@ export interface EventRequest {
 }
 
 /** The audit event of a request. The caller is the default actor; `data` names the caller's API key. */
-export function eventOf(
+export function auditEvent(
   { caller, requestId, exchange }: EventRequest,
   kind: AuditKind,
   about: EventDetails,
@@ -34,5 +34,5 @@ export function eventOf(
 
 /** Adds an event to the audit trail; run it in the transaction of the change that it records. */
 export function audit(from: EventRequest, kind: AuditKind, about: EventDetails): Query<unknown> {
-  return appendAudit([eventOf(from, kind, about)])
+  return appendAudit([auditEvent(from, kind, about)])
 }

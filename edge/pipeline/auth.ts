@@ -1,4 +1,4 @@
-import { accountChanged } from '../../sql/accounts.ts'
+import { notifyAccountChanged } from '../../sql/accounts.ts'
 import { readApiKey } from '../../sql/api-keys.ts'
 import type { Transaction } from '../../sql/db.ts'
 import { type Failure, fail } from '../../sql/errors.ts'
@@ -14,7 +14,7 @@ import { type AccountState, AccountStates, type ApiKey } from './account-states.
 import { isUnauthenticated } from './challenges.ts'
 import { addressOf, locationOf } from './client-location.ts'
 import { CredentialCache, type VerifiedCredential } from './credential-cache.ts'
-import type { Uses } from './uses.ts'
+import type { CredentialUses } from './credential-uses.ts'
 
 /** The caller of a request. The role comes from the database, not from the token. */
 export interface Caller {
@@ -66,7 +66,7 @@ export const ANONYMOUS: Caller = {
 }
 
 /** Authenticates callers. */
-export interface Accounts {
+export interface Authenticator {
   /** The caller; null without a credential. @throws one of `CREDENTIAL_ERRORS` for an invalid credential. */
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null>
   /** Signs an access token that expires no later than its session; null: the session has no fixed end. */
@@ -93,20 +93,20 @@ interface AccountsOptions {
   readonly secretKey: string
   /** The database's time in ms. */
   readonly now: () => number
-  readonly uses: Pick<Uses, 'key' | 'session'>
+  readonly uses: Pick<CredentialUses, 'key' | 'session'>
 }
 
 /** Accepts access tokens signed with `secretKey`, and API keys. */
-export function createAccounts(options: AccountsOptions): Accounts {
+export function createAccounts(options: AccountsOptions): Authenticator {
   return new TokenAccounts(options)
 }
 
-class TokenAccounts implements Accounts {
+class TokenAccounts implements Authenticator {
   readonly #settings: Settings
   readonly #cookie: string
   readonly #reader: Reader
   readonly #now: () => number
-  readonly #uses: Pick<Uses, 'key' | 'session'>
+  readonly #uses: Pick<CredentialUses, 'key' | 'session'>
   readonly #known = new CredentialCache()
   readonly #tokens: AccessTokens
   readonly #states: AccountStates
@@ -224,7 +224,7 @@ class TokenAccounts implements Accounts {
   }
 
   async changed(tx: Transaction, accountId: number): Promise<void> {
-    await tx.run(accountChanged(accountId))
+    await tx.run(notifyAccountChanged(accountId))
     tx.afterCommit(() => this.forget(accountId))
   }
 

@@ -1,6 +1,6 @@
 import { fail } from '../../sql/errors.ts'
 import type { Callback } from '../../sql/webhooks.ts'
-import { webhookHost, webhookUrlProblem } from '../../tasks/webhooks/url.ts'
+import { validateWebhookUrl, webhookHost } from '../../tasks/webhooks/url.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import { invalid } from './input.ts'
 
@@ -16,7 +16,7 @@ export function parseCallback(
   const url = request.query === '' ? null : new URLSearchParams(request.query).get('callback_url')
   if (url === null) return null
   if (!isBackground) throw invalid('query', 'callback_url', 'needs background=true', 'custom')
-  const problem = webhookUrlProblem(url, edge.settings.webhooks)
+  const problem = validateWebhookUrl(url, edge.settings.webhooks)
   if (problem !== null) throw invalid('query', 'callback_url', problem, 'custom')
   if (caller === null || caller.ownerId === null) throw fail('webhook.no_account')
   return { accountId: caller.ownerId, url, host: webhookHost(url), keyId: caller.key?.id ?? null }

@@ -1,7 +1,7 @@
-import type { Confirmed } from '../../sql/confirmed.ts'
 import type { Database } from '../../sql/db.ts'
+import type { DurableReads } from '../../sql/durable-reads.ts'
+import type { HealthCheck } from '../../sql/health-check.ts'
 import type { Publisher } from '../../sql/notify.ts'
-import type { Pulse } from '../../sql/pulse.ts'
 import type { Reader } from '../../sql/reader.ts'
 import type { SlowReads } from '../../sql/slow-reads.ts'
 import type { Blobs } from '../../tasks/documents/blobs.ts'
@@ -10,27 +10,27 @@ import type { Retrieval } from '../../tasks/rag/retrieval.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { Tracing } from '../../tasks/telemetry/tracing.ts'
 import type { Metrics } from '../metrics.ts'
-import type { Turns } from '../passwords/turns.ts'
+import type { KeyedMutex } from '../passwords/keyed-mutex.ts'
 import type { Passwords } from '../passwords.ts'
 import type { Replica } from '../replica.ts'
 import type { Hub } from '../streams/hub.ts'
 import type { Overview } from '../streams/overview.ts'
-import type { Accounts } from './auth.ts'
+import type { Authenticator } from './auth.ts'
 import type { Enqueuer } from './enqueuer.ts'
 import type { KeyLimits } from './key-limits.ts'
-import type { Limits } from './limits.ts'
+import type { RateLimits } from './limits.ts'
 
 /** The services that handlers use; created once per edge process. */
 export interface Edge {
   readonly settings: Settings
   /** Health check of the database, and its clock. */
-  readonly pulse: Pulse
+  readonly pulse: HealthCheck
   /** Writes and transactions. */
   readonly db: Database
   /** Reads by key; returns the JSON that PostgreSQL builds, unchanged. */
   readonly reader: Reader
   /** Like `reader`, but only data that survives a failover: for answers that report the end of a job. */
-  readonly confirmed: Confirmed
+  readonly confirmed: DurableReads
   /** Reads whose cost grows with the amount of data. */
   readonly slowReads: SlowReads
   /** Runs slow reads on a standby; null without one. */
@@ -42,12 +42,12 @@ export interface Edge {
   /** Adds jobs for requests that write nothing else. */
   readonly enqueuer: Enqueuer
   readonly publisher: Publisher
-  readonly accounts: Accounts
+  readonly accounts: Authenticator
   readonly passwords: Passwords
   /** Serializes sign-in attempts for one email address. */
-  readonly signInTurns: Turns
+  readonly signInMutex: KeyedMutex
   readonly retrieval: Retrieval
-  readonly limits: Limits
+  readonly limits: RateLimits
   /** Rate limits of API keys; null: unlimited. */
   readonly keyLimits: KeyLimits | null
   readonly metrics: Metrics

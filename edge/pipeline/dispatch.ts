@@ -1,7 +1,7 @@
 import { Failure, fail } from '../../sql/errors.ts'
-import { isServed } from '../../tasks/addresses.ts'
-import { within } from '../../tasks/telemetry/tracing.ts'
-import { failureBody, type Header, isCrossSite, preflightHeaders } from '../http/reply.ts'
+import { isServedHost } from '../../tasks/addresses.ts'
+import { runWithOrigin } from '../../tasks/telemetry/tracing.ts'
+import { formatFailure, type Header, isCrossSite, preflightHeaders } from '../http/reply.ts'
 import type { EdgeRequest, Responder } from '../http/server.ts'
 import type { Streams } from '../streams/sse.ts'
 import type { Auth } from './access.ts'
@@ -12,7 +12,7 @@ import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
 import { challengeOf, isUnauthenticated, lostCredential } from './challenges.ts'
 import type { Edge } from './context.ts'
 import { failureAnswer, fingerprintOf } from './idempotency.ts'
-import { jsonBytes, parseBody, parsePart, parseQuery } from './input.ts'
+import { maxJsonBytes, parseBody, parsePart, parseQuery } from './input.ts'
 import { limited } from './limits.ts'
 import { createMatcher, type Entry, type Match } from './match.ts'
 import { chooseReader } from './readers.ts'
@@ -36,7 +36,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
   const serve = async (exchange: RequestContext): Promise<void> => {
     const { request } = exchange
     if (request.misframed) throw fail('request.malformed', { reason: 'its framing is ambiguous' })
-    if (served !== null && !isServed(served, request.header('host')) && !PROBES.has(request.path))
+    if (served !== null && !isServedHost(served, request.header('host')) && !PROBES.has(request.path))
       throw fail('request.misdirected')
     const match = matcher.find(request.path)
     if (match === undefined)
@@ -48,14 +48,14 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const admitted = admit(edge, exchange, entry, match.params)
     exchange.caller = admitted instanceof Promise ? await admitted : admitted
     if (edge.keyLimits !== null && exchange.caller?.key) {
-      const allowance = edge.keyLimits.take(exchange.caller.key.id)
+      const allowance = edge.keyLimits.count(exchange.caller.key.id)
       exchange.allowance = allowance instanceof Promise ? await allowance : allowance
       if (exchange.allowance.isExceeded) throw limited(exchange.allowance.resetMs)
     }
     const { route } = entry
     if (edge.replica !== null && (isUnsafe(request, route) || reportsWrites(route)))
-      exchange.written = edge.replica.positions.track(exchange)
-    if (route.limit !== undefined) await edge.limits.take(route.limit, exchange.address, exchange.caller)
+      exchange.writePosition = edge.replica.positions.track(exchange)
+    if (route.limit !== undefined) await edge.limits.count(route.limit, exchange.address, exchange.caller)
     const params = parsePart(route.params, 'path', match.params)
     const query = parseQuery(entry, request.query)
     const readmit = (): Promise<void> => readmitCaller(edge, exchange, entry, match.params)
@@ -74,7 +74,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     }
     exchange.end()
     const { entry, status, request } = exchange
-    edge.metrics.answered(entry, request.method, status, exchange.elapsed())
+    edge.metrics.recordResponse(entry, request.method, status, exchange.elapsedSeconds())
     access.write(exchange)
   }
 
@@ -83,7 +83,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
   return (request, responder) => {
     const exchange = new RequestContext(request, responder, edge.settings, access.logsEveryRequest)
     if (tracing !== null) exchange.trace(tracing)
-    return needsAsyncContext ? within(exchange, answer) : answer(exchange)
+    return needsAsyncContext ? runWithOrigin(exchange, answer) : answer(exchange)
   }
 }
 
@@ -100,7 +100,7 @@ async function readBody(
   route: AnyRoute,
   readmit: AdmittedRequest['readmit'],
 ) {
-  const body = await parseBody(route, request, jsonBytes(edge.settings, route))
+  const body = await parseBody(route, request, maxJsonBytes(edge.settings, route))
   await readmit()
   return body
 }
@@ -136,7 +136,7 @@ function admit(
   if (
     needsOriginCheck(route, auth, request) &&
     isUnsafe(request, route) &&
-    isCrossSite(edge.settings, request, route.spends === true)
+    isCrossSite(edge.settings, request, route.costsMoney === true)
   )
     throw fail('request.cross_site')
   return admitIdentified(edge, exchange, entry, params, () => edge.accounts.authenticate(request))
@@ -190,7 +190,7 @@ type Identify = () => Caller | null | Promise<Caller | null>
 /** True if a cross-site request could use or set a browser's cookies, or spend money; such requests are refused. */
 function needsOriginCheck(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
   if (route.signsIn === true) return true
-  if (route.spends === true) return request.header('authorization') === ''
+  if (route.costsMoney === true) return request.header('authorization') === ''
   if (auth === 'public' && route.cookieAuth !== true) return false
   return request.header('authorization') === '' && request.header('cookie') !== ''
 }
@@ -199,7 +199,7 @@ function needsOriginCheck(route: AnyRoute, auth: Auth, request: EdgeRequest): bo
 function keyRefusal(key: ApiKey, { area, route, scopes }: Entry, params: Match['params']): Failure | null {
   if (route.needsSession === true) return fail('auth.session')
   if (!scopes.some((scope) => key.scopes.has(scope))) return missingScope(scopes[0]!)
-  if (key.organizationId === null || route.organizationKeys === true) return null
+  if (key.organizationId === null || route.allowsOrganizationKeys === true) return null
   const isOwn = area.name === 'organizations' && Number(params.org_id) === key.organizationId
   return isOwn ? null : fail('auth.key_organization')
 }
@@ -228,20 +228,20 @@ async function identifyOptionally(
 
 function isUnsafe({ method }: EdgeRequest, route: AnyRoute): boolean {
   // A GET that adds a job or costs money is unsafe.
-  if (method === 'GET' || method === 'HEAD') return isJobBacked(route) || route.spends === true
+  if (method === 'GET' || method === 'HEAD') return isJobBacked(route) || route.costsMoney === true
   return method !== 'OPTIONS'
 }
 
 function reportsWrites(route: AnyRoute): boolean {
-  return route.tellsOfWrites === true || route.stream !== undefined
+  return route.reportsWrites === true || route.stream !== undefined
 }
 
 /** Answers OPTIONS and unsupported methods. */
 function answerMethod(exchange: RequestContext, methods: readonly string[]): Promise<void> | void {
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   if (exchange.request.method === 'OPTIONS')
-    return exchange.empty(204, [['allow', allow], ...preflightHeaders(allow)])
-  return exchange.json(405, [['allow', allow]], failureBody(fail('route.method', { allow })))
+    return exchange.sendEmpty(204, [['allow', allow], ...preflightHeaders(allow)])
+  return exchange.sendJson(405, [['allow', allow]], formatFailure(fail('route.method', { allow })))
 }
 
 // Used before a route is found: the status of most areas.
@@ -256,7 +256,7 @@ function causeOf(error: unknown, { caller, requestId }: RequestContext): Failure
 async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
   const failure = causeOf(error, exchange)
   const { status, body } = failureAnswer(exchange.entry?.area ?? DEFAULT_AREA, failure)
-  edge.metrics.refused(failure.code)
+  edge.metrics.countRefusal(failure.code)
   // The health check logs an outage once, not per request; the access log has the refused requests.
   const isReportedOutage =
     failure.cause === undefined && ['database.down', 'database.busy'].includes(failure.code)
@@ -272,5 +272,5 @@ async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Pro
   const retryAfter = failure.retryAfter ?? (status === 503 ? 1 : undefined)
   if (retryAfter !== undefined) headers.push(['retry-after', String(retryAfter)])
   if (exchange.responder.done) return
-  await exchange.json(status, headers, body)
+  await exchange.sendJson(status, headers, body)
 }

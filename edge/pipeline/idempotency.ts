@@ -1,8 +1,8 @@
 import type { Queries, Transaction } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { type Claim, claimKey, keepKey, type StoredAnswer, storeAnswer } from '../../sql/idempotency.ts'
+import { type Claim, claimKey, type StoredResponse, storeKey, storeResponse } from '../../sql/idempotency.ts'
 import { mac } from '../../tasks/accounts/tokens.ts'
-import { failureBody, type Header, type KeptAnswer } from '../http/reply.ts'
+import { formatFailure, type Header, type StoredReply } from '../http/reply.ts'
 import type { Edge } from './context.ts'
 import { statusOf } from './statuses.ts'
 
@@ -49,25 +49,25 @@ export async function claimIdempotencyKey(
  * The stored answer of a claimed key. Throws idempotency.running if there is no answer yet, job.missing if it was on a
  * job that has been deleted.
  */
-export function storedAnswer(claim: Claim): KeptAnswer {
+export function storedAnswer(claim: Claim): StoredReply {
   if (claim.status === null) throw fail(claim.state === 'gone' ? 'job.missing' : 'idempotency.running')
   return { status: claim.status, headers: claim.headers ?? [], body: claim.body ?? '' }
 }
 
 /** Marks an answer as a replay: nothing was executed again. */
-export function markReplayed(answer: KeptAnswer): KeptAnswer {
+export function markReplayed(answer: StoredReply): StoredReply {
   return { ...answer, headers: [...answer.headers, REPLAYED] }
 }
 
 export const REPLAYED: Header = ['idempotent-replayed', 'true']
 
 /** Stores the answer of a key's job for repetitions. */
-export async function storeJobAnswer(edge: Edge, { scope, key }: KeyRef, answer: KeptAnswer): Promise<void> {
-  await edge.db.run(storeAnswer(scope, key, toStored(answer)))
+export async function storeJobAnswer(edge: Edge, { scope, key }: KeyRef, answer: StoredReply): Promise<void> {
+  await edge.db.run(storeResponse(scope, key, toStored(answer)))
 }
 
 /** The storable part of an answer: without cookies, which are credentials, and without the request id. */
-export function toStored(answer: KeptAnswer): StoredAnswer {
+export function toStored(answer: StoredReply): StoredResponse {
   const headers = answer.headers.filter(([name]) => name !== 'set-cookie' && name !== 'x-request-id')
   return { ...answer, headers }
 }
@@ -80,8 +80,8 @@ export function toStored(answer: KeptAnswer): StoredAnswer {
 export async function runOnce(
   edge: Edge,
   key: FingerprintedKey | null,
-  work: (tx: Transaction) => Promise<KeptAnswer>,
-): Promise<KeptAnswer | null> {
+  work: (tx: Transaction) => Promise<StoredReply>,
+): Promise<StoredReply | null> {
   let claimed = false
   try {
     return await edge.db.transaction(async (tx) => {
@@ -89,7 +89,7 @@ export async function runOnce(
       if (first !== null) return markReplayed(storedAnswer(first))
       claimed = true
       const answer = await work(tx)
-      if (key !== null) await tx.run(keepKey(key, { answer: toStored(answer) }))
+      if (key !== null) await tx.run(storeKey(key, { answer: toStored(answer) }))
       return null
     })
   } catch (error) {
@@ -97,7 +97,7 @@ export async function runOnce(
     if (key !== null && claimed && error instanceof Failure && statusOf(error.code) < 500)
       await edge.db.transaction(async (tx) => {
         const { state } = await tx.one(claimKey(key.scope, key.key, key.fingerprint))
-        if (state === 'first') await tx.run(keepKey(key, { answer: failureAnswer(key, error) }))
+        if (state === 'first') await tx.run(storeKey(key, { answer: failureAnswer(key, error) }))
       })
     throw error
   }
@@ -107,7 +107,7 @@ export async function runOnce(
 export function failureAnswer(
   { invalidStatus }: Pick<KeyRef, 'invalidStatus'>,
   failure: Failure,
-): KeptAnswer {
+): StoredReply {
   const status = failure.code === 'request.invalid' ? invalidStatus : statusOf(failure.code)
-  return { status, headers: [], body: failureBody(failure) }
+  return { status, headers: [], body: formatFailure(failure) }
 }

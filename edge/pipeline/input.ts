@@ -11,11 +11,11 @@ type Part = 'body' | 'query' | 'path' | 'header'
 
 /** The failure for input with a single problem. */
 export function invalid(part: Part, name: string, msg: string, type: string): Failure {
-  return refusal([{ loc: [part, name], msg, type }])
+  return invalidInput([{ loc: [part, name], msg, type }])
 }
 
 /** The failure for invalid input. */
-export function refusal(problems: readonly InputProblem[]): Failure {
+export function invalidInput(problems: readonly InputProblem[]): Failure {
   const [first] = problems
   const where =
     first === undefined ? 'input' : first.loc.length > 1 ? first.loc.slice(1).join('.') : first.loc[0]
@@ -27,14 +27,14 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
   if (schema === undefined) return undefined
   // The schema may drop query parameters, so only its output is checked; a body is checked as a whole, before its schema.
   const before = part === 'body' ? textProblems(value, [part]) : []
-  if (before.length > 0) throw refusal(before)
+  if (before.length > 0) throw invalidInput(before)
   const result = schema.safeParse(part === 'body' ? omitNulls(schema, value) : value)
   if (result.success) {
     const after = part === 'body' ? [] : textProblems(result.data, [part])
-    if (after.length > 0) throw refusal(after)
+    if (after.length > 0) throw invalidInput(after)
     return result.data
   }
-  throw refusal(
+  throw invalidInput(
     result.error.issues.map((issue) => ({
       loc: [part, ...issue.path.map((key) => (typeof key === 'number' ? key : String(key)))],
       msg: issue.code === 'unrecognized_keys' ? unknownFields(schema, issue) : issue.message,
@@ -60,7 +60,7 @@ const unknownFieldsMessage = (unknown: readonly string[], known: readonly string
   `has no ${truncateNames(unknown).join(', ')}${known.length === 0 ? '' : `; its fields are ${known.join(', ')}`}`
 
 /** The problem of a body with an unknown field. */
-export const unknownField = (name: string, known: readonly string[]): InputProblem => ({
+export const unknownFieldProblem = (name: string, known: readonly string[]): InputProblem => ({
   loc: ['body'],
   msg: unknownFieldsMessage([name], known),
   type: 'unrecognized_keys',
@@ -69,8 +69,8 @@ export const unknownField = (name: string, known: readonly string[]): InputProbl
 type Shape = Readonly<Record<string, z.ZodType>>
 
 /** Descriptions of the query parameters of job-backed routes, for the reference. */
-export const BACKGROUND = 'true returns 202 with the job id immediately'
-export const CALLBACK_URL = 'With `background`: receives a webhook when the job ends'
+export const BACKGROUND_DESCRIPTION = 'true returns 202 with the job id immediately'
+export const CALLBACK_URL_DESCRIPTION = 'With `background`: receives a webhook when the job ends'
 
 const JOB_PARAMETERS = ['background', 'callback_url']
 
@@ -82,7 +82,7 @@ export function parseQuery({ area, route }: Entry, text: string): unknown {
   // Fast path: most requests have no query.
   if (text === '' && route.query === undefined) return undefined
   const given = new URLSearchParams(text)
-  if (text !== '' && !area.takesAnyQuery) refuseUnknown(route, given)
+  if (text !== '' && !area.allowsAnyQuery) refuseUnknown(route, given)
   return route.query && parsePart(route.query, 'query', queryValues(route.query, given))
 }
 
@@ -91,7 +91,7 @@ function refuseUnknown(route: AnyRoute, given: URLSearchParams): void {
   const unknown = new Set([...given.keys()].filter((name) => !known.includes(name)))
   if (unknown.size === 0) return
   const msg = `is not a parameter; ${known.length === 0 ? 'there are none' : `valid parameters: ${known.join(', ')}`}`
-  throw refusal(
+  throw invalidInput(
     truncateNames([...unknown]).map((name) => ({ loc: ['query', name], msg, type: 'unrecognized_keys' })),
   )
 }
@@ -135,7 +135,7 @@ function queryValues(schema: z.ZodType, given: URLSearchParams): Record<string, 
 const JSON_BYTES = 1_048_576
 
 /** Maximum size of a JSON body in bytes. */
-export function jsonBytes(settings: Settings, route: Pick<AnyRoute, 'bodyBytes'> = {}): number {
+export function maxJsonBytes(settings: Settings, route: Pick<AnyRoute, 'bodyBytes'> = {}): number {
   return settings.maxJsonBytes ?? route.bodyBytes ?? JSON_BYTES
 }
 

@@ -31,7 +31,7 @@ export class Allowance {
 /** Rate limit of each API key, shared by all edge processes through the database. */
 export interface KeyLimits {
   /** Counts a request. */
-  take(keyId: string): Allowance | Promise<Allowance>
+  count(keyId: string): Allowance | Promise<Allowance>
 }
 
 /** The share of a key's period that this process has reserved. */
@@ -84,5 +84,5 @@ export function createKeyLimits(db: Database, { max, seconds }: Rate): KeyLimits
     }
   }
 
-  return { take: (keyId) => takeReserved(keyId) ?? takeAfterReserving(keyId) }
+  return { count: (keyId) => takeReserved(keyId) ?? takeAfterReserving(keyId) }
 }

@@ -1,14 +1,14 @@
 import type { Database } from '../../sql/db.ts'
 import { type Failure, fail } from '../../sql/errors.ts'
-import { takeRequest } from '../../sql/limits.ts'
+import { countRequest } from '../../sql/limits.ts'
 import { networkOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { Caller } from './auth.ts'
 
 /** Rate limits per client or account, shared by all edge processes through the database. */
-export interface Limits {
+export interface RateLimits {
   /** Counts a request. @throws fail('request.limited') with the seconds until the next request is allowed. */
-  take(name: LimitName, address: string, caller: Caller | null): Promise<void>
+  count(name: LimitName, address: string, caller: Caller | null): Promise<void>
 }
 
 export type LimitName = keyof Settings['limits']
@@ -19,11 +19,11 @@ const PER_ACCOUNT: ReadonlySet<LimitName> = new Set(['invite', 'export'])
 // Remembered refusals. Clearing them costs one more query per refused client.
 const MAX_REFUSED = 10_000
 
-export function createLimits(db: Database, settings: Settings): Limits {
+export function createLimits(db: Database, settings: Settings): RateLimits {
   // A refused client stays refused without a query until its wait is over: a flood must cost no queries.
   const refused = new Map<string, number>()
   return {
-    take: async (name, address, caller) => {
+    count: async (name, address, caller) => {
       const rate = settings.limits[name]
       const isPerAccount = caller !== null && PER_ACCOUNT.has(name)
       if (rate === null || (isPerAccount && caller.role === 'admin')) return
@@ -33,7 +33,7 @@ export function createLimits(db: Database, settings: Settings): Limits {
       if (refusedUntil !== undefined && refusedUntil > performance.now())
         throw limited(refusedUntil - performance.now())
       refused.delete(key)
-      const { wait_ms } = await db.one(takeRequest(name, subject, rate.max, rate.seconds))
+      const { wait_ms } = await db.one(countRequest(name, subject, rate.max, rate.seconds))
       if (wait_ms === 0) return
       if (refused.size >= MAX_REFUSED) refused.clear()
       refused.set(key, performance.now() + wait_ms)

@@ -3,18 +3,18 @@ import { type KeyType, MAX_COUNTED, type PageValues } from '../../sql/lists.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import { invalid } from './input.ts'
 import { type Answer, json } from './route.ts'
-import { count, Day, grouped, integer, Moment } from './schemas.ts'
+import { count, Day, formatNumber, integer, Moment } from './schemas.ts'
 import { textProblems } from './text-problems.ts'
 
 /** Pagination of all lists: by page number up to the counted maximum, by cursor beyond it. */
 
 /** Fields of a list that counts up to {@link MAX_COUNTED} rows. */
 const Total = {
-  total: z.int().meta({ description: `Number of rows; at most ${grouped(MAX_COUNTED)}` }),
+  total: z.int().meta({ description: `Number of rows; at most ${formatNumber(MAX_COUNTED)}` }),
   total_is_exact: z.boolean().meta({ description: 'false if there are more than `total`' }),
 }
 
-export const Next = {
+export const NextField = {
   next: z.string().nullable().meta({ description: 'The `cursor` of the next page; null on the last page' }),
 }
 
@@ -31,7 +31,7 @@ const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
 }
 
 /** Fields of a numbered list besides its items. */
-export const Paged = { ...Total, page: z.int(), page_size: z.int(), ...Next }
+export const PageFields = { ...Total, page: z.int(), page_size: z.int(), ...NextField }
 
 /** Sort key of a list: its columns and their types, as the statement declares them. */
 type Order = Readonly<Record<string, KeyType>>
@@ -75,9 +75,9 @@ function isCursorOf(order: Order, values: unknown): boolean {
 }
 
 /** Query fields of a numbered list, including `limit` and `cursor`, which every list has. */
-export const numbered = (order: Order | readonly Order[], { max, fallback }: PageSize) => ({
+export const pageQuery = (order: Order | readonly Order[], { max, fallback }: PageSize) => ({
   page: count({ min: 1, max: MAX_COUNTED + 1, fallback: 1 }).meta({
-    description: `Counts from the cursor. Page numbers reach ${grouped(MAX_COUNTED)} rows; use the cursor beyond them`,
+    description: `Counts from the cursor. Page numbers reach ${formatNumber(MAX_COUNTED)} rows; use the cursor beyond them`,
   }),
   // No default here: an absent `page_size` cannot contradict `limit`.
   page_size: integer({ min: 1, max })
@@ -96,13 +96,13 @@ interface PageSize {
 }
 
 /** Query fields of a half-open time range: adjacent ranges do not overlap. */
-export const span = (happened: string) => ({
+export const timeRange = (happened: string) => ({
   from: Moment.optional().meta({ description: `${happened} at this time or later` }),
   to: Moment.optional().meta({ description: `${happened} before this time` }),
 })
 
 /** A query's `sort`: a column of the list; a leading `-` means descending. */
-export const sortedBy = <Column extends string>(orders: Readonly<Record<Column, Order>>) =>
+export const sortParameter = <Column extends string>(orders: Readonly<Record<Column, Order>>) =>
   z
     .enum((Object.keys(orders) as Column[]).flatMap((column) => [column, `-${column}`] as const))
     .transform((text): { readonly column: Column; readonly direction: 'asc' | 'desc' } =>
@@ -122,7 +122,7 @@ interface TimeRangeAndSort {
  * Arguments of `refine`: `from` and `to` require a sort by their own time. Any other order scatters the rows of a range,
  * and a page would cost as much as the whole list.
  */
-export const spanInOrder = (time: string) =>
+export const timeRangeNeedsSort = (time: string) =>
   [
     ({ from, to, sort }: TimeRangeAndSort): boolean =>
       (from === undefined && to === undefined) || sort === undefined || sort.column === time,
@@ -163,7 +163,7 @@ export function cursorValues(cursor: string | undefined, order?: Order): string 
  * The answer from the output of `arrayText`: an array, with `Link: <…>; rel="next"` (RFC 8288) unless it is the last page.
  * The callback `complete` adds data to the items that PostgreSQL does not have.
  */
-export function array<T>(
+export function arrayAnswer<T>(
   text: string,
   request: EdgeRequest,
   complete: (items: string) => string = (items) => items,

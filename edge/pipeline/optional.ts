@@ -43,7 +43,7 @@ export function unwrap(schema: z.ZodType): z.ZodType {
 }
 
 /** Marks optional fields as nullable in a body's JSON Schema. */
-export function showNulls({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: Json }): void {
+export function markNullable({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: Json }): void {
   if (!(zodSchema instanceof z.ZodObject)) return
   const properties = (jsonSchema.properties ?? {}) as Record<string, Json>
   for (const [key, field] of Object.entries(zodSchema.shape as Readonly<Record<string, z.ZodType>>)) {

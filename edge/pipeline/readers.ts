@@ -11,9 +11,9 @@ export function chooseReader(edge: Edge, exchange: RequestContext, route: AnyRou
   const { reader, slowReads, replica } = edge
   const caller = exchange.caller?.ownerId ?? NO_ACCOUNT
   if (route.reads === undefined)
-    return replica !== null && route.tellsOfWrites === true ? replica.wal.covering(reader) : reader
+    return replica !== null && route.reportsWrites === true ? replica.wal.trackReads(reader) : reader
   // A stream continues its first read with notifications of the primary, so it reads there too.
-  if (replica === null || route.stream !== undefined || route.decidesAccess === true)
-    return slowReads.of(caller, route.reads)
-  return replica.reads.of(caller, route.reads, replica.positions.required(exchange))
+  if (replica === null || route.stream !== undefined || route.readsDecideAccess === true)
+    return slowReads.readsFor(caller, route.reads)
+  return replica.reads.readsFor(caller, route.reads, replica.positions.required(exchange))
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Failure } from '../../sql/errors.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { type Origin, parseTraceParent, type Span, type Tracing } from '../../tasks/telemetry/tracing.ts'
-import { corsHeaders, type Header, type KeptAnswer, sendJson } from '../http/reply.ts'
+import { corsHeaders, type Header, type StoredReply, sendJson } from '../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { Caller } from './auth.ts'
 import { addressOf, locationOf } from './client-location.ts'
@@ -36,7 +36,7 @@ export class RequestContext implements Origin {
   /** The refusal of an invalid credential on a public route; null if there is none. */
   credentialFailure: Failure | null = null
   /** WAL position of this request's writes; null without a replica, or if the request cannot write. */
-  written: WrittenPosition | null = null
+  writePosition: WrittenPosition | null = null
   /** Requests left for its API key; null without a key or a limit. */
   allowance: Allowance | null = null
   /** Status of the answer; 0 before it. */
@@ -68,30 +68,30 @@ export class RequestContext implements Origin {
       ...corsHeaders(this.settings, this.request),
     ]
     if (this.allowance !== null) all.push(...this.allowance.headers())
-    if (this.written !== null) all.push(...this.written.headers())
+    if (this.writePosition !== null) all.push(...this.writePosition.headers())
     if (this.entry?.route.credentials === true) all.push(['cache-control', 'no-store'])
     return { status, headers: all }
   }
 
-  json(status: number, headers: readonly Header[], text: string): Promise<void> | void {
+  sendJson(status: number, headers: readonly Header[], text: string): Promise<void> | void {
     const head = this.head(status, headers)
     return sendJson(this.request, this.responder, status, head.headers, text)
   }
 
-  empty(status: number, headers: readonly Header[] = []): void {
+  sendEmpty(status: number, headers: readonly Header[] = []): void {
     this.responder.send(this.head(status, headers))
   }
 
-  kept(answer: KeptAnswer): Promise<void> | void {
-    if (answer.status === 204) return this.empty(204, answer.headers)
-    return this.json(answer.status, answer.headers, answer.body)
+  sendStored(answer: StoredReply): Promise<void> | void {
+    if (answer.status === 204) return this.sendEmpty(204, answer.headers)
+    return this.sendJson(answer.status, answer.headers, answer.body)
   }
 
   get address(): string {
     return addressOf(this.settings, this.request)
   }
 
-  get place(): string | null {
+  get location(): string | null {
     return locationOf(this.settings, this.request)
   }
 
@@ -99,7 +99,7 @@ export class RequestContext implements Origin {
     return this.span?.traceParent ?? null
   }
 
-  about(): object | null {
+  logFields(): object | null {
     if (this.hasEnded) return null
     const { request, entry, requestId } = this
     return { route: `${request.method} ${entry?.pattern ?? request.path}`, requestId }
@@ -139,7 +139,7 @@ export class RequestContext implements Origin {
   }
 
   /** Seconds since the request arrived. */
-  elapsed(): number {
+  elapsedSeconds(): number {
     return (performance.now() - this.startedAt) / 1000
   }
 }

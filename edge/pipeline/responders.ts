@@ -1,13 +1,13 @@
 import { readWithin, type Transaction } from '../../sql/db.ts'
-import { type Failure, fail, storedFailure } from '../../sql/errors.ts'
-import { type Claim, keepKey } from '../../sql/idempotency.ts'
+import { type Failure, fail, restoreFailure } from '../../sql/errors.ts'
+import { type Claim, storeKey } from '../../sql/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import { addCallback, type Callback } from '../../sql/webhooks.ts'
 import type { JobRef } from '../../tasks/task.ts'
-import { failureBody, type Header, type KeptAnswer } from '../http/reply.ts'
+import { formatFailure, type Header, type StoredReply } from '../http/reply.ts'
 import type { JobEvent } from '../streams/job-event.ts'
-import type { Place } from '../streams/places.ts'
 import { SSE_HEADERS, type StreamSource } from '../streams/sse.ts'
+import type { StreamPermit } from '../streams/stream-permits.ts'
 import { type AdmittedRequest, idempotencyKeyOf } from './admitted-request.ts'
 import { bodyOf, completeAnswer, sendAnswer, toCheckedAnswer } from './answers.ts'
 import { parseCallback } from './callbacks.ts'
@@ -46,9 +46,10 @@ export async function respondWithJob(admitted: AdmittedRequest): Promise<void> {
   const { exchange, entry, input } = admitted
   const { follow } = entry.route
   // A HEAD request has no effect, even where GET would.
-  if (exchange.request.method === 'HEAD') return exchange.empty(200, follow === undefined ? [] : SSE_HEADERS)
+  if (exchange.request.method === 'HEAD')
+    return exchange.sendEmpty(200, follow === undefined ? [] : SSE_HEADERS)
   const { confirmed } = admitted.edge
-  const resumed = follow ? await confirmed.covering(() => follow.resume(input)) : null
+  const resumed = follow ? await confirmed.withDurableReads(() => follow.resume(input)) : null
   if (resumed !== null) return withStreamSlot(admitted, (slot) => openStream(admitted, resumed, slot))
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
   if (follow === undefined || background) return runJob(admitted, background, null)
@@ -56,7 +57,11 @@ export async function respondWithJob(admitted: AdmittedRequest): Promise<void> {
   return withStreamSlot(admitted, (slot) => runJob(admitted, background, slot))
 }
 
-async function runJob(admitted: AdmittedRequest, background: boolean, slot: Place | null): Promise<void> {
+async function runJob(
+  admitted: AdmittedRequest,
+  background: boolean,
+  slot: StreamPermit | null,
+): Promise<void> {
   const { edge, exchange, entry, input } = admitted
   const { follow } = entry.route
   const key = idempotencyKeyOf(exchange, entry)
@@ -74,7 +79,7 @@ async function runJob(admitted: AdmittedRequest, background: boolean, slot: Plac
   // After a disconnect the answer may be incomplete; a repetition reads the job instead.
   if (key !== null && immediateAnswer === null && !exchange.responder.done)
     await storeJobAnswer(edge, key, answer)
-  await exchange.kept(answer)
+  await exchange.sendStored(answer)
 }
 
 /** Options of a new job. */
@@ -88,7 +93,7 @@ interface JobOptions {
 interface AddedJob {
   readonly jobId: string
   /** The answer if the caller does not wait for the job; otherwise null. */
-  readonly immediateAnswer: KeptAnswer | null
+  readonly immediateAnswer: StoredReply | null
 }
 
 /** Adds the job, or finds the first request under the same key. */
@@ -114,14 +119,16 @@ async function addJob(
         : routeAnswer(admitted, answer)
     if (callback !== null) await tx.run(addCallback(jobId, callback))
     if (used !== null)
-      await tx.run(keepKey(used, { jobId, ...(immediateAnswer === null ? {} : { answer: immediateAnswer }) }))
+      await tx.run(
+        storeKey(used, { jobId, ...(immediateAnswer === null ? {} : { answer: immediateAnswer }) }),
+      )
     tx.afterCommit(() => edge.publisher.notify(jobId, 'later'))
     return { jobId, immediateAnswer }
   })
 }
 
 /** The answer that a route gives before its job ends. */
-function routeAnswer({ edge, entry }: AdmittedRequest, value: unknown): KeptAnswer {
+function routeAnswer({ edge, entry }: AdmittedRequest, value: unknown): StoredReply {
   const answer = toCheckedAnswer(edge, entry, value)
   return { status: answer.status ?? 200, headers: answer.headers, body: bodyOf(answer) }
 }
@@ -170,7 +177,7 @@ async function specOf(
 export async function respondWithStream(admitted: AdmittedRequest): Promise<void> {
   await withStreamSlot(admitted, async (slot) => {
     const { edge, entry, input } = admitted
-    const source = await edge.confirmed.covering(() => entry.route.stream!(input))
+    const source = await edge.confirmed.withDurableReads(() => entry.route.stream!(input))
     return openStream(admitted, source, slot)
   })
 }
@@ -178,32 +185,32 @@ export async function respondWithStream(admitted: AdmittedRequest): Promise<void
 /** Reserves a stream, runs the work, and releases the reservation if the work opened no stream. */
 async function withStreamSlot(
   admitted: AdmittedRequest,
-  work: (slot: Place) => Promise<void> | void,
+  work: (slot: StreamPermit) => Promise<void> | void,
 ): Promise<void> {
   const { caller, address } = admitted.exchange
-  const slot = admitted.streams.place({ accountId: caller?.ownerId ?? null, address })
+  const slot = admitted.streams.acquirePermit({ accountId: caller?.ownerId ?? null, address })
   try {
     await work(slot)
   } finally {
-    if (!slot.taken) slot.giveUp()
+    if (!slot.isHeldByStream) slot.release()
   }
 }
 
 function openStream(
   { edge, exchange, streams }: AdmittedRequest,
   source: StreamSource,
-  slot: Place,
+  slot: StreamPermit,
   headers: readonly Header[] = [],
 ): Promise<void> | void {
   // 204 stops a reconnecting EventSource: all events were delivered.
-  if (source === 'ended') return exchange.empty(204)
+  if (source === 'ended') return exchange.sendEmpty(204)
   const head = exchange.head(200, [...SSE_HEADERS, ...headers])
   if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
   const { caller } = exchange
   const subscriber = {
     accountId: caller?.ownerId ?? null,
     isAuthorized: async () => caller === null || edge.accounts.isStillAuthorized(caller),
-    beforeSending: () => exchange.written?.remember(),
+    beforeSending: () => exchange.writePosition?.remember(),
   }
   streams.open(exchange.responder, head, source, subscriber, slot)
 }
@@ -219,10 +226,14 @@ export async function respondWithRaw(admitted: AdmittedRequest): Promise<void> {
   if (answer !== undefined) await sendAnswer(exchange, answer)
 }
 
-async function waitForJob({ edge, entry, exchange }: AdmittedRequest, jobId: string): Promise<KeptAnswer> {
+async function waitForJob({ edge, entry, exchange }: AdmittedRequest, jobId: string): Promise<StoredReply> {
   const disconnected = new AbortController()
   exchange.responder.onClose(() => disconnected.abort())
-  const event = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, disconnected.signal)
+  const event = await edge.hub.waitForTerminal(
+    jobId,
+    edge.settings.requestWaitSeconds * 1000,
+    disconnected.signal,
+  )
   return event === null ? acceptedAnswer(jobId) : jobAnswer(entry, event)
 }
 
@@ -230,7 +241,7 @@ async function replayJob(
   admitted: AdmittedRequest,
   key: KeyRef,
   first: Claim,
-  slot: Place | null,
+  slot: StreamPermit | null,
 ): Promise<void> {
   const { edge, entry, exchange, input } = admitted
   const { follow } = entry.route
@@ -239,14 +250,14 @@ async function replayJob(
   // If the first request's process died, the job has the answer.
   const event =
     first.status === null && first.job_id !== null
-      ? await edge.hub.terminal(first.job_id, REPEAT_WAIT_MS)
+      ? await edge.hub.waitForTerminal(first.job_id, REPEAT_WAIT_MS)
       : null
   const answer = event === null ? storedAnswer(first) : jobAnswer(entry, event)
   if (event !== null) await storeJobAnswer(edge, key, answer)
-  await exchange.kept(markReplayed(answer))
+  await exchange.sendStored(markReplayed(answer))
 }
 
-function acceptedAnswer(jobId: string): KeptAnswer {
+function acceptedAnswer(jobId: string): StoredReply {
   return {
     status: 202,
     headers: [['location', `/api/v1/jobs/${jobId}`]],
@@ -255,17 +266,17 @@ function acceptedAnswer(jobId: string): KeptAnswer {
 }
 
 /** The answer for a caller who waits for a job. */
-function jobAnswer({ route }: Entry, event: JobEvent): KeptAnswer {
+function jobAnswer({ route }: Entry, event: JobEvent): StoredReply {
   if (event.status === 'done') {
     const { result = null } = JSON.parse(event.frame) as { result?: unknown }
     return { status: 200, headers: [], body: JSON.stringify(route.answer?.(result) ?? result) }
   }
   const failure = jobFailure(event)
-  return { status: statusOf(failure.code), headers: [], body: failureBody(failure) }
+  return { status: statusOf(failure.code), headers: [], body: formatFailure(failure) }
 }
 
 /** The failure of a job that did not complete. */
 export function jobFailure(event: JobEvent): Failure {
   const { error } = JSON.parse(event.frame) as { error?: { code: string; detail: string } }
-  return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : storedFailure(error)
+  return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : restoreFailure(error)
 }

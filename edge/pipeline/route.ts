@@ -5,7 +5,7 @@ import type { JobSpec } from '../../sql/jobs.ts'
 import type { Reader } from '../../sql/reader.ts'
 import type { ReadKind, Reads } from '../../sql/slow-reads.ts'
 import type { JobRef, NewJob } from '../../tasks/task.ts'
-import { compact } from '../http/compact.ts'
+import { compactJson } from '../http/compact.ts'
 import type { Header } from '../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { StreamSource } from '../streams/sse.ts'
@@ -54,11 +54,11 @@ export function json<T>(
   text: string,
   parts: { status?: number; headers?: readonly Header[] } = {},
 ): Answer<T> {
-  return new Answer<T>({ ...parts, json: compact(text) })
+  return new Answer<T>({ ...parts, json: compactJson(text) })
 }
 
 /** An answer from JSON text that is already compact. */
-export function verbatim<T>(
+export function rawJson<T>(
   text: string,
   parts: { status?: number; headers?: readonly Header[] } = {},
 ): Answer<T> {
@@ -166,11 +166,11 @@ interface Declaration<
   /** True if the route manages credentials: API keys are refused. */
   readonly needsSession?: boolean
   /** True if a key limited to an organization may call it, because the handler stays within it. Routes of one organization need no flag. */
-  readonly organizationKeys?: boolean
+  readonly allowsOrganizationKeys?: boolean
   /** True for a POST whose effect must happen once: it accepts `Idempotency-Key`. */
   readonly sideEffect?: boolean
   /** Reason why repeating a POST without a key is harmless. */
-  readonly repeatable?: string
+  readonly whyRepeatable?: string
   /** For a job-backed route: answers with the job's stream instead of its result. */
   readonly follow?: Follow<Input<z.output<P>, z.output<Q>, z.output<B>, CallerOf<A>>>
   /** For a job-backed route: builds the answer from the job's result; default: the whole result. */
@@ -182,22 +182,22 @@ interface Declaration<
   /** True if it sets cookies for any caller: the cross-site rule applies to every request. */
   readonly signsIn?: boolean
   /** True for a GET that costs money: cross-site requests need a bearer token. */
-  readonly spends?: boolean
+  readonly costsMoney?: boolean
   /** Kind of reads for `reader`; default: rows by key, which never wait for slower reads. */
   readonly reads?: ReadKind
   /**
    * True if its reads also decide access: they come from the primary, which already knows that a member has been
    * removed.
    */
-  readonly decidesAccess?: boolean
+  readonly readsDecideAccess?: boolean
   /** True for a GET that reports the end of a job: its answer carries the WAL position, so that later lists include the job's writes. */
-  readonly tellsOfWrites?: boolean
+  readonly reportsWrites?: boolean
   /** Rate limit per client or account. */
   readonly limit?: LimitName
   /** True if answers may contain credentials: they get `Cache-Control: no-store`. */
-  readonly credentials?: boolean
+  readonly hasCredentials?: boolean
   /** Adds data to each success that is never stored, not even for an Idempotency-Key. */
-  readonly complete?: (edge: Edge, text: string) => string
+  readonly addUnstored?: (edge: Edge, text: string) => string
 }
 
 type CallerOf<A extends Auth> = A extends 'public' ? Caller | null : Caller
@@ -257,7 +257,7 @@ export interface Area {
   /** Status of invalid input: 422, but 400 where SPEC says so. */
   readonly invalidStatus: 422 | 400
   /** True if undeclared query parameters are allowed, as in links to pages and in probes. */
-  readonly takesAnyQuery: boolean
+  readonly allowsAnyQuery: boolean
   readonly routes: readonly AnyRoute[]
 }
 
@@ -273,5 +273,5 @@ export function area(
 ): Area {
   const { auth, invalidStatus = 422, takesAnyQuery = false } = options
   if (routes.some((route) => (route.auth ?? auth) !== 'public')) addScopes(name)
-  return { name, prefix, auth, invalidStatus, takesAnyQuery, routes }
+  return { name, prefix, auth, invalidStatus, allowsAnyQuery: takesAnyQuery, routes }
 }

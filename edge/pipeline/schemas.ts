@@ -14,7 +14,7 @@ const rowId = (largest: number) =>
 export const RowId = rowId(2_147_483_647)
 
 /** Formats a number with commas: 10,000. `toLocaleString` would load locale data, 10 ms per start. */
-export const grouped = (value: number): string => `${value}`.replace(/\B(?=(\d{3})+$)/g, ',')
+export const formatNumber = (value: number): string => `${value}`.replace(/\B(?=(\d{3})+$)/g, ',')
 
 /** The id of any other record, in a path. */
 export const LongRowId = rowId(Number.MAX_SAFE_INTEGER)

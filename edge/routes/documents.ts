@@ -7,14 +7,14 @@ import {
   readTrash,
   TRASH_ORDER,
 } from '../../sql/documents.ts'
-import { numbered, pageValues, sortedBy } from '../pipeline/lists.ts'
-import { area, route, verbatim } from '../pipeline/route.ts'
+import { pageQuery, pageValues, sortParameter } from '../pipeline/lists.ts'
+import { area, rawJson, route } from '../pipeline/route.ts'
 import { Day, option } from '../pipeline/schemas.ts'
 import { contentRoute } from './documents/content.ts'
 import { pageRoutes } from './documents/pages.ts'
 import { recordRoutes } from './documents/records.ts'
 import { Document, DocumentList } from './documents/shapes.ts'
-import { upload } from './documents/upload.ts'
+import { uploadDocument } from './documents/upload.ts'
 
 const UploadForm = z
   .strictObject({
@@ -55,7 +55,7 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
       'request.media_type',
     ],
     sideEffect: true,
-    raw: upload,
+    raw: uploadDocument,
   }),
 
   route({
@@ -72,7 +72,7 @@ days that they name; a document without \`document_date\` counts by the day on w
 found document has its first matching pages, at most three, with a snippet of each.`,
     query: z
       .object({
-        ...numbered([...Object.values(SEARCH_ORDERS), TRASH_ORDER], { max: 200, fallback: 50 }),
+        ...pageQuery([...Object.values(SEARCH_ORDERS), TRASH_ORDER], { max: 200, fallback: 50 }),
         kind: z.string().max(32).optional(),
         tag: z
           .array(z.string().max(64))
@@ -81,7 +81,7 @@ found document has its first matching pages, at most three, with a snippet of ea
           .meta({ description: 'Repeat it to require several tags' }),
         from: Day.optional(),
         to: Day.optional(),
-        sort: sortedBy(DOCUMENT_ORDERS),
+        sort: sortParameter(DOCUMENT_ORDERS),
         search: z.string().max(500).optional(),
         include_superseded: option(),
         trashed: option(),
@@ -122,7 +122,7 @@ found document has its first matching pages, at most three, with a snippet of ea
         const values = pageValues(query, SEARCH_ORDERS[column])
         return reader.text(searchDocuments[column][direction], [...listed, search, hits, ...values])
       }
-      return verbatim((await read())!)
+      return rawJson((await read())!)
     },
   }),
 

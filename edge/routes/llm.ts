@@ -10,20 +10,20 @@ import {
   readPrices,
   readVendors,
 } from '../../sql/llm/reads.ts'
-import { chooseModel, chosenModel, modelsNamed, unchooseModel } from '../../sql/llm.ts'
+import { chooseModel, chosenModel, modelsNamed, resetModel } from '../../sql/llm.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../tasks/llm/modalities.ts'
 import { sync } from '../../tasks/llm/sync.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { newJob } from '../../tasks/task.ts'
-import { array, cursor } from '../pipeline/lists.ts'
+import { arrayAnswer, cursor } from '../pipeline/lists.ts'
 import { area, json, route } from '../pipeline/route.ts'
 import { count, option } from '../pipeline/schemas.ts'
 import {
   CatalogStatus,
-  Current,
-  CurrentRequest,
+  CurrentModel,
+  CurrentModelRequest,
   ModalityCount,
   Model,
   Prices,
@@ -86,7 +86,7 @@ of today, in US dollars per million tokens; null if unknown.`,
     handle: async ({ query, reader, request }) => {
       const { pattern = null, vendor, modality = null, limit, cursor = null, include_disabled } = query
       const values = [pattern, vendor || null, modality, include_disabled, cursor, 0, limit] as const
-      return array((await reader.text(readModels, values))!, request)
+      return arrayAnswer((await reader.text(readModels, values))!, request)
     },
   }),
 
@@ -113,7 +113,7 @@ of today, in US dollars per million tokens; null if unknown.`,
     summary: 'Get the model that answers chats',
     description:
       'Has its data from the catalog; unknown fields are null. `chosen` is true if an admin chose the model, false if the settings name it.',
-    response: Current,
+    response: CurrentModel,
     handle: async ({ edge }) => json(await readCurrentModel(edge.settings, edge.reader.text)),
   }),
 
@@ -124,10 +124,10 @@ of today, in US dollars per million tokens; null if unknown.`,
     description: `\`provider\` defaults to the only provider of the model or, among several, to the current one. \
 \`temperature\` and \`max_tokens\` default to the settings.`,
     auth: 'admin',
-    body: CurrentRequest,
-    response: Current,
+    body: CurrentModelRequest,
+    response: CurrentModel,
     errors: ['llm.model_missing', 'llm.model_disabled', 'llm.model_no_chat', 'llm.provider_needed'],
-    repeatable: 'a repeat chooses the same model',
+    whyRepeatable: 'a repeat chooses the same model',
     handle: ({ body, caller, edge: { settings }, transaction }) =>
       transaction(async (tx) => {
         const vendor = await pickProvider(tx, settings, body)
@@ -146,9 +146,9 @@ of today, in US dollars per million tokens; null if unknown.`,
     path: '/current',
     summary: 'Restore the chat model of the settings',
     auth: 'admin',
-    response: Current,
+    response: CurrentModel,
     handle: async ({ edge }) => {
-      await edge.db.run(unchooseModel())
+      await edge.db.run(resetModel())
       return json(await readCurrentModel(edge.settings, edge.reader.text))
     },
   }),
@@ -179,7 +179,7 @@ async function readCurrentModel({ ai }: Settings, read: Reader['text']): Promise
 async function pickProvider(
   tx: Queries,
   { ai }: Settings,
-  { provider, model }: z.output<typeof CurrentRequest>,
+  { provider, model }: z.output<typeof CurrentModelRequest>,
 ): Promise<string> {
   const found = await tx.any(modelsNamed(model, provider === undefined ? AI_PROVIDERS : [provider]))
   if (found.length === 0) throw fail('llm.model_missing')

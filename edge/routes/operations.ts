@@ -4,12 +4,12 @@ import { fail } from '../../sql/errors.ts'
 import { migrationNames } from '../../sql/migrations.ts'
 import type { ReadStatement } from '../../sql/reader.ts'
 import { PAGE_HEADERS, sendFile } from '../files.ts'
+import { CachedText } from '../http/cached-text.ts'
 import { JSON_POLICY, JSON_TYPE } from '../http/head.ts'
-import { KeptText } from '../http/kept-text.ts'
-import { admitToMetrics } from '../metrics-port.ts'
-import { openApi } from '../openapi.ts'
+import { requireMetricsAccess } from '../metrics-port.ts'
+import { buildOpenApi } from '../openapi.ts'
 import type { Edge } from '../pipeline/context.ts'
-import { Answer, type AnyRoute, type Area, area, route, verbatim } from '../pipeline/route.ts'
+import { Answer, type AnyRoute, type Area, area, rawJson, route } from '../pipeline/route.ts'
 
 const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
 const PAGES = new URL('../pages/', import.meta.url)
@@ -68,7 +68,7 @@ const health = route({
   path: '/health',
   summary: 'Check that the process serves requests',
   response: Status,
-  handle: () => verbatim<{ status: 'ok' }>('{"status":"ok"}'),
+  handle: () => rawJson<{ status: 'ok' }>('{"status":"ok"}'),
 })
 
 const readiness = route({
@@ -89,7 +89,7 @@ const readiness = route({
       admin,
       writable,
       clock_offset_seconds: Math.round(edge.pulse.clockOffsetMs / 1000),
-      ...(reads && { replica: { state: reads.state, behind_bytes: reads.behind } }),
+      ...(reads && { replica: { state: reads.state, behind_bytes: reads.lagBytes } }),
     }
     return new Answer({ status: ready ? 200 : 503, value })
   },
@@ -104,8 +104,8 @@ served here in production or if \`METRICS_PORT\` is set.`,
   produces: 'text/plain',
   errors: ['auth.required', 'route.missing'],
   raw: async ({ edge, request, responder, head }) => {
-    admitToMetrics(edge.settings, request)
-    return (await edge.metrics.text()).send(request, responder, head)
+    requireMetricsAccess(edge.settings, request)
+    return (await edge.metrics.render()).send(request, responder, head)
   },
 })
 
@@ -149,7 +149,7 @@ export function operations(areas: () => readonly Area[]): Area {
 
 function openApiDocument(areas: () => readonly Area[]): AnyRoute {
   // The document depends on the settings of its edge, so each edge has its own.
-  const documents = new WeakMap<Edge, KeptText>()
+  const documents = new WeakMap<Edge, CachedText>()
   return route({
     method: 'get',
     path: '/openapi.json',
@@ -158,7 +158,7 @@ function openApiDocument(areas: () => readonly Area[]): AnyRoute {
     raw: ({ edge, request, responder, head }) => {
       let document = documents.get(edge)
       if (document === undefined) {
-        document = new KeptText(JSON.stringify(openApi(areas(), edge.settings)), JSON_TYPE)
+        document = new CachedText(JSON.stringify(buildOpenApi(areas(), edge.settings)), JSON_TYPE)
         documents.set(edge, document)
       }
       return document.send(request, responder, (status, given) => head(status, [...given, JSON_POLICY]))

@@ -4,7 +4,7 @@ import { disputeRoutes } from './payments/disputes.ts'
 import { subscriptionRoutes } from './payments/subscriptions.ts'
 import { summaryRoutes } from './payments/summary.ts'
 import { transactionRoutes } from './payments/transactions.ts'
-import { webhook } from './payments/webhook.ts'
+import { webhookRoute } from './payments/webhook.ts'
 
 export const payments = area('payments', '/api/v1/payment', { auth: 'user' }, [
   ...checkoutRoutes,
@@ -12,5 +12,5 @@ export const payments = area('payments', '/api/v1/payment', { auth: 'user' }, [
   ...subscriptionRoutes,
   ...disputeRoutes,
   ...summaryRoutes,
-  webhook,
+  webhookRoute,
 ])

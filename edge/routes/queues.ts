@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import {
-  controlOf,
   limitQueue,
-  queuesOf as parametersOf,
+  queueParameters as parametersOf,
   pauseQueue,
+  queueControl,
   readQueues,
   resumeQueue,
 } from '../../sql/jobs/queues.ts'
@@ -150,6 +150,6 @@ async function changeQueue<Body>(
   return input.transaction(async (tx) => {
     if ((await tx.maybeOne(statement)) !== null)
       await tx.run(audit(input, kind, { data: { queue, ...data } }))
-    return json((await tx.one(controlOf(queue))).json)
+    return json((await tx.one(queueControl(queue))).json)
   })
 }

@@ -3,11 +3,11 @@ import { type Query, readWithin } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { readJob } from '../../sql/jobs.ts'
 import {
-  pauseScheduled,
+  pauseScheduleEntry,
   readSchedule,
   readSchedules,
-  resumeScheduled,
-  type Scheduled,
+  resumeScheduleEntry,
+  type ScheduleEntry,
 } from '../../sql/schedules.ts'
 import { nextRun } from '../../tasks/cron.ts'
 import { type CronEntry, runEntry, schedule } from '../../tasks/schedule.ts'
@@ -16,7 +16,7 @@ import type { Caller } from '../pipeline/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
 import { type Answer, area, type Input, json, route, type Writes } from '../pipeline/route.ts'
 import { Timestamp } from '../pipeline/schemas.ts'
-import { Job, STATUSES, visible } from './jobs/shapes.ts'
+import { Job, jobReadParameters, STATUSES } from './jobs/shapes.ts'
 
 const Name = z.string().meta({ examples: ['retention'] })
 const Params = z.object({ name: Name })
@@ -76,12 +76,12 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
     handle: (input) => {
       const { params, caller, edge, requestId, transaction } = input
       const entry = requireEntry(params.name)
-      const options = { requestId, settings: edge.settings, evenPaused: true }
+      const options = { requestId, settings: edge.settings, ignorePause: true }
       return transaction(async (tx) => {
         const id = (await runEntry(tx, entry, options))!
         await tx.run(audit(input, 'schedule.run', { data: { schedule: entry.identifier } }))
         tx.afterCommit(() => edge.publisher.notify(id))
-        const text = await readWithin(tx, readJob, visible(edge, caller, id))
+        const text = await readWithin(tx, readJob, jobReadParameters(edge, caller, id))
         // The joined job has ended meanwhile, and its retention has passed.
         if (text === null) throw fail('job.missing')
         return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
@@ -104,7 +104,7 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
       return changeSchedule(
         input,
         entry,
-        pauseScheduled(entry.identifier, input.caller.ownerId),
+        pauseScheduleEntry(entry.identifier, input.caller.ownerId),
         'schedule.paused',
       )
     },
@@ -121,7 +121,7 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
     sideEffect: true,
     handle: (input) => {
       const entry = requireEntry(input.params.name)
-      return changeSchedule(input, entry, resumeScheduled(entry.identifier), 'schedule.resumed')
+      return changeSchedule(input, entry, resumeScheduleEntry(entry.identifier), 'schedule.resumed')
     },
   }),
 ])
@@ -151,7 +151,7 @@ async function changeSchedule(
 function stateParameters({ pulse, settings }: Edge, entries: readonly CronEntry[]) {
   const now = new Date(pulse.now())
   const states = entries.map(
-    ({ identifier, match, task }): Scheduled => ({
+    ({ identifier, match, task }): ScheduleEntry => ({
       name: identifier,
       cron: match,
       task: task.name,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { RETAINED, readTables } from '../../sql/sizes.ts'
+import { RETAINED_TABLES, readTables } from '../../sql/sizes.ts'
 import { readSpending } from '../../sql/spending.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { RETENTION_SETTINGS } from '../../tasks/system/settings.ts'
@@ -40,13 +40,16 @@ US dollars, at the price of the day. Usage is kept for \`AI_USAGE_KEEP_DAYS\`, m
 export const system = area('system', '/api/v1/system', { auth: 'admin' }, [tables, spending])
 
 /** Parameters of `readTables`: the tables that have a retention, their settings, and the days. */
-function retentionParameters({ keepDays, keepResultSeconds }: Settings): [string[], string[], number[]] {
+function retentionParameters({
+  retentionDays: keepDays,
+  keepResultSeconds,
+}: Settings): [string[], string[], number[]] {
   const jobs = JOB_TABLES.map((table) => ({
     table,
     setting: 'WORKER_KEEP_RESULT_SECONDS',
     days: keepResultSeconds / SECONDS_PER_DAY,
   }))
-  const retained = RETAINED.map(({ table, keep }) => ({
+  const retained = RETAINED_TABLES.map(({ table, keep }) => ({
     table,
     setting: RETENTION_SETTINGS[keep],
     days: keepDays[keep],

@@ -4,10 +4,10 @@ import { isUuid } from '../../sql/ids.ts'
 import { readNamedQueues, readTaskResult } from '../../sql/tasks.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
-import { MAX_AT_ONCE } from '../../tasks/load-test/orchestrator.ts'
+import { MAX_LOAD_TASKS } from '../../tasks/load-test/orchestrator.ts'
 import { type AnyTask, specsOf, type TaskDefinition } from '../../tasks/task.ts'
 import { parsePart } from '../pipeline/input.ts'
-import { showNulls } from '../pipeline/optional.ts'
+import { markNullable } from '../pipeline/optional.ts'
 import { area, json, route } from '../pipeline/route.ts'
 import { Timestamp } from '../pipeline/schemas.ts'
 
@@ -20,7 +20,7 @@ const EnqueueRequest = z
     queue_type: z.string().max(100).default('system').meta({ example: 'load_test' }),
     args: z.record(z.string(), z.unknown()).default({}),
     delay_seconds: z.number().min(0).max(LONGEST_DELAY_SECONDS).default(0),
-    count: z.int().min(1).max(MAX_AT_ONCE).default(1),
+    count: z.int().min(1).max(MAX_LOAD_TASKS).default(1),
   })
   .meta({ id: 'EnqueueRequest' })
 
@@ -153,7 +153,7 @@ function argumentsSchema(name: string): object {
   const task = [...namedTasks.values()]
     .map((byName) => byName.get(name))
     .find((found) => found !== undefined)!
-  const { $schema: _, ...schema } = z.toJSONSchema(task.payload, { io: 'input', override: showNulls })
+  const { $schema: _, ...schema } = z.toJSONSchema(task.payload, { io: 'input', override: markNullable })
   return schema
 }
 

@@ -1,4 +1,4 @@
-import { ENDS_AT_ONCE, readEndedIds } from '../../sql/jobs.ts'
+import { MAX_ENDED_PER_READ, readEndedIds } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
 
 /** A cursor among the ended jobs. */
@@ -21,14 +21,14 @@ const NIL_UUID = '00000000-0000-0000-0000-000000000000'
 export type Viewer = readonly [accountId: number | null, everything: boolean]
 
 /** Reads the next page of ended jobs that are visible to the viewer. */
-export async function readEnded(
+export async function readEndedPage(
   reader: Pick<Reads, 'texts'>,
   viewer: Viewer,
   after: EndedCursor,
 ): Promise<EndedPage> {
   const lines = await reader.texts(readEndedIds, [...viewer, after.ms, after.jobId ?? NIL_UUID])
   const ended = lines.map((line) => line.split('\t') as [id: string, ms: string, visible: string])
-  const [jobId, ms] = ended[ENDS_AT_ONCE - 1] ?? []
+  const [jobId, ms] = ended[MAX_ENDED_PER_READ - 1] ?? []
   return {
     ids: ended.flatMap(([id, , visible]) => (visible === '1' ? id : [])),
     next: jobId === undefined ? null : { ms: Number(ms), jobId },

@@ -34,7 +34,7 @@ export interface FollowAllOptions {
  * a slow subscriber only job ids are kept. If there are too many, they are dropped, and it catches up as if it had
  * reconnected.
  */
-export function followEverything(hub: Hub, options: FollowAllOptions): Exclude<StreamSource, 'ended'> {
+export function followAllJobs(hub: Hub, options: FollowAllOptions): Exclude<StreamSource, 'ended'> {
   return {
     open: (stream) => {
       const stop = hub.watchAll((states) => subscriber.receive(states))

@@ -14,12 +14,12 @@ export interface Hub {
   /** Time in ms before which watchers of all jobs have received every end. */
   readonly knownUntil: number
   /** Handles a payload of the channel `job_events`; null after a reconnect: any notification may be lost. */
-  notified(payload: string | null): void
+  handleNotification(payload: string | null): void
   /** Waits for the job's terminal event; null after `waitMs`, an abort or stopWaiting(). */
-  terminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null>
+  waitForTerminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null>
   /** Ends all current and future waits for terminal events, as after their timeout. */
   stopWaiting(): void
-  readonly watchers: number
+  readonly watcherCount: number
   close(): void
 }
 
@@ -68,7 +68,7 @@ class LedgerHub implements Hub {
     return this.#states.knownUntil
   }
 
-  notified(payload: string | null): void {
+  handleNotification(payload: string | null): void {
     if (payload === null || payload === '*') {
       this.#readEverything()
       return
@@ -80,7 +80,7 @@ class LedgerHub implements Hub {
     if (this.#jobs.hasChanges || this.#states.hasChanges) this.#wake()
   }
 
-  terminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null> {
+  waitForTerminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null> {
     if (this.#hasStoppedWaiting) return Promise.resolve(null)
     return new Promise((resolve) => {
       const finish = (event: JobEvent | null): void => {
@@ -107,7 +107,7 @@ class LedgerHub implements Hub {
     for (const giveUp of this.#pendingWaits) giveUp()
   }
 
-  get watchers(): number {
+  get watcherCount(): number {
     return this.#jobs.count + this.#states.count
   }
 

@@ -1,4 +1,4 @@
-import { compact } from '../http/compact.ts'
+import { compactJson } from '../http/compact.ts'
 
 /** One event of a job, as stored in the ledger. */
 export interface JobEvent {
@@ -56,6 +56,6 @@ export function parseLine(line: string): JobEvent {
     kind,
     status,
     ownerId: owner === '' ? null : Number(owner),
-    frame: compact(line.slice(from)),
+    frame: compactJson(line.slice(from)),
   }
 }

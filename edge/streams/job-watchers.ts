@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { EVENTS_AT_ONCE, readEventsAfter } from '../../sql/jobs.ts'
+import { MAX_EVENTS_PER_READ, readEventsAfter } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
 import { groupByJob, type JobEvent, parseLine } from './job-event.ts'
 
@@ -61,7 +61,7 @@ export class JobWatchers {
     let turnEnds = performance.now() + MAX_TURN_MS
     for (const events of groupByJob(lines.map(parseLine))) {
       const { jobId } = events[0]!
-      if (events.length === EVENTS_AT_ONCE) this.#changed.add(jobId)
+      if (events.length === MAX_EVENTS_PER_READ) this.#changed.add(jobId)
       for (const watcher of this.#byJob.get(jobId) ?? []) {
         deliver(watcher, cursors.get(jobId)!, events)
         if (performance.now() < turnEnds) continue

@@ -1,6 +1,6 @@
-import { type Monitor, monitorOf, readMonitor } from '../../sql/jobs/monitor.ts'
+import { type Monitor, parseMonitor, readMonitor } from '../../sql/jobs/monitor.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
-import { compact } from '../http/compact.ts'
+import { compactJson } from '../http/compact.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
 /**
@@ -101,7 +101,7 @@ class SharedOverview implements Overview {
     const startedAt = performance.now()
     try {
       const parts = this.#snapshot.update(
-        monitorOf(await this.#reader.texts(readMonitor, [this.#retentionSeconds])),
+        parseMonitor(await this.#reader.texts(readMonitor, [this.#retentionSeconds])),
       )
       if (parts.length > 0) for (const push of this.#watchers) push(parts)
     } catch (error) {
@@ -150,7 +150,7 @@ class Snapshot {
   #updateItems(row: Monitor): Part[] {
     const changed: Part[] = []
     for (const name of PARTS) {
-      const items = compact(row[name])
+      const items = compactJson(row[name])
       if (this.#items.get(name) === items) continue
       this.#items.set(name, items)
       changed.push(this.#part(name, items))

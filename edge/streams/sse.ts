@@ -1,6 +1,6 @@
 import type { Settings } from '../../tasks/settings.ts'
 import type { EventSink, Responder } from '../http/server.ts'
-import { type AcquirePermit, createStreamQuota, type Place } from './places.ts'
+import { type AcquirePermit, createStreamQuota, type StreamPermit } from './stream-permits.ts'
 
 /**
  * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). A source pushes frames. It may
@@ -39,13 +39,13 @@ export interface Subscriber {
 
 /** All streams of a process. One timer sends their heartbeats; close() ends them all. */
 export interface Streams {
-  readonly place: AcquirePermit
+  readonly acquirePermit: AcquirePermit
   open(
     responder: Responder,
     head: { status: number; headers: readonly (readonly [string, string])[] },
     source: { open(stream: SseStream): () => void },
     subscriber: Subscriber,
-    place: Place,
+    place: StreamPermit,
   ): void
   /** Rechecks the streams of a changed account (null: of all accounts) and ends those that have lost access. */
   recheck(accountId: number | null): void
@@ -73,7 +73,7 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
   }, HEARTBEAT_MS).unref()
 
   return {
-    place: createStreamQuota(limits),
+    acquirePermit: createStreamQuota(limits),
     open: (responder, head, source, subscriber, place) => {
       const sink = responder.events(head)
       if (sink.closed) return
@@ -81,11 +81,11 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
         sink.end(RETRY_FIELD)
         return
       }
-      place.taken = true
+      place.isHeldByStream = true
       let stop: (() => void) | null = null
       const release = (): void => {
         open.delete(sink)
-        place.giveUp()
+        place.release()
         stop?.()
       }
       const end = (): void => {
@@ -159,12 +159,12 @@ const encodedFrames = new WeakMap<readonly SseFrame[], string>()
 function encodeFrames(frames: readonly SseFrame[]): string {
   const cached = encodedFrames.get(frames)
   if (cached !== undefined) return cached
-  const text = frames.map(frameText).join('')
+  const text = frames.map(encodeFrame).join('')
   encodedFrames.set(frames, text)
   return text
 }
 
 /** Encodes a frame in the SSE format. */
-export function frameText({ event, id, data }: SseFrame): string {
+export function encodeFrame({ event, id, data }: SseFrame): string {
   return `event: ${event}\nid: ${id}\ndata: ${data}\n\n`
 }

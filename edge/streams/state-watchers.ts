@@ -1,7 +1,7 @@
 import { readLiveIds } from '../../sql/jobs/lists.ts'
 import { readStates } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
-import { type EndedCursor, type EndedPage, readEnded, type Viewer } from './ended-jobs.ts'
+import { type EndedCursor, type EndedPage, readEndedPage, type Viewer } from './ended-jobs.ts'
 import { ENDED_RANK, type JobEvent, parseLine, rankOf } from './job-event.ts'
 
 // Maximum delay after a lost notification. A crash between commit and notify loses only the notification.
@@ -19,7 +19,7 @@ export interface WatchersOptions {
    * The visibility horizon in ms: all ends before it are visible. An end has the start time of its transaction, so it
    * can become visible after a later one.
    */
-  readonly settledUntil: () => number
+  readonly visibilityHorizon: () => number
 }
 
 /** Watchers of all jobs; they receive the latest state of each changed job, and no state twice. */
@@ -35,11 +35,11 @@ export class StateWatchers {
   #missed = false
   #knownUntil = 0
 
-  constructor({ reader, lists, now, settledUntil }: WatchersOptions) {
+  constructor({ reader, lists, now, visibilityHorizon }: WatchersOptions) {
     this.#reader = reader
     this.#lists = lists
     this.#now = now
-    this.#visibilityHorizon = settledUntil
+    this.#visibilityHorizon = visibilityHorizon
     this.#pushed = new DedupWindow(now())
   }
 
@@ -90,7 +90,7 @@ export class StateWatchers {
     await this.#readStates(await this.#lists.texts(readLiveIds.all, [null]))
     let from: EndedCursor | null = { ms: this.#knownUntil, jobId: null }
     while (from !== null) {
-      const { ids, next }: EndedPage = await readEnded(this.#lists, ALL_JOBS, from)
+      const { ids, next }: EndedPage = await readEndedPage(this.#lists, ALL_JOBS, from)
       const unseen = ids.filter((id) => !this.#pushed.hasEnded(id))
       if (unseen.length > 0) await this.#readStates(unseen)
       from = next

@@ -2,7 +2,7 @@
 export type PartHeaders = Readonly<Record<string, readonly string[]>>
 
 /** The names in Content-Disposition; undefined if it is not `form-data`. */
-export function disposition(headers: PartHeaders): {
+export function parseDisposition(headers: PartHeaders): {
   name: string | undefined
   fileName: string | undefined
 } {
@@ -16,7 +16,7 @@ export function disposition(headers: PartHeaders): {
 }
 
 /** The media type in lower case, without parameters; undefined if missing or malformed. */
-export function mediaTypeOf(headers: PartHeaders): string | undefined {
+export function parseMediaType(headers: PartHeaders): string | undefined {
   const type = headers['content-type']?.[0]?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   return /^[a-z0-9!#$&^_.+-]{1,127}\/[a-z0-9!#$&^_.+-]{1,127}$/.test(type) ? type : undefined
 }

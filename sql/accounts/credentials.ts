@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { endMailedTokens, endSessions } from '../accounts.ts'
+import { endSessions, invalidateMailedTokens } from '../accounts.ts'
 import { noRows, type Query, sql } from '../db.ts'
 
 /** Everything that gives access to an account: sign-in factors, sessions, API keys, mailed tokens and webhook endpoints. */
@@ -24,17 +24,17 @@ const deleteIssued = (accountId: number) => sql.fragment`
  * Ends all credentials of an account except its password, once its owner has gained control: a previous holder may have
  * created any of them. The caller has locked the factors, then the account.
  */
-export const endCredentials = (accountId: number): Query<unknown> =>
+export const revokeCredentials = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
-    with ${deleteIssued(accountId)}, tokens as (${endMailedTokens(accountId)})
+    with ${deleteIssued(accountId)}, tokens as (${invalidateMailedTokens(accountId)})
     ${endSessions(accountId, null)}`
 
 /** The same, but keeps sessions and mailed tokens. */
-export const endMadeBefore = (accountId: number): Query<unknown> =>
+export const revokeIssuedCredentials = (accountId: number): Query<unknown> =>
   sql.type(noRows)`with ${deleteIssued(accountId)} select`
 
 /** Deletes the API keys of an account and everything created with them, and ends its sessions. The caller has locked the account. */
-export const endKeys = (accountId: number): Query<unknown> =>
+export const revokeKeys = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
     with keys as (delete from api_key where account_id = ${accountId})
     ${endSessions(accountId, null)}`
@@ -42,7 +42,7 @@ export const endKeys = (accountId: number): Query<unknown> =>
 const Holder = z.object({ account_id: z.number() })
 
 /** The account of a refresh token's live session; no row if the token is rotated, expired or revoked. */
-export const holderOf = (digest: Buffer): Query<z.output<typeof Holder>> =>
+export const refreshTokenHolder = (digest: Buffer): Query<z.output<typeof Holder>> =>
   sql.type(Holder)`
     select s.account_id from refresh_token t join session s on s.id = t.session_id
     where t.digest = ${sql.binary(digest)} and t.rotated_at is null and t.expires_at > now() and s.revoked_at is null`

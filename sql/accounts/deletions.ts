@@ -14,7 +14,7 @@ const STANDING = sql.fragment`account_json(a)::text as json, a.deletion_at is no
   coalesce(a.deletion_at <= now(), false) as due`
 
 /** Locks an account and returns the state of its deletion. */
-export const lockStanding = (id: number): Query<z.output<typeof Standing>> =>
+export const lockDeletion = (id: number): Query<z.output<typeof Standing>> =>
   sql.type(Standing)`
     select ${STANDING} from account a where a.id = ${id} and a.deleted_at is null for no key update`
 
@@ -22,7 +22,7 @@ export const lockStanding = (id: number): Query<z.output<typeof Standing>> =>
  * Schedules the deletion of an account in `days`; until then it works as before.
  * @throws account.last_admin if no active admin would remain.
  */
-export const markForDeletion = (id: number, days: number): Query<z.output<typeof Standing>> =>
+export const scheduleDeletion = (id: number, days: number): Query<z.output<typeof Standing>> =>
   sql.type(Standing)`
     update account a set deletion_at = now() + make_interval(days => ${days}::int), updated_at = now()
     where a.id = ${id} and a.deleted_at is null returning ${STANDING}`
@@ -37,7 +37,7 @@ export const deactivateForDeletion = (id: number): Query<{ email: string }> =>
     where id = ${id} and deleted_at is null returning email`
 
 /** Cancels the deletion of a locked account; no row if none is scheduled. */
-export const unmarkForDeletion = (id: number): Query<z.output<typeof Standing>> =>
+export const unscheduleDeletion = (id: number): Query<z.output<typeof Standing>> =>
   sql.type(Standing)`
     update account a set deletion_at = null, updated_at = now()
     where a.id = ${id} and a.deletion_at is not null returning ${STANDING}`

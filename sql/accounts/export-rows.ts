@@ -43,7 +43,7 @@ interface Source {
   readonly max?: number
 }
 
-export function rowsOf({ from, where, key, type, item, max = BATCH }: Source): Rows {
+export function batchedRows({ from, where, key, type, item, max = BATCH }: Source): Rows {
   const isId = type === 'bigint'
   return {
     start: isId ? FIRST_ID : FIRST_UUID,
@@ -58,7 +58,7 @@ export function rowsOf({ from, where, key, type, item, max = BATCH }: Source): R
 }
 
 /** Audit events ordered by time, the key of their partitions. */
-export function auditOf(where: (of: string) => Fragment, item: Fragment): Rows {
+export function auditRows(where: (of: string) => Fragment, item: Fragment): Rows {
   return {
     start: '-infinity|0',
     max: BATCH,
@@ -71,4 +71,4 @@ export function auditOf(where: (of: string) => Fragment, item: Fragment): Rows {
 }
 
 /** An account id, from its text. */
-export const account = (of: string): Fragment => sql.fragment`${of}::text::int`
+export const accountId = (of: string): Fragment => sql.fragment`${of}::text::int`

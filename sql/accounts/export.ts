@@ -1,5 +1,13 @@
 import { sql } from '../db.ts'
-import { account, auditOf, type Fragment, LARGE_BATCH, type Part, type Rows, rowsOf } from './export-rows.ts'
+import {
+  accountId,
+  auditRows,
+  batchedRows,
+  type Fragment,
+  LARGE_BATCH,
+  type Part,
+  type Rows,
+} from './export-rows.ts'
 
 /**
  * Files of an account's data export: one of JSON lines for each kind of rows. Queries name each column, so that a new column
@@ -10,9 +18,9 @@ import { account, auditOf, type Fragment, LARGE_BATCH, type Part, type Rows, row
 const SESSIONS: Part = {
   file: 'sessions.ndjson',
   by: ['session.account_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`session s`,
-    where: (of) => sql.fragment`s.account_id = ${account(of)}`,
+    where: (of) => sql.fragment`s.account_id = ${accountId(of)}`,
     key: sql.fragment`s.id`,
     type: 'uuid',
     item: sql.fragment`json_build_object('id', s.id, 'created_at', iso(s.created_at), 'revoked_at', iso(s.revoked_at),
@@ -24,9 +32,9 @@ const SESSIONS: Part = {
 const credentialPart = (file: string, by: string, from: Fragment, item: Fragment): Part => ({
   file,
   by: [by],
-  rows: rowsOf({
+  rows: batchedRows({
     from,
-    where: (of) => sql.fragment`c.account_id = ${account(of)}`,
+    where: (of) => sql.fragment`c.account_id = ${accountId(of)}`,
     key: sql.fragment`c.id`,
     type: 'uuid',
     item,
@@ -47,9 +55,9 @@ const PASSKEYS = credentialPart(
 const MEMBERSHIPS: Part = {
   file: 'memberships.ndjson',
   by: ['organization_member.user_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`organization_member m join organization o on o.id = m.organization_id and o.deleted_at is null`,
-    where: (of) => sql.fragment`m.user_id = ${account(of)}`,
+    where: (of) => sql.fragment`m.user_id = ${accountId(of)}`,
     key: sql.fragment`m.organization_id`,
     type: 'bigint',
     item: sql.fragment`json_build_object('organization_id', o.id, 'name', o.name, 'slug', o.slug, 'role', m.role,
@@ -60,9 +68,9 @@ const MEMBERSHIPS: Part = {
 const INVITES: Part = {
   file: 'invites.ndjson',
   by: ['organization_invite.invited_by'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`organization_invite i`,
-    where: (of) => sql.fragment`i.invited_by = ${account(of)}`,
+    where: (of) => sql.fragment`i.invited_by = ${accountId(of)}`,
     key: sql.fragment`i.id`,
     type: 'bigint',
     // Excludes the address, which belongs to the invitee.
@@ -72,14 +80,14 @@ const INVITES: Part = {
 }
 
 /** Condition: the document exists or is in the trash. After the trash it waits to be collected and cannot be restored. */
-export const KEPT = sql.fragment`coalesce(d.expires_at > now(), true)`
+export const RETAINED_DOCUMENT = sql.fragment`coalesce(d.expires_at > now(), true)`
 
 const DOCUMENTS: Part = {
   file: 'documents.ndjson',
   by: ['document.owner_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`document d`,
-    where: (of) => sql.fragment`d.owner_id = ${account(of)} and ${KEPT}`,
+    where: (of) => sql.fragment`d.owner_id = ${accountId(of)} and ${RETAINED_DOCUMENT}`,
     key: sql.fragment`d.id`,
     type: 'bigint',
     item: sql.fragment`d.json::jsonb || jsonb_build_object('deleted_at', iso(d.deleted_at))`,
@@ -87,7 +95,7 @@ const DOCUMENTS: Part = {
   below: [
     {
       file: 'document-pages.ndjson',
-      rows: rowsOf({
+      rows: batchedRows({
         from: sql.fragment`document_page p`,
         where: (of) => sql.fragment`p.document_id = ${of}::text::bigint`,
         key: sql.fragment`p.page_number`,
@@ -103,9 +111,9 @@ const DOCUMENTS: Part = {
 const TRANSCRIPTIONS: Part = {
   file: 'transcriptions.ndjson',
   by: ['voice_transcription.owner_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`voice_transcription t`,
-    where: (of) => sql.fragment`t.owner_id = ${account(of)}`,
+    where: (of) => sql.fragment`t.owner_id = ${accountId(of)}`,
     key: sql.fragment`t.id`,
     type: 'uuid',
     item: sql.fragment`voice_transcription_json(t)::jsonb
@@ -117,9 +125,9 @@ const TRANSCRIPTIONS: Part = {
 const COLLECTIONS: Part = {
   file: 'collections.ndjson',
   by: ['rag_collection.owner_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`rag_collection c`,
-    where: (of) => sql.fragment`c.owner_id = ${account(of)} and c.deleted_at is null`,
+    where: (of) => sql.fragment`c.owner_id = ${accountId(of)} and c.deleted_at is null`,
     key: sql.fragment`c.id`,
     type: 'bigint',
     item: sql.fragment`json_build_object('id', c.id, 'name', c.name, 'selection', c.selection, 'metadata', c.metadata,
@@ -129,7 +137,7 @@ const COLLECTIONS: Part = {
   below: [
     {
       file: 'collection-files.ndjson',
-      rows: rowsOf({
+      rows: batchedRows({
         from: sql.fragment`rag_file f`,
         where: (of) => sql.fragment`f.collection_id = ${of}::text::int and f.build_id is null`,
         key: sql.fragment`f.id`,
@@ -144,9 +152,9 @@ const COLLECTIONS: Part = {
 const CONVERSATIONS: Part = {
   file: 'conversations.ndjson',
   by: ['ai_conversation.owner_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`ai_conversation c left join ai_sentiment s on s.conversation_id = c.id`,
-    where: (of) => sql.fragment`c.owner_id = ${account(of)}`,
+    where: (of) => sql.fragment`c.owner_id = ${accountId(of)}`,
     key: sql.fragment`c.id`,
     type: 'uuid',
     item: sql.fragment`json_build_object('id', c.id, 'title', c.title, 'provider', c.provider, 'model', c.model,
@@ -156,7 +164,7 @@ const CONVERSATIONS: Part = {
   below: [
     {
       file: 'messages.ndjson',
-      rows: rowsOf({
+      rows: batchedRows({
         from: sql.fragment`ai_message m`,
         where: (of) => sql.fragment`m.conversation_id = ${of}::text::uuid`,
         key: sql.fragment`m.ordinal`,
@@ -173,9 +181,9 @@ const CONVERSATIONS: Part = {
 const USAGE: Part = {
   file: 'usage.ndjson',
   by: ['ai_usage.owner_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`ai_usage u`,
-    where: (of) => sql.fragment`u.owner_id = ${account(of)}`,
+    where: (of) => sql.fragment`u.owner_id = ${accountId(of)}`,
     key: sql.fragment`u.id`,
     type: 'bigint',
     item: sql.fragment`json_build_object('id', u.id, 'action', u.action, 'vendor', u.vendor, 'model', u.model,
@@ -187,9 +195,9 @@ const USAGE: Part = {
 const POSTS: Part = {
   file: 'posts.ndjson',
   by: ['blog_post.author_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`blog_post p`,
-    where: (of) => sql.fragment`p.author_id = ${account(of)}`,
+    where: (of) => sql.fragment`p.author_id = ${accountId(of)}`,
     key: sql.fragment`p.id`,
     type: 'bigint',
     item: sql.fragment`p.fields || ',"tags":' || p.tags || '}'`,
@@ -200,9 +208,9 @@ const POSTS: Part = {
 const JOBS: Part = {
   file: 'jobs.ndjson',
   by: ['job.owner_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`job`,
-    where: (of) => sql.fragment`job.owner_id = ${account(of)}`,
+    where: (of) => sql.fragment`job.owner_id = ${accountId(of)}`,
     key: sql.fragment`job.ordinal`,
     type: 'bigint',
     item: sql.fragment`job_json(job)`,
@@ -212,9 +220,9 @@ const JOBS: Part = {
 const SENDS: Part = {
   file: 'sends.ndjson',
   by: ['comms_send.owner_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`comms_send s`,
-    where: (of) => sql.fragment`s.owner_id = ${account(of)}`,
+    where: (of) => sql.fragment`s.owner_id = ${accountId(of)}`,
     key: sql.fragment`s.id`,
     type: 'uuid',
     item: sql.fragment`json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
@@ -225,7 +233,7 @@ const SENDS: Part = {
 }
 
 const customerRows = (from: Fragment, row: Fragment, item: Fragment, more = sql.fragment`true`): Rows =>
-  rowsOf({
+  batchedRows({
     from,
     where: (of) => sql.fragment`${row}.customer_id = ${of}::text::bigint and ${more}`,
     key: sql.fragment`${row}.id`,
@@ -236,9 +244,9 @@ const customerRows = (from: Fragment, row: Fragment, item: Fragment, more = sql.
 const CUSTOMER: Part = {
   file: 'payment-customer.ndjson',
   by: ['payment_customer.user_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`payment_customer c`,
-    where: (of) => sql.fragment`c.user_id = ${account(of)}`,
+    where: (of) => sql.fragment`c.user_id = ${accountId(of)}`,
     key: sql.fragment`c.id`,
     type: 'bigint',
     item: sql.fragment`json_build_object('provider_customer_id', c.provider_customer_id, 'created_at', iso(c.created_at))`,
@@ -275,9 +283,9 @@ const CUSTOMER: Part = {
 const WEBHOOKS: Part = {
   file: 'webhooks.ndjson',
   by: ['webhook_endpoint.account_id'],
-  rows: rowsOf({
+  rows: batchedRows({
     from: sql.fragment`webhook_endpoint e`,
-    where: (of) => sql.fragment`e.account_id = ${account(of)} and e.deleted_at is null`,
+    where: (of) => sql.fragment`e.account_id = ${accountId(of)} and e.deleted_at is null`,
     key: sql.fragment`e.id`,
     type: 'bigint',
     item: sql.fragment`webhook_endpoint_json(e)`,
@@ -285,7 +293,7 @@ const WEBHOOKS: Part = {
   below: [
     {
       file: 'webhook-deliveries.ndjson',
-      rows: rowsOf({
+      rows: batchedRows({
         from: sql.fragment`webhook_delivery d`,
         where: (of) => sql.fragment`d.endpoint_id = ${of}::text::bigint`,
         key: sql.fragment`d.id`,
@@ -303,8 +311,8 @@ const EVENT = sql.fragment`'id', e.id, 'at', iso(e.at), 'kind', e.kind, 'account
 const AUDIT_BY: Part = {
   file: 'audit-done.ndjson',
   by: [],
-  rows: auditOf(
-    (of) => sql.fragment`e.actor_id = ${account(of)}`,
+  rows: auditRows(
+    (of) => sql.fragment`e.actor_id = ${accountId(of)}`,
     sql.fragment`json_build_object(${EVENT}, 'address', e.address, 'data',
       case when e.account_id = e.actor_id then e.data else e.data - 'email' - 'address' end)`,
   ),
@@ -312,8 +320,8 @@ const AUDIT_BY: Part = {
 const AUDIT_ABOUT: Part = {
   file: 'audit-suffered.ndjson',
   by: [],
-  rows: auditOf(
-    (of) => sql.fragment`e.account_id = ${account(of)} and e.account_id is distinct from e.actor_id`,
+  rows: auditRows(
+    (of) => sql.fragment`e.account_id = ${accountId(of)} and e.account_id is distinct from e.actor_id`,
     sql.fragment`json_build_object(${EVENT}, 'data', e.data - 'api_key')`,
   ),
 }

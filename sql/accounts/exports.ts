@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import type { BlobAt } from '../blobs.ts'
+import type { BlobLocation } from '../blobs.ts'
 import { noRows, type Query, sql } from '../db.ts'
 import { arrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
-import { KEPT } from './export.ts'
+import { RETAINED_DOCUMENT } from './export.ts'
 
 /** Finished exports of accounts, and the contents of an export besides the rows of `export.ts`. */
 
@@ -14,7 +14,7 @@ export const exportedAccount = (id: number): Query<z.output<typeof Account>> =>
   sql.type(Account)`
     select json_build_object('account', account_json(a), 'email_change', (
         select email_change_json(c) from email_change c where c.account_id = a.id and c.expires_at > now()))::text as json,
-      (select count(*)::int from document d where d.owner_id = a.id and ${KEPT}) as documents
+      (select count(*)::int from document d where d.owner_id = a.id and ${RETAINED_DOCUMENT}) as documents
     from account a where a.id = ${id} and a.deleted_at is null`
 
 const BlobColumns = {
@@ -33,11 +33,12 @@ export const exportedContents = (owner: number, after: number, max: number): Que
   sql.type(Content)`
     select d.id, d.title, d.media_type, d.byte_size, b.id as blob_id, b.store, b.key, b.upload_id
     from document d left join blob b on b.sha256 = d.sha256
-    where d.owner_id = ${owner} and ${KEPT} and d.id > ${after} order by d.id limit ${max}`
+    where d.owner_id = ${owner} and ${RETAINED_DOCUMENT} and d.id > ${after} order by d.id limit ${max}`
 
 /** True if the bytes are stored; false if their row is missing. */
-export const isStored = <C extends { readonly blob_id: number | null }>(content: C): content is C & BlobAt =>
-  content.blob_id !== null
+export const isStored = <C extends { readonly blob_id: number | null }>(
+  content: C,
+): content is C & BlobLocation => content.blob_id !== null
 
 export interface NewExport {
   /** The id of its job. */

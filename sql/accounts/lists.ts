@@ -1,4 +1,12 @@
-import { arrayText, byValue, everyPair, inOrders, type List, type PageValues, within } from '../lists.ts'
+import {
+  arrayText,
+  branchByValue,
+  inOrders,
+  inTimeSpan,
+  type List,
+  type PageValues,
+  pairConditions,
+} from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** The list of accounts for admins. */
@@ -26,7 +34,7 @@ type Filters = [
 
 // Escapes the wildcards of `like`.
 const ESCAPED_SEARCH = String.raw`regexp_replace(folded($3::text), '([\\%_])', '\\\1', 'g')`
-const LISTED = `a.deleted_at is null and ${within('a.created_at', '$4', '$5')}
+const LISTED = `a.deleted_at is null and ${inTimeSpan('a.created_at', '$4', '$5')}
   and ($3::text is null or a.words like '%' || ${ESCAPED_SEARCH} || '%')`
 
 /** Accounts filtered by role, state, part of the email address or name, and creation time; null: any. */
@@ -38,8 +46,11 @@ export const readAccounts = inOrders(
       table: 'account',
       row: 'a',
       parameters: 5,
-      where: everyPair(
-        everyPair(byValue('a.role', '$1::text', ROLES), byValue('a.is_active', '$2::boolean', [true, false])),
+      where: pairConditions(
+        pairConditions(
+          branchByValue('a.role', '$1::text', ROLES),
+          branchByValue('a.is_active', '$2::boolean', [true, false]),
+        ),
         [LISTED],
       ),
       order,

@@ -12,7 +12,7 @@ export interface UsedSession {
 }
 
 /** Records the last use and client address of sessions. Skips sessions that another edge recorded in the last 30 s or has locked. */
-export const touchSessions = (used: readonly UsedSession[]): Query<unknown> =>
+export const recordSessionUse = (used: readonly UsedSession[]): Query<unknown> =>
   sql.type(noRows)`
     update session s set last_used_at = now(), last_address = coalesce(left(used.address, 100), s.last_address),
       last_place = case when used.address is null then s.last_place else used.place end

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** The second factor of accounts: one-time codes and recovery codes. A sign-in consumes them in `endLogin`. */
+/** The second factor of accounts: one-time codes and recovery codes. A sign-in consumes them in `decideLogin`. */
 
 /** State of an account's one-time codes, and the number of unused recovery codes. */
 export const readTotp: ReadStatement<[account: number]> = {
@@ -15,7 +15,7 @@ export const readTotp: ReadStatement<[account: number]> = {
 const Totp = z.object({ id: z.string(), is_on: z.boolean() })
 
 /** The one-time codes of an account that the caller has locked. */
-export const totpOf = (accountId: number): Query<z.output<typeof Totp>> =>
+export const findTotp = (accountId: number): Query<z.output<typeof Totp>> =>
   sql.type(
     Totp,
   )`select id, confirmed_at is not null as is_on from account_totp where account_id = ${accountId}`

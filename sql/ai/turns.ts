@@ -61,7 +61,7 @@ export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: 
     ${insertMessages(turn)}`
 
 /** The account whose id a user_id is; no row if there is none. */
-export const accountNamed = (id: number): Query<{ id: number }> =>
+export const accountOfUserId = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from account where id = ${id} and deleted_at is null`
 
 const Turn = z.object({

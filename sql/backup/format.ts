@@ -35,7 +35,7 @@ export async function* sectionFrames<H>({ header, data }: Section<H>): AsyncGene
 }
 
 /** Yields the frame after the last section. */
-export const endFrame = (sections: number): Generator<Uint8Array> =>
+export const finalFrame = (sections: number): Generator<Uint8Array> =>
   frame('Z', Buffer.from(JSON.stringify({ sections })))
 
 function* frame(letter: string, payload: Uint8Array): Generator<Uint8Array> {

@@ -5,7 +5,7 @@ import { BackupError, type Section } from './format.ts'
 import { copyInStatement, listTables, neighbourDimensions, quoteNames } from './tables.ts'
 
 /** True if a database has no tables or views of its own, so that a restore may fill it. */
-export async function isEmpty(client: Client): Promise<boolean> {
+export async function isEmptyDatabase(client: Client): Promise<boolean> {
   const { rows } = await client.query<{ empty: boolean }>(
     `select not exists (select from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')
        and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e'))
@@ -15,7 +15,7 @@ export async function isEmpty(client: Client): Promise<boolean> {
 }
 
 /** Empties a database after a failed restore; it was empty before. */
-export async function clear(client: Client): Promise<void> {
+export async function clearDatabase(client: Client): Promise<void> {
   await client.query('drop schema if exists graphile_worker cascade')
   await client.query('drop schema if exists partitions cascade')
   await client.query('drop schema public cascade')
@@ -30,19 +30,19 @@ export async function loadSection(client: Client, { header, data }: Section<Head
   if (header.kind === 'sequences') {
     for (const [name, value] of Object.entries(header.values))
       await client.query('select setval($1::regclass, $2)', [quoteNames([name]), value])
-    await drain(data)
+    await readToEnd(data)
     return 0
   }
   if (header.kind !== 'table') throw new BackupError('The backup is damaged or incomplete')
   if (header.since !== null && header.part === 0)
-    await client.query('select partitions_keep($1::regclass, 0, $2)', [
+    await client.query('select partitions_maintain($1::regclass, 0, $2)', [
       quoteNames([header.name]),
       header.since,
     ])
   const length = neighbourDimensions(header.name)
   if (length === null || (await prepareNeighbours(client, length)))
     return copyIn(client, copyInStatement(header), data)
-  await drain(data)
+  await readToEnd(data)
   return 0
 }
 
@@ -100,7 +100,7 @@ export async function endLoad(client: Client, { constraints, tables }: LoadState
  * Sends deliveries for the queued jobs to workers, once the functions match the tables. Jobs that were running have no
  * worker any more, and the first worker that starts rescues them. Scheduled jobs need deliveries of their own.
  */
-export async function sendQueued(client: Client): Promise<void> {
+export async function deliverQueuedJobs(client: Client): Promise<void> {
   await client.query(`
     select job_send(array_agg(id), array_agg(last)) from (
       select (array_agg(id order by ordinal))[1] as id, case when run_at > now() then max(ordinal) end as last
@@ -109,7 +109,7 @@ export async function sendQueued(client: Client): Promise<void> {
 }
 
 /** Reads a section to its end, which verifies it; returns its number of bytes. */
-export async function drain(data: AsyncIterable<Uint8Array>): Promise<number> {
+export async function readToEnd(data: AsyncIterable<Uint8Array>): Promise<number> {
   let bytes = 0
   for await (const chunk of data) bytes += chunk.length
   return bytes

@@ -6,7 +6,7 @@ import type { ReadStatement } from '../reader.ts'
 /** Export of posts, and import of posts from uploaded files. */
 
 /** A post of an export. */
-export interface Exported {
+export interface ExportedPost {
   readonly id: number
   readonly json: string
 }
@@ -14,8 +14,8 @@ export interface Exported {
 // Bytes of content per statement: enough to be worth a round trip. A statement returns at least one post.
 const EXPORT_BYTES = 1_048_576
 
-/** The next posts after an id, by id, as lines for {@link exportedOf}; none after the last post. */
-export const exportedAfter: ReadStatement<[after: number, status: PostStatus | null]> = {
+/** The next posts after an id, by id, as lines for {@link parseExportedPost}; none after the last post. */
+export const readExportedPosts: ReadStatement<[after: number, status: PostStatus | null]> = {
   name: 'blog_exported_after',
   text: `
     with next as (
@@ -30,8 +30,8 @@ export const exportedAfter: ReadStatement<[after: number, status: PostStatus | n
     from next join blog_post p on p.id = next.id where before < ${EXPORT_BYTES} order by p.id`,
 }
 
-/** Parses a line of {@link exportedAfter}. */
-export function exportedOf(line: string): Exported {
+/** Parses a line of {@link readExportedPosts}. */
+export function parseExportedPost(line: string): ExportedPost {
   const space = line.indexOf(' ')
   return { id: Number(line.slice(0, space)), json: line.slice(space + 1) }
 }
@@ -164,7 +164,7 @@ const texts = (all: readonly string[]) => sql.array([...all], 'text')
 const numbers = (all: readonly number[]) => sql.array([...all], 'int8')
 
 /** Finds tags by slug and creates missing ones; a tag whose name is taken gets a name derived from its slug. */
-export const neededTags = (tags: readonly NeededTag[]): Query<Slugged> => {
+export const findOrCreateTags = (tags: readonly NeededTag[]): Query<Slugged> => {
   const slugs = texts(tags.map(({ slug }) => slug))
   return sql.type(Slugged)`
     with given as (

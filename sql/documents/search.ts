@@ -17,7 +17,7 @@ const SNIPPET_CHARACTERS = 200_000
 // Splits words as the index does, but keeps punctuation: each mark is wrapped in U+0001, which no text contains and
 // `translate` then removes.
 const snippet = (text: string, query: string): string =>
-  `translate(ts_headline('folded', words_parted(${text}, E'\\x01\\\\1\\x01'), ${query}, '${SNIPPET}'), E'\\x01', '')`
+  `translate(ts_headline('folded', separate_words(${text}, E'\\x01\\\\1\\x01'), ${query}, '${SNIPPET}'), E'\\x01', '')`
 
 /** The vector that `words` of a search term match. */
 const ownedVector = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
@@ -36,7 +36,7 @@ export const SEARCH_ORDERS = {
 
 const HITS = `(
   select coalesce(json_agg(json_build_object('page_number', hit.page_number, 'snippet',
-    ${snippet(`unhyphenated(left(hit.text, ${SNIPPET_CHARACTERS}))`, 'sought.query')}) order by hit.page_number), '[]')
+    ${snippet(`join_hyphenated(left(hit.text, ${SNIPPET_CHARACTERS}))`, 'sought.query')}) order by hit.page_number), '[]')
   from (select string_agg('(' || wide::text || ')', ' | ')::tsquery as query from term where not negated) sought
     cross join lateral (
       select p.page_number, p.text from document_page p where p.document_id = d.id and p.search @@ sought.query

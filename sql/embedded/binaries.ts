@@ -16,7 +16,7 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { StartError } from '../start-error.ts'
 import { type Account, canRead } from './account.ts'
-import type { ClusterLocation } from './place.ts'
+import type { ClusterLocation } from './location.ts'
 
 export interface Binaries {
   readonly initdb: string

@@ -38,7 +38,7 @@ export interface Claimed {
 }
 
 /** A delivery, and the free slots for its jobs. */
-export interface Wanted {
+export interface ClaimRequest {
   readonly delivery: Delivery
   readonly places: number
 }
@@ -47,11 +47,15 @@ const Claims = z.object({ claims: z.string().nullable(), notified: z.string().nu
 type Claims = z.output<typeof Claims>
 
 /**
- * Claims at most `places` jobs of each delivery; every delivery has a different mailbox. Parse the result with `claimedOf`.
+ * Claims at most `places` jobs of each delivery; every delivery has a different mailbox. Parse the result with `parseClaims`.
  * `notifies` also notifies subscribers of up to `MAX_IDS_PER_PAYLOAD` jobs, which saves a round trip.
  */
-export const claimJobs = (lease: string, wanted: readonly Wanted[], notifies = false): Query<Claims> => {
-  const column = <T>(of: (one: Wanted) => T): readonly T[] => wanted.map(of)
+export const claimJobs = (
+  lease: string,
+  wanted: readonly ClaimRequest[],
+  notifies = false,
+): Query<Claims> => {
+  const column = <T>(of: (one: ClaimRequest) => T): readonly T[] => wanted.map(of)
   return sql.prepared('job_claim', Claims)`
     select claims, (
       select pg_notify(${JOB_EVENTS}, string_agg(one ->> 0, ' ')) from json_array_elements(claims::json) one
@@ -104,7 +108,7 @@ type ClaimedTuple = readonly [
 ]
 
 /** The claimed jobs, in order of addition. */
-export const claimedOf = ({ claims }: Pick<Claims, 'claims'>): readonly Claimed[] =>
+export const parseClaims = ({ claims }: Pick<Claims, 'claims'>): readonly Claimed[] =>
   claims === null ? [] : (JSON.parse(claims) as ClaimedTuple[]).map(toClaimed)
 
 const toClaimed = ([
@@ -138,7 +142,7 @@ const toClaimed = ([
 })
 
 /** Redelivers deliveries to any worker, due in `pauseMs`. */
-export const sendAgain = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
+export const redeliver = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
   sql.type(noRows)`
     select job_deliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),
       array_agg(d.last), array_agg(now() + make_interval(secs => ${pauseMs / 1000}::float8)))

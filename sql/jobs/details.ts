@@ -1,4 +1,4 @@
-import { JOB_JSON, KEPT, type VisibleJob, visibleRow } from '../jobs.ts'
+import { JOB_JSON, retainedJob, type VisibleJob, visibleRow } from '../jobs.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Details of one job, read in one statement for a consistent snapshot. */
@@ -87,5 +87,5 @@ export const readJobDetails: ReadStatement<VisibleJob> = {
       'waits_for', ${WAITS_FOR},
       'log', ${LOG},
       'chain', json_build_object('retry_of', ${RETRY_OF}, 'retried_by', ${RETRIED_BY}))::text
-    from job where ${visibleRow('job')} and job.id = $3::uuid and ${KEPT('$4')}`,
+    from job where ${visibleRow('job')} and job.id = $3::uuid and ${retainedJob('$4')}`,
 }

@@ -1,5 +1,5 @@
-import { JOB_JSON, PRIVATE } from '../jobs.ts'
-import { cursorOf, inOrders, type List, within } from '../lists.ts'
+import { JOB_JSON, PRIVATE_QUEUES } from '../jobs.ts'
+import { cursorOf, inOrders, inTimeSpan, type List } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /**
@@ -10,7 +10,7 @@ import type { ReadStatement } from '../reader.ts'
 type Scope = 'own' | 'all'
 
 const SCOPES: Readonly<Record<Scope, readonly string[]>> = {
-  own: ['job.owner_id = $1::int', `job.owner_id is null and job.queue not in ${PRIVATE}`],
+  own: ['job.owner_id = $1::int', `job.owner_id is null and job.queue not in ${PRIVATE_QUEUES}`],
   all: ['$1::int is null or true'],
 }
 
@@ -36,7 +36,7 @@ const runningRows = (scope: Scope, after: string, limit: string, way: Direction 
 /** Condition of queued jobs, worded as the predicate of `job_queued_idx`. */
 export const QUEUED = `job.status = 'queued' and job.finished_at is null`
 /** The sorted parts of that index: for each queue, jobs that were due when added, and delayed ones. */
-export const QUEUES = `(select distinct queue, delayed from job_count, (values (0), (1)) part(delayed))`
+export const INDEX_PARTS = `(select distinct queue, delayed from job_count, (values (0), (1)) part(delayed))`
 const DELAYED = 'case when job.run_at > job.created_at then 1 else 0 end'
 export const IN_INDEX_PART = `${QUEUED} and job.queue = q.queue and ${DELAYED} = q.delayed`
 
@@ -49,7 +49,7 @@ const queuedRows = (scope: Scope, after: string, limit: string, way: Direction =
         `job.finished_at ${way}, job.ordinal ${way}`,
         limit,
       )
-    : `select job.* from ${QUEUES} q cross join lateral (
+    : `select job.* from ${INDEX_PARTS} q cross join lateral (
         select job.id, job.ordinal, job.finished_at from job
         where ${IN_INDEX_PART} and ${after} order by job.ordinal ${way} limit ${limit}) job`
 
@@ -91,7 +91,7 @@ type JobList = ReadStatement<[...Filters, after: string | null, limit: number]>
 export const scopeOf = (isAdmin: boolean): Scope => (isAdmin ? 'all' : 'own')
 
 // No list is sorted by creation time, so jobs of other times are skipped one by one. Jobs that ended earlier are not read.
-const ADDED_WITHIN = within('job.created_at', '$4', '$5')
+const ADDED_WITHIN = inTimeSpan('job.created_at', '$4', '$5')
 const ENDED_SINCE = `${RETAINED} and ${ADDED_WITHIN} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
 const LIMIT = '$7::int + 1'
 const matchesStatus = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`

@@ -14,11 +14,11 @@ export interface LogLine {
 }
 
 /** Maximum lines to store per job: the first ones. */
-export const MAX_LINES = 200
+export const MAX_LOG_LINES = 200
 
 // Waits for transactions that end or delete these jobs. They lock jobs in the same order, or wait for none: no deadlock.
 /** Stores lines of jobs that still exist. */
-export const keepLines = (lines: readonly LogLine[]): Query<unknown> =>
+export const storeLogLines = (lines: readonly LogLine[]): Query<unknown> =>
   sql.prepared('job_log_keep', noRows)`
     with line as materialized (
       select *, row_number() over (partition by job_id order by n) as line_number
@@ -26,9 +26,9 @@ export const keepLines = (lines: readonly LogLine[]): Query<unknown> =>
         as (job_id uuid, attempt integer, at timestamptz, level text, message text, data jsonb))
         with ordinality as l(job_id, attempt, at, level, message, data, n)
     ), kept as materialized (
-      select id, (select count(*) from (select from job_log where job_id = job.id limit ${MAX_LINES}) lines) as stored
+      select id, (select count(*) from (select from job_log where job_id = job.id limit ${MAX_LOG_LINES}) lines) as stored
       from job where id = any(array(select job_id from line)) order by id for key share
     )
     insert into job_log (job_id, attempt, at, level, message, data)
     select job_id, attempt, at, level, message, data from line join kept on kept.id = line.job_id
-    where stored + line_number <= ${MAX_LINES} order by n`
+    where stored + line_number <= ${MAX_LOG_LINES} order by n`

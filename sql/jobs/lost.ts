@@ -22,7 +22,7 @@ const LostAttempt = z.object({
 export type LostAttempt = z.output<typeof LostAttempt>
 
 /**
- * The lost attempts of jobs that `recoverJobs` returned: the last interrupted one, or the last one if a requested cancellation
+ * The lost attempts of jobs that `rescueRunningJobs` returned: the last interrupted one, or the last one if a requested cancellation
  * ended the job. Only traces need them, hence a separate statement; attempts added in between do not change the result.
  */
 export const lostAttempts = (ids: readonly string[]): Query<LostAttempt> =>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
-import { IN_INDEX_PART, LIVE_COUNTS, QUEUES, waitingSince } from './lists.ts'
+import { IN_INDEX_PART, INDEX_PARTS, LIVE_COUNTS, waitingSince } from './lists.ts'
 
 /** Data of the monitor page, read in one statement for a consistent snapshot. */
 
@@ -20,12 +20,12 @@ export interface Monitor {
   readonly failed: string
 }
 
-/** Data of the monitor, as texts for {@link monitorOf}. */
+/** Data of the monitor, as texts for {@link parseMonitor}. */
 export const readMonitor: ReadStatement<[keptSeconds: number]> = {
   name: 'monitor',
   text: `
     with waiting as (
-      select job.* from ${QUEUES} q cross join lateral (
+      select job.* from ${INDEX_PARTS} q cross join lateral (
         select id, ordinal, name, queue, created_at, run_at from job
         where ${IN_INDEX_PART} order by ordinal limit ${MAX_LISTED}) job
     ), running as (
@@ -61,7 +61,7 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
 }
 
 /** Names the texts that {@link readMonitor} returned. */
-export function monitorOf(texts: readonly string[]): Monitor {
+export function parseMonitor(texts: readonly string[]): Monitor {
   const [at, queues, workers, running, waiting, failed] = texts
   return {
     at: at!,

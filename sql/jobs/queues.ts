@@ -33,7 +33,7 @@ export const readQueues: ReadStatement<[names: readonly string[], span: number, 
 }
 
 /** Parameters of {@link readQueues} for a window. */
-export const queuesOf = (names: readonly string[], window: Window) =>
+export const queueParameters = (names: readonly string[], window: Window) =>
   [names, WINDOWS[window].span, WINDOWS[window].spans] as const
 
 const notifyChange = sql.fragment`pg_notify(${QUEUE_CHANGED}, queue)`
@@ -61,7 +61,7 @@ export const limitQueue = (queue: string, max: number | null): Query<unknown> =>
     returning ${notifyChange}::text`
 
 /** Pause and limit of a queue, read in a transaction. */
-export const controlOf = (queue: string): Query<{ json: string }> =>
+export const queueControl = (queue: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     select json_build_object('queue', q.queue, 'paused_at', iso(c.paused_at), 'paused_by', c.paused_by, 'limit', c.most_running)::text as json
     from (select ${queue}::text as queue) q left join queue_control c on c.queue = q.queue`
@@ -79,7 +79,7 @@ export const drainWorker = (lease: string, isDrained: boolean): Query<{ name: st
  * The concurrency of a worker for each controlled queue; null: no limit. The limit of a queue is divided among its live,
  * undrained workers, ordered by lease. A drained worker gets 0.
  */
-export const sharesOf = (lease: string): Query<z.output<typeof Share>> =>
+export const readConcurrency = (lease: string): Query<z.output<typeof Share>> =>
   sql.prepared('queue_shares', Share)`
     select queue, 0 as places from worker_lease l, unnest(l.queues) queue where l.id = ${lease}::uuid and l.drained_at is not null
     union all

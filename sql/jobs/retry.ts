@@ -16,7 +16,7 @@ export const jobToRetry = (id: string): Query<Ended> =>
   sql.type(Ended)`select name, payload, owner_id, status from job where id = ${id}::uuid for update`
 
 /** The job that retries a failed one; no row if there is none. */
-export const retryOf = (id: string): Query<{ id: string }> =>
+export const findRetry = (id: string): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`select id from job where retry_of = ${id}::uuid`
 
 /** Links a new job to the failed one. */

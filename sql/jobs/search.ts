@@ -25,7 +25,7 @@ export interface JobFilter {
 }
 
 /** Maximum jobs that a page scans: takes 0.1 s. */
-export const MAX_LOOKED = 100_000
+export const MAX_SCANNED = 100_000
 
 const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
   'status', job.status, 'label', job.label, 'attempts', job.attempt, 'request_id', job.request_id,
@@ -57,7 +57,7 @@ type Found = ReadStatement<[filter: string, after: string | null, limit: number]
 
 /**
  * Jobs of a filter in index order: a line with the cursor of the next page (empty: last page), then a JSON array. A page that
- * has scanned {@link MAX_LOOKED} jobs may return fewer than `limit`, even none, with a cursor.
+ * has scanned {@link MAX_SCANNED} jobs may return fewer than `limit`, even none, with a cursor.
  */
 const scanStatement = (
   name: string,
@@ -75,13 +75,13 @@ const scanStatement = (
     name: `jobs_found_${name}`,
     text: `
       with fitting as materialized (
-        select * from (select job, ${keys.join(', ')} from ${rest} limit ${MAX_LOOKED}) looked
+        select * from (select job, ${keys.join(', ')} from ${rest} limit ${MAX_SCANNED}) looked
         where job_matches(looked.job, $1::jsonb) limit $3::int + 1
       ), shown as (select * from fitting order by ${sorted(direction)} limit $3::int)
       select concat(
         case when (select count(*) from fitting) > $3::int
           then ${end(`select * from shown order by ${sorted(direction === 'desc' ? 'asc' : 'desc')} limit 1`)}
-          else ${end(`select ${keys.join(', ')} from ${rest} offset ${MAX_LOOKED - 1} limit 1`)} end,
+          else ${end(`select ${keys.join(', ')} from ${rest} offset ${MAX_SCANNED - 1} limit 1`)} end,
         E'\\n', (select coalesce(json_agg(${ROW} order by ${keys.map((key) => `shown.${key} ${direction}`).join(', ')}), '[]')
           from shown cross join lateral (select (shown.job).*) job))`,
   }
@@ -90,7 +90,7 @@ const scanStatement = (
 // With a status, an index on the status serves it.
 const ENDED = `job.finished_at is not null and ($1::jsonb ->> 'status' is null or job.status = $1::jsonb ->> 'status')`
 
-/** Jobs of a filter that ran or waited longest, or had most attempts, among the latest {@link MAX_LOOKED}; same format. */
+/** Jobs of a filter that ran or waited longest, or had most attempts, among the latest {@link MAX_SCANNED}; same format. */
 const rankStatement = (name: keyof typeof MEASURES): Found => ({
   name: `jobs_found_by_${name}`,
   text: `
@@ -98,7 +98,7 @@ const rankStatement = (name: keyof typeof MEASURES): Found => ({
       select coalesce(($2::jsonb ->> 0)::uuid, (select id from job order by id desc limit 1)) as id
     ), fitting as (
       select looked.id, value
-      from (select job, id from job where id <= (select id from newest) order by id desc limit ${MAX_LOOKED}) looked
+      from (select job, id from job where id <= (select id from newest) order by id desc limit ${MAX_SCANNED}) looked
       cross join lateral (select (looked.job).*) job cross join lateral (select ${MEASURES[name]} as value) measure
       where job_matches(looked.job, $1::jsonb)
     ), beyond as materialized (
@@ -113,7 +113,7 @@ const rankStatement = (name: keyof typeof MEASURES): Found => ({
 })
 
 /** The search statement for each sort order. */
-export const readFound = {
+export const readFoundJobs = {
   created_at: scanStatement('asc', FOUND_ORDER, 'asc'),
   '-created_at': scanStatement('desc', FOUND_ORDER, 'desc'),
   '-finished_at': scanStatement('ended', ENDED_ORDER, 'desc', ENDED),
@@ -131,7 +131,7 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
   name: 'job_failures',
   text: `
     with bound as materialized (
-      select case when $1::jsonb = '{}' then ${MAX_COUNTED} else ${MAX_LOOKED} end as most
+      select case when $1::jsonb = '{}' then ${MAX_COUNTED} else ${MAX_SCANNED} end as most
     ), looked as materialized (
       select id, name, queue, error_code, finished_at, job_matches(job, $1::jsonb) as fits from job
       where status = 'failed' and finished_at > now() - make_interval(secs => $2::float8)
@@ -165,7 +165,7 @@ const Id = z.object({ id: z.string() })
 type Status = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
 
 /** Selection of a bulk action: jobs of a filter in some states, added before another job. */
-export interface Meant {
+export interface JobSelection {
   readonly filter: JobFilter
   readonly states: readonly Status[]
   readonly before: string
@@ -175,18 +175,22 @@ export interface Meant {
   readonly only?: readonly string[] | undefined
 }
 
-const selectionCondition = ({ filter, states, before, unretried, only }: Meant) => sql.fragment`
+const selectionCondition = ({ filter, states, before, unretried, only }: JobSelection) => sql.fragment`
   ${only === undefined ? sql.fragment`true` : sql.fragment`job.id = any(${sql.array(only, 'uuid')})`} and
   job.id < ${before}::uuid and job.status = any(${sql.array(states, 'text')}) and job_matches(job, ${JSON.stringify(filter)}::jsonb)
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
 
 /** Number of selected jobs, at most `max`, and the database's time. */
-export const countMeant = (which: Meant, max: number): Query<{ count: number; now: string }> =>
+export const countSelected = (which: JobSelection, max: number): Query<{ count: number; now: string }> =>
   sql.type(z.object({ count: z.number(), now: z.string() }))`
     select count(*)::int as count, now()::text as now from (select from job where ${selectionCondition(which)} limit ${max}) meant`
 
 /** Ids of selected jobs after a job, in order of addition. */
-export const idsMeant = (which: Meant, after: string | null, limit: number): Query<{ id: string }> =>
+export const selectedIds = (
+  which: JobSelection,
+  after: string | null,
+  limit: number,
+): Query<{ id: string }> =>
   sql.type(Id)`
     select id from job where ${selectionCondition(which)} and (${after}::uuid is null or id > ${after}::uuid) order by id limit ${limit}`
 

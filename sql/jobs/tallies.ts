@@ -8,7 +8,7 @@ import type { ReadStatement } from '../reader.ts'
  * Histogram bounds in seconds: five per decade from 1 ms to 10,000 s. A percentile interpolated between two of them is
  * accurate within a factor of 1.6 (the fifth root of ten).
  */
-export const BOUNDS: readonly number[] = Array.from({ length: 36 }, (_, n) =>
+export const HISTOGRAM_BOUNDS: readonly number[] = Array.from({ length: 36 }, (_, n) =>
   Number((10 ** (n / 5 - 3)).toPrecision(3)),
 )
 
@@ -32,7 +32,7 @@ export interface Tally {
   readonly attempts: number
   readonly run_seconds: number
   readonly wait_seconds: number
-  /** Histograms of run and wait times, by {@link BOUNDS}. */
+  /** Histograms of run and wait times, by {@link HISTOGRAM_BOUNDS}. */
   readonly runs: readonly number[]
   readonly waits: readonly number[]
 }

@@ -47,7 +47,9 @@ export const affectedCollections = (
   owner: number | null,
   documents: readonly number[],
 ): Query<z.output<typeof Affected>> =>
-  sql.type(Affected)`select id, name from rag_affected(${owner}::int, ${sql.array(documents, 'int8')})`
+  sql.type(
+    Affected,
+  )`select id, name from rag_affected_collections(${owner}::int, ${sql.array(documents, 'int8')})`
 
 /** A document to index. `digest` (hex) covers its title and the times of its pages; null without pages. */
 export const SelectedDocument = z.object({

@@ -12,7 +12,7 @@ export interface Viewer {
 type ViewerValues = [seesAll: boolean, ownerId: number | null]
 
 /** A viewer as statement parameters. */
-export const viewedBy = ({ seesAll, ownerId }: Viewer): ViewerValues => [seesAll, ownerId]
+export const viewerValues = ({ seesAll, ownerId }: Viewer): ViewerValues => [seesAll, ownerId]
 
 const LIVE = 'c.deleted_at is null and c.version > 0'
 // Hides collections of a deleted account until they are deleted in batches.

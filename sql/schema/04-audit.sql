@@ -1,5 +1,5 @@
 -- Monthly partitions (UTC) of tables, each with a default partition for rows whose month has no partition yet.
--- `partitions_keep` creates and drops them. Dropping a month is one step, however many rows it has.
+-- `partitions_maintain` creates and drops them. Dropping a month is one step, however many rows it has.
 create schema partitions;
 
 -- Audit events: the actor, the action, its target, the time and the address. No foreign keys: events outlive the rows

@@ -49,7 +49,7 @@ $$;
 -- Makes ASCII the only separator of words. Replaces each other mark, symbol and space with `separator` (\1: itself),
 -- replaces other hyphens with `-`, and removes soft hyphens. Where LC_CTYPE is C, as in the embedded database, the
 -- parser treats all non-ASCII characters as letters: “invoice” and €50 would each be one word.
-create function words_parted(content text, separator text) returns text language sql immutable parallel safe
+create function separate_words(content text, separator text) returns text language sql immutable parallel safe
   return case when content ~ '[^\x01-\x7f]' then regexp_replace(translate(content, E'\u2010\u2011\u2212\u00ad', '---'),
     '([\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u200b\u2012-\u202f\u2030-\u205f'
     '\u20a0-\u20cf\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20'
@@ -58,8 +58,8 @@ create function words_parted(content text, separator text) returns text language
 -- Includes the date in ISO format, whatever the session settings.
 create function document_vector(title text, note text, tags text[], document_date date) returns tsvector
 language sql immutable parallel safe as $$
-  select setweight(to_tsvector('folded', words_parted(title, ' ')), 'A') || setweight(to_tsvector('folded', words_parted(array_to_string(tags, ' '), ' ')), 'A')
-    || setweight(to_tsvector('folded', words_parted(coalesce(note, ''), ' ')), 'B')
+  select setweight(to_tsvector('folded', separate_words(title, ' ')), 'A') || setweight(to_tsvector('folded', separate_words(array_to_string(tags, ' '), ' ')), 'A')
+    || setweight(to_tsvector('folded', separate_words(coalesce(note, ''), ' ')), 'B')
     || coalesce(setweight(to_tsvector('folded', json_build_array(document_date) ->> 0), 'B'), '')
 $$;
 
@@ -106,7 +106,7 @@ create table document (
   -- End of a deleted document's time in the trash: from then on it cannot be restored.
   expires_at timestamptz,
   -- When the pages of a deleted document were deleted; null: they still exist. The row outlives them.
-  collected_at timestamptz,
+  pruned_at timestamptz,
   json text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count,
     document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id,
     attached_to_id)) stored,
@@ -138,9 +138,9 @@ create index document_attached_to_id_idx on document (attached_to_id) where atta
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
 -- The trash, plus expired documents until their pages are deleted.
 create index document_owner_id_deleted_at_idx on document (owner_id, deleted_at desc, id desc) include (expires_at)
-  where expires_at is not null and collected_at is null;
-create index document_expires_at_idx on document (expires_at) where expires_at is not null and collected_at is null;
-create index document_collected_idx on document (deleted_at) where collected_at is not null;
+  where expires_at is not null and pruned_at is null;
+create index document_expires_at_idx on document (expires_at) where expires_at is not null and pruned_at is null;
+create index document_collected_idx on document (deleted_at) where pruned_at is not null;
 -- Finds documents by their bytes, whoever owns them.
 create index document_sha256_idx on document (sha256);
 create index document_search_idx on document using gin (owned_vector(owner_id, search)) where deleted_at is null;

@@ -12,15 +12,15 @@ create table payment_customer (
   provider_customer_id text not null,
   -- The customer that replaced this one, because the provider no longer has it: reports about this id apply to that
   -- customer. Null: not replaced.
-  same_as bigint,
+  replaced_by bigint,
   created_at timestamptz not null default now(),
   constraint payment_customer_pkey primary key (id),
   constraint payment_customer_user_id_key unique (user_id),
   constraint payment_customer_provider_customer_id_key unique (provider_customer_id),
   constraint payment_customer_user_id_fkey foreign key (user_id) references account (id) on delete set null,
-  constraint payment_customer_same_as_fkey foreign key (same_as) references payment_customer (id)
+  constraint payment_customer_same_as_fkey foreign key (replaced_by) references payment_customer (id)
 );
-create index payment_customer_same_as_idx on payment_customer (same_as) where same_as is not null;
+create index payment_customer_same_as_idx on payment_customer (replaced_by) where replaced_by is not null;
 
 create function payment_status(is_refund boolean, facts jsonb, refunds bigint) returns text
 language sql immutable parallel safe

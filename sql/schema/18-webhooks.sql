@@ -24,9 +24,9 @@ create table webhook_endpoint (
   -- Failed attempts since the last success, the time of the first of them, and the end of the backoff.
   failures integer not null default 0,
   failing_since timestamptz,
-  rests_until timestamptz,
+  blocked_until timestamptz,
   -- When it was disabled after failing for too long; null: it was not.
-  switched_off_at timestamptz,
+  disabled_at timestamptz,
   -- The secret is derived from this and the deployment's key. The previous secret also signs, for a day.
   secret_version integer not null default 1,
   secret_rolled_at timestamptz,
@@ -40,7 +40,7 @@ create table webhook_endpoint (
   constraint webhook_endpoint_description_check check (length(description) <= 500),
   constraint webhook_endpoint_events_check check ((url is null) = (cardinality(events) = 0)),
   constraint webhook_endpoint_failures_check check ((failures > 0) = (failing_since is not null)),
-  constraint webhook_endpoint_switched_off_check check (switched_off_at is null or not is_active),
+  constraint webhook_endpoint_disabled_check check (disabled_at is null or not is_active),
   constraint webhook_endpoint_deleted_check check (deleted_at is null or not is_active),
   constraint webhook_endpoint_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
@@ -55,7 +55,7 @@ create index webhook_endpoint_deleted_idx on webhook_endpoint (id) where deleted
 create table webhook_delivery (
   id bigint generated always as identity,
   endpoint_id bigint not null,
-  -- The account of the endpoint and the host of the URL, both set by `webhook_admitted`.
+  -- The account of the endpoint and the host of the URL, both set by `webhook_admit`.
   account_id integer not null,
   host text not null,
   -- Lets a receiver recognize duplicates.
@@ -105,7 +105,7 @@ create unlogged table webhook_rate (
   slots bigint[] not null,
   counts integer[] not null,
   -- End of the pause that the rate limit imposes; null: none.
-  rests_until timestamptz,
+  blocked_until timestamptz,
   expires_at timestamptz not null,
   constraint webhook_rate_pkey primary key (account_id, host)
 ) with (autovacuum_vacuum_scale_factor = 0.02);

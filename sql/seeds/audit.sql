@@ -1,2 +1,2 @@
 -- The first months; the task that drops old months creates the next ones.
-select partitions_keep('audit_event', 0);
+select partitions_maintain('audit_event', 0);

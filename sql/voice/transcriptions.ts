@@ -73,7 +73,7 @@ export const readTranscriptions: ReadStatement<[...viewer: Viewer, ...page: Page
 }
 
 /** Cancels the job of a pending transcription; no row if there is nothing to cancel. */
-export const stopTranscription = (
+export const cancelTranscription = (
   id: string,
   owner: number | null,
   seesAll: boolean,

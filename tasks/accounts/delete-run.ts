@@ -1,11 +1,11 @@
 import { isDue } from '../../sql/accounts/deletions.ts'
 import type { AuditEvent } from '../../sql/audit.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { applyChanges, customerOf, runningSubscriptions } from '../../sql/payment-changes.ts'
+import { applyChanges, customerByAccount, runningSubscriptions } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { cancelAtProvider } from '../payments/cancel-at-provider.ts'
 import { subscriptionChange } from '../payments/subscriptions.ts'
-import { deleteForAll } from './deletion.ts'
+import { deleteAndPurge } from './deletion.ts'
 
 /** Runs `accounts.delete`. */
 export async function run(
@@ -32,7 +32,7 @@ export async function run(
     if ((await tx.any(runningSubscriptions(id))).length > 0)
       throw fail('payment.failed', { reason: 'a subscription is still running' })
     const options = { requestId, settings }
-    return { deleted: await deleteForAll(tx, id, event, options) }
+    return { deleted: await deleteAndPurge(tx, id, event, options) }
   })
 }
 
@@ -44,11 +44,12 @@ async function findRunningSubscriptions(ctx: TaskContext, id: number): Promise<R
   const { db, settings, signal } = ctx
   const { payments } = ctx.providers
   const ids = new Set<string>()
-  const customer = await db.maybeOne(customerOf(id))
+  const customer = await db.maybeOne(customerByAccount(id))
   // Without a provider key, this service can't cancel subscriptions; the account then stays while any is running.
   if (customer !== null && settings.payments.secretKey !== undefined) {
     await payments.expireCheckouts(customer.provider_customer_id, signal)
-    for (const one of await payments.runningSubscriptions(customer.provider_customer_id, signal)) ids.add(one)
+    for (const one of await payments.listRenewingSubscriptions(customer.provider_customer_id, signal))
+      ids.add(one)
   }
   for (const { provider_subscription_id: one } of await db.any(runningSubscriptions(id))) ids.add(one)
   return ids
@@ -63,7 +64,7 @@ async function endSubscription(ctx: TaskContext, account: number, id: string): P
     await cancelAtProvider(ctx, id)
   } catch (error) {
     if (!(error instanceof Failure && error.code === 'payment.rejected')) throw error
-    const known = await ctx.providers.payments.subscription(id, ctx.signal)
+    const known = await ctx.providers.payments.findSubscription(id, ctx.signal)
     // The provider has no end time for a subscription that it does not know, so it ends now.
     const change =
       known === null

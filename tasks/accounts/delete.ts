@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /** Prefix of the mailboxes of deletions, before the account's id. */
 export const DELETION_MAILBOX_PREFIX = 'account_deletion:'
@@ -20,5 +20,5 @@ export const deleteDue = defineTask({
   links: ({ account_id }) => [{ kind: 'account', id: account_id }],
   tries: 8,
   timeoutSeconds: 300,
-  run: lazily(() => import('./delete-run.ts')),
+  run: loadLazily(() => import('./delete-run.ts')),
 })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /** Emails an account the date of its deletion; sends nothing if the deletion was revoked or is done. */
 export const deletionMail = defineTask({
@@ -11,5 +11,5 @@ export const deletionMail = defineTask({
   links: ({ account_id }) => [{ kind: 'account', id: account_id }],
   tries: 8,
   timeoutSeconds: 60,
-  run: lazily(() => import('./deletion-mail-run.ts')),
+  run: loadLazily(() => import('./deletion-mail-run.ts')),
 })

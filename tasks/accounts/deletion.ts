@@ -1,4 +1,4 @@
-import { accountChanged, deleteAccount } from '../../sql/accounts.ts'
+import { deleteAccount, notifyAccountChanged } from '../../sql/accounts.ts'
 import { type AuditEvent, appendAudit } from '../../sql/audit.ts'
 import type { Queries } from '../../sql/db.ts'
 import { type EnqueueOptions, enqueue } from '../task.ts'
@@ -9,10 +9,10 @@ import { purgeAccounts } from './purge.ts'
  * Marks an account as deleted and adds the job that purges its data; false if there is no such account. Callers must
  * first cancel everything that costs the owner money.
  *
- * @param eventOf creates the audit event from the address
+ * @param auditEvent creates the audit event from the address
  * @throws account.last_admin
  */
-export async function deleteForAll(
+export async function deleteAndPurge(
   tx: Queries,
   id: number,
   eventOf: (email: string) => AuditEvent,
@@ -24,6 +24,6 @@ export async function deleteForAll(
   await tx.run(appendAudit([deleted, ...inheritanceEvents(id, gone, deleted)]))
   // Without an owner, or the purge would delete its own job.
   await enqueue(tx, purgeAccounts, {}, { ...options, ownerId: null })
-  await tx.run(accountChanged(id))
+  await tx.run(notifyAccountChanged(id))
   return true
 }

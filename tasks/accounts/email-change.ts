@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SIDES } from '../../sql/accounts/email-changes.ts'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /** Emails one of the two addresses of a change a link to confirm it; sends nothing once the change is over. */
 export const emailChange = defineTask({
@@ -12,5 +12,5 @@ export const emailChange = defineTask({
   links: ({ account_id }) => [{ kind: 'account', id: account_id }],
   tries: 8,
   timeoutSeconds: 60,
-  run: lazily(() => import('./email-change-run.ts')),
+  run: loadLazily(() => import('./email-change-run.ts')),
 })

@@ -1,5 +1,5 @@
-import { escaped } from '../markup-text.ts'
-import { plainName, toOneLine } from './plain-name.ts'
+import { escapeMarkup } from '../markup-text.ts'
+import { toOneLine, toPlainName } from './plain-name.ts'
 
 /** Emails about accounts and organizations: a text part and the same content as HTML. */
 export interface Email {
@@ -167,8 +167,8 @@ export interface Invitation {
 
 /** The email that invites an address without an account. */
 export function inviteEmail(invite: Invitation, base: string, token: string, days: number): Email {
-  const organization = plainName(invite.organization)
-  const by = invite.invitedBy === null ? 'You are invited' : `${plainName(invite.invitedBy)} invites you`
+  const organization = toPlainName(invite.organization)
+  const by = invite.invitedBy === null ? 'You are invited' : `${toPlainName(invite.invitedBy)} invites you`
   return compose({
     subject: `You are invited to ${organization}`,
     greeting: null,
@@ -183,8 +183,8 @@ export function inviteEmail(invite: Invitation, base: string, token: string, day
 
 /** The email to an account that an invite made a member. */
 export function addedEmail(invite: Invitation): Email {
-  const organization = plainName(invite.organization)
-  const by = invite.invitedBy === null ? '' : ` by ${plainName(invite.invitedBy)}`
+  const organization = toPlainName(invite.organization)
+  const by = invite.invitedBy === null ? '' : ` by ${toPlainName(invite.invitedBy)}`
   return compose({
     subject: `You are a member of ${organization}`,
     greeting: null,
@@ -196,7 +196,7 @@ export function addedEmail(invite: Invitation): Email {
 }
 
 /** The email about a disabled webhook endpoint. */
-export function webhookEmail(
+export function disabledWebhookEmail(
   { full_name, url, failing_since }: { full_name: string | null; url: string; failing_since: string },
   id: number,
 ): Email {
@@ -232,8 +232,10 @@ function compose({ subject, greeting, before, link, or, token, after }: Content)
     ...tokenLines,
     ...after,
   ]
-  const anchors = links.map(({ label, url }) => `<a href="${escaped(url)}">${escaped(label)}</a>`)
-  const html = [greetingLine, ...before].map(escaped).concat(anchors, [...tokenLines, ...after].map(escaped))
+  const anchors = links.map(({ label, url }) => `<a href="${escapeMarkup(url)}">${escapeMarkup(label)}</a>`)
+  const html = [greetingLine, ...before]
+    .map(escapeMarkup)
+    .concat(anchors, [...tokenLines, ...after].map(escapeMarkup))
   return {
     subject,
     text: `${text.join('\n\n')}\n`,
@@ -245,6 +247,6 @@ function compose({ subject, greeting, before, link, or, token, after }: Content)
  * The recipient's name, or none if it looks like a link: anyone can register another person's address with any name.
  */
 function greetingName(greeting: string): string {
-  const name = plainName(greeting)
+  const name = toPlainName(greeting)
   return name === '' || name !== toOneLine(greeting) ? '' : ` ${name}`
 }

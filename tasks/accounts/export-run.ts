@@ -8,11 +8,11 @@ import {
   isStored,
 } from '../../sql/accounts/exports.ts'
 import { fail } from '../../sql/errors.ts'
-import { type ArchiveFile, archive } from '../archive.ts'
+import { type ArchiveFile, createArchive } from '../archive.ts'
 import type { TaskContext } from '../context.ts'
 import type { UploadedBlob } from '../documents/blobs.ts'
-import { titledFile } from '../documents/file-name.ts'
-import { discardUnused, lostTwin, sealUpload } from '../documents/store.ts'
+import { documentFileName } from '../documents/file-name.ts'
+import { discardUnused, findLostTwin, sealUpload } from '../documents/store.ts'
 import type { Exported } from './export.ts'
 
 /** Runs `accounts.export`. */
@@ -26,7 +26,7 @@ export async function run(
   if (existing !== null) return { export_id: job.id, byte_size: existing.byte_size }
   const blob = await store(ctx, id)
   try {
-    const lost = await lostTwin(db, blobs, blob)
+    const lost = await findLostTwin(db, blobs, blob)
     await ctx.fenced(async (tx) => {
       await sealUpload(tx, blob, lost)
       await tx.run(insertExport({ id: job.id, accountId: id, sha256: blob.sha256, byteSize: blob.byteSize }))
@@ -39,7 +39,7 @@ export async function run(
 
 async function store(ctx: TaskContext, id: number): Promise<UploadedBlob> {
   try {
-    return await ctx.blobs.store(archive(exportFiles(ctx, id)))
+    return await ctx.blobs.store(createArchive(exportFiles(ctx, id)))
   } catch (error) {
     // An aborted store operation reports a failure of the store; report the abort instead.
     ctx.signal.throwIfAborted()
@@ -52,13 +52,13 @@ async function* exportFiles(ctx: TaskContext, id: number): AsyncGenerator<Archiv
   const account = await ctx.db.maybeOne(exportedAccount(id))
   if (account === null) throw fail('account.missing')
   const changed = new Date()
-  yield { name: 'account.json', content: `${account.json}\n`, changed }
+  yield { name: 'account.json', content: `${account.json}\n`, modifiedAt: changed }
   const total = PARTS.length + account.documents
   for (const [n, part] of PARTS.entries()) {
     ctx.progress(`Exporting ${part.file}`, n, total)
-    yield { name: part.file, content: jsonLines(ctx, part.rows, String(id)), changed }
+    yield { name: part.file, content: jsonLines(ctx, part.rows, String(id)), modifiedAt: changed }
     for (const { file, rows } of part.below ?? [])
-      yield { name: file, content: nestedJsonLines(ctx, part, rows, String(id)), changed }
+      yield { name: file, content: nestedJsonLines(ctx, part, rows, String(id)), modifiedAt: changed }
   }
   yield* documentFiles(ctx, id, total)
   ctx.progress('Exported', total, total)
@@ -109,16 +109,16 @@ async function* documentFiles(ctx: TaskContext, id: number, total: number): Asyn
         continue
       }
       yield {
-        name: `documents/${document.id}/${titledFile(fileName(document.title), document.media_type)}`,
+        name: `documents/${document.id}/${documentFileName(fileName(document.title), document.media_type)}`,
         content: copyPieces(ctx, ctx.blobs.read(document, 0, document.byte_size)),
-        changed: new Date(),
+        modifiedAt: new Date(),
         // Other formats are already compressed.
-        isPacked: !document.media_type.startsWith('text/'),
+        isCompressed: !document.media_type.startsWith('text/'),
       }
     }
   }
   if (missing.length > 0)
-    yield { name: 'missing-documents.json', content: `${JSON.stringify(missing)}\n`, changed: new Date() }
+    yield { name: 'missing-documents.json', content: `${JSON.stringify(missing)}\n`, modifiedAt: new Date() }
 }
 
 /** Copies pieces: a store reuses each buffer for the next piece, and packing holds several. */

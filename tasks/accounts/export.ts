@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 export const Exported = z.strictObject({
   /** The id of the job. */
@@ -23,5 +23,5 @@ export const exportAccount = defineTask({
   result: Exported,
   links: ({ account_id }) => [{ kind: 'account', id: account_id }],
   timeoutSeconds: 6 * 3600,
-  run: lazily(() => import('./export-run.ts')),
+  run: loadLazily(() => import('./export-run.ts')),
 })

@@ -1,4 +1,4 @@
-import { invitation } from '../../sql/orgs.ts'
+import { inviteMail } from '../../sql/orgs.ts'
 import type { TaskContext } from '../context.ts'
 import { addedEmail, inviteEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'
@@ -10,7 +10,7 @@ export async function run(
   { invite_id }: { readonly invite_id: number },
 ): Promise<Record<string, never>> {
   const { db, settings, secretKey } = ctx
-  const found = await db.maybeOne(invitation(invite_id))
+  const found = await db.maybeOne(inviteMail(invite_id))
   if (found === null || (found.status !== 'pending' && found.status !== 'accepted')) return {}
   const { email, role, organization, invited_by: invitedBy } = found
   const to = { email, role, organization, invitedBy }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /**
  * Emails an invite with a link to accept it, or a notice that the account is already a member. Sends nothing for
@@ -13,5 +13,5 @@ export const invite = defineTask({
   result: z.strictObject({}),
   tries: 8,
   timeoutSeconds: 60,
-  run: lazily(() => import('./invite-run.ts')),
+  run: loadLazily(() => import('./invite-run.ts')),
 })

@@ -1,7 +1,7 @@
 import { insertAccountMail } from '../../sql/comms.ts'
-import { takeRequest } from '../../sql/limits.ts'
+import { countRequest } from '../../sql/limits.ts'
 import { sendOnce } from '../comms/send.ts'
-import { refuseSuppressed } from '../comms/suppression.ts'
+import { rejectSuppressed } from '../comms/suppression.ts'
 import type { TaskContext } from '../context.ts'
 import type { Email } from './emails.ts'
 import { digestOf } from './tokens.ts'
@@ -19,10 +19,10 @@ export async function mailOnce(ctx: TaskContext, to: string, email: Email): Prom
   await ctx.db.run(insertAccountMail(job.id, to, email.subject))
   await sendOnce(ctx, job.id, ({ id, created_ms: dateMs }) => ({
     channel: 'email',
-    repeatable: providers.comms.emailRepeatable,
-    failed: 'email.failed',
-    hand: async (request) => {
-      await refuseSuppressed(ctx.db, [to])
+    isIdempotent: providers.comms.isEmailIdempotent,
+    failureCode: 'email.failed',
+    submit: async (request) => {
+      await rejectSuppressed(ctx.db, [to])
       return providers.comms.email({ id, dateMs, to: [to], ...email }, request)
     },
   }))
@@ -36,7 +36,7 @@ export async function mailUnsolicited(ctx: TaskContext, to: string, email: Email
   // Only the first attempt counts.
   if (ctx.job.attempt === 1) {
     const address = digestOf(to).toString('hex')
-    const limit = takeRequest('unsolicited_mail', address, MAX_UNSOLICITED, PERIOD_SECONDS)
+    const limit = countRequest('unsolicited_mail', address, MAX_UNSOLICITED, PERIOD_SECONDS)
     if ((await ctx.db.one(limit)).wait_ms > 0) {
       ctx.log.warn(
         { subject: email.subject },

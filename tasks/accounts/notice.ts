@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 export const NOTICES = ['key_created', 'passkey_added', 'passkey_deleted', 'totp_disabled'] as const
 
@@ -18,5 +18,5 @@ export const notice = defineTask({
   links: ({ account_id }) => [{ kind: 'account', id: account_id }],
   tries: 8,
   timeoutSeconds: 60,
-  run: lazily(() => import('./notice-run.ts')),
+  run: loadLazily(() => import('./notice-run.ts')),
 })

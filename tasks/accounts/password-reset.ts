@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /**
  * Emails a token that sets a new password, if the address has an active account; the result is the same without one.
@@ -12,5 +12,5 @@ export const passwordReset = defineTask({
   result: z.strictObject({}),
   tries: 8,
   timeoutSeconds: 60,
-  run: lazily(() => import('./password-reset-run.ts')),
+  run: loadLazily(() => import('./password-reset-run.ts')),
 })

@@ -2,7 +2,7 @@
  * Converts an untrusted name to text that no mail program turns into a link and that stays on one line. It therefore
  * can't mislead a recipient.
  */
-export function plainName(text: string): string {
+export function toPlainName(text: string): string {
   const spaced = toOneLine(text)
     .replace(/[/\\]+/g, '/')
     // Every dot gets a space after it, as at the end of a sentence.

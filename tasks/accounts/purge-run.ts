@@ -1,14 +1,14 @@
 import { LEAVE_BATCH, leaveOrganizations } from '../../sql/accounts.ts'
 import { appendAudit } from '../../sql/audit.ts'
 import {
+  ACCOUNT_DEPENDENTS,
   deletedAccounts,
   deletedOrganizations,
-  OF_ACCOUNT,
-  OF_ORGANIZATION,
+  ORGANIZATION_DEPENDENTS,
   removeAccount,
   removeOrganization,
 } from '../../sql/purge.ts'
-import { inBatches } from '../batches.ts'
+import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
 import { inheritanceEvents } from './inheritance.ts'
@@ -20,12 +20,12 @@ export async function run(ctx: TaskContext): Promise<PurgeResult> {
   const totals = { accounts: 0, organizations: 0, rows: 0 }
   for (const { id } of await db.any(deletedAccounts())) {
     await leaveAllOrganizations(ctx, id)
-    totals.rows += await purgeBelongings(ctx, `Account ${id}`, id, OF_ACCOUNT)
+    totals.rows += await purgeBelongings(ctx, `Account ${id}`, id, ACCOUNT_DEPENDENTS)
     totals.accounts += await db.run(removeAccount(id))
   }
   // Includes organizations that just lost their last owner.
   for (const { id } of await db.any(deletedOrganizations())) {
-    totals.rows += await purgeBelongings(ctx, `Organization ${id}`, id, OF_ORGANIZATION)
+    totals.rows += await purgeBelongings(ctx, `Organization ${id}`, id, ORGANIZATION_DEPENDENTS)
     totals.organizations += await db.run(removeOrganization(id))
   }
   return totals
@@ -34,7 +34,7 @@ export async function run(ctx: TaskContext): Promise<PurgeResult> {
 /** Removes an account from the organizations that the deleting request left to this task. */
 async function leaveAllOrganizations({ db, job, signal }: TaskContext, id: number): Promise<void> {
   const from = { actorId: null, address: null, requestId: job.requestId }
-  await inBatches(signal, LEAVE_BATCH, () =>
+  await runInBatches(signal, LEAVE_BATCH, () =>
     db.transaction(async (tx) => {
       const left = await tx.one(leaveOrganizations(id))
       await tx.run(appendAudit(inheritanceEvents(id, left, from)))

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 const PurgeResult = z.strictObject({
   accounts: z.int(),
@@ -17,5 +17,5 @@ export const purgeAccounts = defineTask({
   actor: () => 'accounts.purge',
   payload: z.strictObject({}),
   result: PurgeResult,
-  run: lazily(() => import('./purge-run.ts')),
+  run: loadLazily(() => import('./purge-run.ts')),
 })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /** Emails a token that verifies the address of an account. */
 export const verification = defineTask({
@@ -11,5 +11,5 @@ export const verification = defineTask({
   links: ({ account_id }) => [{ kind: 'account', id: account_id }],
   tries: 8,
   timeoutSeconds: 60,
-  run: lazily(() => import('./verification-run.ts')),
+  run: loadLazily(() => import('./verification-run.ts')),
 })

@@ -2,9 +2,9 @@ import { type Turn, turnToAnswer } from '../../sql/ai/turns.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
 import type { ChatPayload, ChatResult } from './chat.ts'
-import { contextFor, type RagContext } from './context.ts'
-import { createDeltas, type Deltas, storable } from './deltas.ts'
-import { fitting } from './history.ts'
+import { type RagContext, retrieveContext } from './context.ts'
+import { createDeltas, type Deltas, toStorable } from './deltas.ts'
+import { fitHistory } from './history.ts'
 import type { Completion, Question } from './ports.ts'
 import { keyName } from './providers.ts'
 import { computeUsage, NO_TOKENS, type Usage } from './usage.ts'
@@ -16,7 +16,7 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
     turnToAnswer(payload.message_id, payload.agent_slug, ai.historyMessages + 1, ctx.job.id),
   )
   if (turn === null) throw fail('conversation.gone')
-  const ragContext = await contextFor(ctx, turn.history.at(-1)?.content ?? '', payload.rag)
+  const ragContext = await retrieveContext(ctx, turn.history.at(-1)?.content ?? '', payload.rag)
   const question = await buildQuestion(ctx, payload, turn, ragContext)
   if (turn.shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
 
@@ -26,7 +26,7 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   )
   const completion = await askModel(ctx, question, deltas, payload.stream)
   const response_time_ms = Math.round((performance.now() - startedAt) * 100) / 100
-  const content = payload.stream ? deltas.text : storable(completion.text)
+  const content = payload.stream ? deltas.text : toStorable(completion.text)
   ctx.emit('usage', await computeUsage(ctx, question, completion.tokens, content))
   if (content.trim() === '') throw fail('ai.refused', { reason: emptyReason(completion) })
   const { message_id, conversation_id } = payload
@@ -57,7 +57,7 @@ async function buildQuestion(
     provider,
     model,
     system: ragContext === null ? turn.system_prompt : `${turn.system_prompt}\n\n${ragContext.system}`,
-    messages: await fitting(turn.history, ai.historyTokens),
+    messages: await fitHistory(turn.history, ai.historyTokens),
     temperature: turn.temperature ?? chosen?.temperature ?? ai.temperature,
     maxTokens: turn.max_tokens ?? chosen?.max_tokens ?? ai.maxTokens,
   }
@@ -93,7 +93,7 @@ function computeFailureUsage(
   return computeUsage(ctx, question, refused ? NO_TOKENS : null, text)
 }
 
-function emptyReason({ finish }: Completion): string {
+function emptyReason({ finishReason: finish }: Completion): string {
   if (finish === 'length') return 'it reached the token limit before any text'
   if (finish === 'content_filter') return 'its filter blocked the answer'
   return 'the answer was empty'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 import { AI_PROVIDERS } from './providers.ts'
 
 const ChatPayload = z.strictObject({
@@ -49,5 +49,5 @@ export const chat = defineTask({
     ...(rag === undefined ? [] : [{ kind: 'collection' as const, id: rag.collection }]),
   ],
   settle: 'ai_turn_settle',
-  run: lazily(() => import('./chat-run.ts')),
+  run: loadLazily(() => import('./chat-run.ts')),
 })

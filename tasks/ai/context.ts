@@ -1,7 +1,7 @@
 import type { TaskContext } from '../context.ts'
 import { queryVectorOf } from '../rag/embed.ts'
 import { embedByJob } from '../rag/embed-build.ts'
-import type { AskedCollection, QueryVector, SearchHit } from '../rag/searcher.ts'
+import type { CollectionRequest, QueryVector, SearchHit } from '../rag/searcher.ts'
 
 /** Retrieved context for the model, and its sources. */
 export interface RagContext {
@@ -27,7 +27,7 @@ const VECTOR_MS = 5000
 const MAX_CHARACTERS = 4000
 
 /** Retrieves the context of an answer; null if none was requested. @throws fail('rag.missing'), fail('rag.busy'). */
-export async function contextFor(
+export async function retrieveContext(
   ctx: TaskContext,
   question: string,
   request: RagRequest | undefined,
@@ -57,7 +57,7 @@ function citationOf({ metadata }: SearchHit): string {
 /** Embeds a question for a collection; null if the collection has no vectors or the model is unavailable. */
 async function embedQuestion(
   ctx: TaskContext,
-  target: AskedCollection,
+  target: CollectionRequest,
   text: string,
 ): Promise<QueryVector | null> {
   const { embeddings, model } = ctx.settings.rag

@@ -28,7 +28,7 @@ export function createDeltas(send: (text: string) => void): Deltas {
   let pending = ''
   const flush = (last: boolean): void => {
     const incomplete = last ? '' : trailingSurrogate(pending)
-    const ready = storable(pending.slice(0, pending.length - incomplete.length))
+    const ready = toStorable(pending.slice(0, pending.length - incomplete.length))
     pending = incomplete
     if (ready === '') return
     text += ready
@@ -61,6 +61,6 @@ function trailingSurrogate(text: string): string {
 }
 
 /** Removes NUL and lone surrogates, which JSON in PostgreSQL can't hold. */
-export function storable(text: string): string {
+export function toStorable(text: string): string {
   return text.replaceAll('\0', '').toWellFormed()
 }

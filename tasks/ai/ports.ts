@@ -33,7 +33,7 @@ export interface Completion {
   /** Null if the provider reported no usage. */
   readonly tokens: Tokens | null
   /** Finish reason in the provider's terms. */
-  readonly finish: string
+  readonly finishReason: string
 }
 
 /** Tokens of a request and its answer. */

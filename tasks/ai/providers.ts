@@ -13,7 +13,7 @@ export interface ProviderFacts {
   /** Name of the field that limits the length of an answer; some providers reject the other name. */
   readonly lengthField: 'max_tokens' | 'max_completion_tokens'
   /** True if a stream reports usage only with `stream_options`, which other providers reject. */
-  readonly asksForUsage: boolean
+  readonly requiresUsageOption: boolean
   /** Models that accept no temperature. */
   readonly fixedTemperature?: RegExp
 }
@@ -29,38 +29,38 @@ export const PROVIDERS: Readonly<Record<AiProvider, ProviderFacts>> = {
     baseUrl: 'https://api.openai.com/v1',
     model: 'gpt-4o-mini',
     lengthField: 'max_completion_tokens',
-    asksForUsage: true,
+    requiresUsageOption: true,
     fixedTemperature: /^(?:o\d|gpt-5)/,
   },
   anthropic: {
     baseUrl: 'https://api.anthropic.com/v1',
     model: 'claude-haiku-4-5',
     lengthField: 'max_tokens',
-    asksForUsage: true,
+    requiresUsageOption: true,
   },
   google: {
     baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
     model: 'gemini-2.5-flash',
     lengthField: 'max_tokens',
-    asksForUsage: true,
+    requiresUsageOption: true,
   },
   groq: {
     baseUrl: 'https://api.groq.com/openai/v1',
     model: 'meta-llama/llama-4-scout-17b-16e-instruct',
     lengthField: 'max_completion_tokens',
-    asksForUsage: true,
+    requiresUsageOption: true,
   },
   mistral: {
     baseUrl: 'https://api.mistral.ai/v1',
     model: 'mistral-small-latest',
     lengthField: 'max_tokens',
-    asksForUsage: false,
+    requiresUsageOption: false,
   },
   cohere: {
     baseUrl: 'https://api.cohere.ai/compatibility/v1',
     model: 'command-a-vision-07-2025',
     lengthField: 'max_tokens',
-    asksForUsage: false,
+    requiresUsageOption: false,
   },
 }
 

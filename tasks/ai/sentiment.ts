@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /** Scores the sentiment of conversations that have become inactive. */
 export const sentiment = defineTask({
@@ -11,5 +11,5 @@ export const sentiment = defineTask({
   tries: 1,
   payload: z.strictObject({}),
   result: z.strictObject({ scored: z.int(), failed: z.int() }),
-  run: lazily(() => import('./sentiment-run.ts')),
+  run: loadLazily(() => import('./sentiment-run.ts')),
 })

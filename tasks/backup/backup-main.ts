@@ -1,7 +1,7 @@
-import { keepCode } from '../code-cache.ts'
+import { enableCodeCache } from '../code-cache.ts'
 
-keepCode()
-const { runCommand, say, UsageError, withDatabase } = await import('../command.ts')
+enableCodeCache()
+const { runCommand, printLine: say, UsageError, withDatabase } = await import('../command.ts')
 const { settingsOrExit } = await import('../process.ts')
 const { backUp } = await import('./backup.ts')
 

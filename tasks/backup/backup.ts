@@ -12,7 +12,7 @@ import {
 import { BackupError, MAGIC } from '../../sql/backup/format.ts'
 import { createDatabase } from '../../sql/db.ts'
 import type { Client } from '../../sql/driver.ts'
-import { takeLock } from '../../sql/file-lock.ts'
+import { acquireLock } from '../../sql/file-lock.ts'
 import type { CommandDatabase } from '../command.ts'
 import { type Blobs, createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'
@@ -45,7 +45,7 @@ export async function backUp(
   file: string,
 ): Promise<BackupReport> {
   if (await exists(file)) throw new BackupError(`${file} already exists`)
-  const unlock = takeLock(
+  const unlock = acquireLock(
     `${file}.lock`,
     (pid) => new Error(`Another backup is already writing ${file} (pid ${pid})`),
   )

@@ -1,7 +1,7 @@
 import { PassThrough, pipeline, type Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import type { Snapshot, Source } from '../../sql/backup/dump.ts'
-import { endFrame, sectionFrames } from '../../sql/backup/format.ts'
+import { finalFrame, sectionFrames } from '../../sql/backup/format.ts'
 
 // Fast, and still compresses text well; images and PDFs do not shrink at any level.
 const GZIP = { level: 3, chunkSize: 256 * 1024 }
@@ -30,7 +30,7 @@ export async function* compressSections(
       })
     }
     while (started.length > 0) yield* drainFirst(started)
-    yield* gzipFrames(endFrame(count))
+    yield* gzipFrames(finalFrame(count))
   } finally {
     for (const { bytes } of started) bytes.destroy()
   }

@@ -1,6 +1,14 @@
 import type { Header } from '../../sql/backup/dump.ts'
 import { BackupError, readSections } from '../../sql/backup/format.ts'
-import { beginLoad, clear, drain, endLoad, isEmpty, loadSection, sendQueued } from '../../sql/backup/load.ts'
+import {
+  beginLoad,
+  clearDatabase,
+  deliverQueuedJobs,
+  endLoad,
+  isEmptyDatabase,
+  loadSection,
+  readToEnd,
+} from '../../sql/backup/load.ts'
 import { forgetUnsealed, relocateBlob, relocateUnsealed } from '../../sql/blobs.ts'
 import { createDatabase } from '../../sql/db.ts'
 import { type Client, connect } from '../../sql/driver.ts'
@@ -26,7 +34,7 @@ export interface RestoreReport {
 export async function verifyBackup(file: string): Promise<Header & { readonly kind: 'backup' }> {
   let first: Header | null = null
   for await (const { header, data } of readSections<Header>(file)) {
-    await drain(data)
+    await readToEnd(data)
     first ??= header
   }
   if (first?.kind !== 'backup') throw new BackupError('The backup is damaged or incomplete')
@@ -54,17 +62,17 @@ export async function restore(
     applicationName: `${settings.projectName}-restore`,
   })
   try {
-    if (!(await isEmpty(client)))
+    if (!(await isEmptyDatabase(client)))
       throw new BackupError('The database is not empty; restore into a new database')
     try {
       await migrateEmpty(database.directUrl, migrations.at(-1)!)
       const report = await loadBackup(settings, database, client, file)
       await migrate(database.directUrl, { appRole: settings.databaseAppRole })
-      await sendQueued(client)
+      await deliverQueuedJobs(client)
       return { createdAt, ...report }
     } catch (error) {
       await client.query('rollback')
-      await clear(client)
+      await clearDatabase(client)
       throw error
     }
   } finally {
@@ -112,7 +120,7 @@ async function loadBackup(
         continue
       }
       if (header.kind === 'missing') report.missing++
-      await drain(data)
+      await readToEnd(data)
     }
     await finish()
     await db.run(relocateUnsealed(store))

@@ -98,7 +98,7 @@ const LETTERS = /^ ?([a-z]{1,4})\b(?![/_])/i
 const REGION = /^ ?\[?([a-z]+(?:[/_-][a-z]+)+)\]?/i
 
 /** Parses a date; returns ISO 8601 in UTC, or null if it is not a date. */
-export function readDate(given: string): string | null {
+export function parseDate(given: string): string | null {
   const text = given.trim().replace(/\s+/g, ' ')
   if (/^-?\d{9,10}(\.\d+)?$/.test(text)) return toIso(Math.round(Number(text) * 1000))
   if (/^\d{12,13}$/.test(text)) return toIso(Number(text))

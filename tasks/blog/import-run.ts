@@ -4,7 +4,7 @@ import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs.ts'
 import type { PostReader, TaskContext } from '../context.ts'
 import type { ImportPayload } from './import.ts'
-import type { ReadItem } from './items.ts'
+import type { ItemResult } from './items.ts'
 import { publicName } from './public.ts'
 import { ImportResult } from './shapes.ts'
 import { PostWriter } from './write.ts'
@@ -44,7 +44,7 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
 }
 
 type Items = readonly Item[]
-type Item = { readonly file: string; readonly read: ReadItem }
+type Item = { readonly file: string; readonly read: ItemResult }
 
 /** Reads all posts before the first write: a transaction must not wait for a reader. */
 async function readItems({ progress }: TaskContext, posts: PostReader): Promise<Items> {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 import { ImportResult, ON_CONFLICT } from './shapes.ts'
 
 const Payload = z.strictObject({ uploadId: z.int(), onConflict: z.enum(ON_CONFLICT) })
@@ -13,5 +13,5 @@ export const importPosts = defineTask({
   actor: () => 'blog',
   payload: Payload,
   result: ImportResult,
-  run: lazily(() => import('./import-run.ts')),
+  run: loadLazily(() => import('./import-run.ts')),
 })

@@ -1,11 +1,11 @@
 import type { ImportedPost, NeededTag } from '../../sql/blog/transfer.ts'
 import type { PostStatus } from '../../sql/blog.ts'
-import { readDate } from './dates.ts'
+import { parseDate } from './dates.ts'
 import { UnreadablePost } from './front-matter.ts'
-import { isLonger, LIMITS, shorten } from './limits.ts'
-import { chooseSlug, type PostPath, parseAddressDate } from './place.ts'
-import { isPicture, PICTURE, publicName } from './public.ts'
-import { slugOfTag } from './slugs.ts'
+import { exceedsLength, LIMITS, shorten } from './limits.ts'
+import { chooseSlug, type PostPath, parseAddressDate } from './post-path.ts'
+import { IMAGE_ADDRESS_RULE, isSafeImageAddress, publicName } from './public.ts'
+import { slugifyTag } from './slugs.ts'
 import { collectTexts, type FrontMatterKeys, toText } from './values.ts'
 
 /** A parsed post of an import, ready to write. */
@@ -85,7 +85,7 @@ function assertStorable(name: string, text: string): void {
 }
 
 function limitLength(name: keyof typeof LIMITS, text: string | null, canShorten: boolean): string | null {
-  if (text === null || !isLonger(text, LIMITS[name])) return text
+  if (text === null || !exceedsLength(text, LIMITS[name])) return text
   if (canShorten) return shorten(text, LIMITS[name])
   throw new UnreadablePost(`${name}: must have at most ${LIMITS[name]} characters`)
 }
@@ -128,7 +128,7 @@ function firstDate(keys: FrontMatterKeys, ...names: readonly string[]): string |
     if (text === undefined || text === '' || COMPUTED.test(text)) continue
     // The key `published` holds either a flag or a date.
     if (name === 'published' && keys.flag(name) !== undefined) continue
-    const date = readDate(text)
+    const date = parseDate(text)
     if (date === null) throw new UnreadablePost(`${name}: is not a recognized date`)
     return date
   }
@@ -160,8 +160,9 @@ const RELATIVE_PATH = /^(?![a-z][a-z\d+.-]*:|[/\\])/i
 /** Returns the address of the hero image. Null if there is none, or for relative paths: imports contain no images. */
 function parseHeroImage(keys: FrontMatterKeys, { strict }: PostSource): string | null {
   const address = limitLength('hero_image_url', findHeroImage(keys), false)
-  if (address === null || isPicture(address)) return address
-  if (strict || !RELATIVE_PATH.test(address)) throw new UnreadablePost(`hero_image_url: ${PICTURE}`)
+  if (address === null || isSafeImageAddress(address)) return address
+  if (strict || !RELATIVE_PATH.test(address))
+    throw new UnreadablePost(`hero_image_url: ${IMAGE_ADDRESS_RULE}`)
   return null
 }
 
@@ -197,15 +198,15 @@ function parseTags(keys: FrontMatterKeys): NeededTag[] {
   const found = new Map<string, NeededTag>()
   const add = (tag: NeededTag): void => void (found.has(tag.slug) || found.set(tag.slug, tag))
   for (const slug of collectTexts(keys.get('tagslugs')))
-    add({ slug: slugOfTag(slug), name: slug.slice(0, LIMITS.tag_name) })
+    add({ slug: slugifyTag(slug), name: slug.slice(0, LIMITS.tag_name) })
   for (const name of ['tags', 'tag', 'categories', 'category', 'taxonomies.tags', 'taxonomies.categories']) {
     const value = keys.get(name)
     const names = typeof value === 'string' ? splitText(value) : collectTexts(value, 'name', 'title', 'slug')
     for (const tag of names) {
-      if (isLonger(tag, LIMITS.tag_name))
+      if (exceedsLength(tag, LIMITS.tag_name))
         throw new UnreadablePost(`${name}: each must have at most ${LIMITS.tag_name} characters`)
       assertStorable(name, tag)
-      add({ slug: slugOfTag(tag), name: tag })
+      add({ slug: slugifyTag(tag), name: tag })
     }
   }
   if (found.size > LIMITS.tags) throw new UnreadablePost(`tags: must have at most ${LIMITS.tags} entries`)

@@ -6,7 +6,7 @@ import { isTooDeepJson } from './bounds.ts'
 import { isMapping, splitFrontMatter, UnreadablePost } from './front-matter.ts'
 import { interpret, type ParsedPost } from './interpret.ts'
 import { LIMITS } from './limits.ts'
-import { placeOf } from './place.ts'
+import { parsePostPath } from './post-path.ts'
 import { slugify, truncateSlug } from './slugs.ts'
 import { FrontMatterKeys } from './values.ts'
 
@@ -19,10 +19,10 @@ export interface Item {
 }
 
 /** The result of reading an item: a post, or an error message with the slug, null if unknown. */
-export type ReadItem = ParsedPost | { readonly slug: string | null; readonly message: string }
+export type ItemResult = ParsedPost | { readonly slug: string | null; readonly message: string }
 
 /** Reads one item. @throws fail('import.refused') if the whole file must be rejected. */
-export async function readItem(item: Item): Promise<ReadItem> {
+export async function readItem(item: Item): Promise<ItemResult> {
   try {
     return await item.read()
   } catch (error) {
@@ -42,12 +42,12 @@ const MAX_ITEMS = 100_000
 const MAX_BYTES = 5 * 1024 * 1024
 
 const ZIP_RULES: ZipRules = {
-  refused: (reason, cause) => fail('import.refused', { reason }, { cause }),
-  isText: true,
+  createError: (reason, cause) => fail('import.refused', { reason }, { cause }),
+  isTextOnly: true,
 }
 
 /** Lists the posts of a file. @throws fail('import.refused' | 'import.encoding') if it does not match its format. */
-export async function itemsOf(
+export async function listItems(
   fileName: string,
   format: UploadFormat,
   bytes: Buffer,
@@ -88,7 +88,7 @@ async function withFileSlug(path: string, read: () => Promise<ParsedPost>): Prom
   try {
     return await read()
   } catch (error) {
-    if (error instanceof UnreadablePost) error.slug ??= slugify(placeOf(path).stem) || null
+    if (error instanceof UnreadablePost) error.slug ??= slugify(parsePostPath(path).stem) || null
     throw error
   }
 }
@@ -106,7 +106,7 @@ function decodeUtf8(bytes: Buffer): string | null {
 function parseMarkdown(path: string, text: string): ParsedPost {
   const { frontMatter: matter, body } = splitFrontMatter(text)
   return interpret(new FrontMatterKeys(matter), body, {
-    ...placeOf(path),
+    ...parsePostPath(path),
     strict: false,
     defaultStatus: 'published',
   })

@@ -15,7 +15,7 @@ export const LIMITS = {
 } as const
 
 /** True if a text has more than `max` characters, counted in code points as PostgreSQL does. */
-export function isLonger(text: string, max: number): boolean {
+export function exceedsLength(text: string, max: number): boolean {
   if (text.length <= max) return false
   if (text.length > 2 * max) return true
   let count = 0
@@ -25,7 +25,7 @@ export function isLonger(text: string, max: number): boolean {
 
 /** Truncates a text to at most `max` characters; a truncated text ends with an ellipsis. */
 export function shorten(text: string, max: number): string {
-  if (!isLonger(text, max)) return text
+  if (!exceedsLength(text, max)) return text
   const kept = Array.from(text.slice(0, 2 * max))
     .slice(0, max - 1)
     .join('')

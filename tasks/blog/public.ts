@@ -6,13 +6,13 @@ export function publicName(name: string | null): string | null {
   return trimmed === '' || /^[^\s@]+@[^\s@]+$/.test(trimmed) ? null : name
 }
 
-export const PICTURE = 'must be an http or https URL, or a path that begins with one slash'
+export const IMAGE_ADDRESS_RULE = 'must be an http or https URL, or a path that begins with one slash'
 
 /**
  * True if an image address is safe. Browsers treat a backslash as a slash and ignore control characters, so a path that
  * contains them may lead to another site.
  */
-export function isPicture(address: string): boolean {
+export function isSafeImageAddress(address: string): boolean {
   if (/[\\\p{Cc}]/u.test(address)) return false
   if (/^https?:\/\//i.test(address)) return URL.canParse(address)
   return /^\/(?!\/)/.test(address)

@@ -1,5 +1,5 @@
 import { applyTag, RETAG_BATCH, unappliedTag } from '../../sql/blog.ts'
-import { inBatches } from '../batches.ts'
+import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
 /** Runs `blog.retag`. */
@@ -7,7 +7,7 @@ export async function run({ db, progress, signal }: TaskContext): Promise<{ post
   let total = 0
   for (let tag = await db.maybeOne(unappliedTag()); tag !== null; tag = await db.maybeOne(unappliedTag())) {
     const { id, posts } = tag
-    total += await inBatches(signal, RETAG_BATCH, (done) => {
+    total += await runInBatches(signal, RETAG_BATCH, (done) => {
       progress(`Tag ${id}: posts`, done, posts)
       return db.one(applyTag(id, RETAG_BATCH))
     })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /**
  * Updates the posts of changed tags, and removes deleted tags from their posts. The request has changed the tag itself
@@ -12,5 +12,5 @@ export const retag = defineTask({
   actor: () => 'blog.retag',
   payload: z.strictObject({}),
   result: z.strictObject({ posts: z.int() }),
-  run: lazily(() => import('./retag-run.ts')),
+  run: loadLazily(() => import('./retag-run.ts')),
 })

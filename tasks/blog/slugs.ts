@@ -34,7 +34,7 @@ export function truncateSlug(slug: string, max: number): string {
 }
 
 /** Returns the slug for a title, never empty. */
-export const slugOfTitle = (title: string): string => truncateSlug(slugify(title), LIMITS.slug) || 'post'
+export const slugifyTitle = (title: string): string => truncateSlug(slugify(title), LIMITS.slug) || 'post'
 
 /** Returns the slug for a tag's name, never empty. */
-export const slugOfTag = (name: string): string => truncateSlug(slugify(name), LIMITS.tag_slug) || 'tag'
+export const slugifyTag = (name: string): string => truncateSlug(slugify(name), LIMITS.tag_slug) || 'tag'

@@ -1,6 +1,6 @@
 import {
+  findOrCreateTags,
   insertPosts,
-  neededTags,
   overwritePosts,
   type Slugged,
   setAllTags,
@@ -109,7 +109,7 @@ export class PostWriter {
       wanted.length > 0;
       wanted = wanted.filter(({ slug }) => !this.tagIds.has(slug))
     ) {
-      for (const { id, slug } of await this.tx.any(neededTags(wanted))) this.tagIds.set(slug, id)
+      for (const { id, slug } of await this.tx.any(findOrCreateTags(wanted))) this.tagIds.set(slug, id)
     }
     const links = written.flatMap((post) =>
       tagsOf(post).map(({ slug }) => ({ postId: post.id, tagId: this.tagIds.get(slug)! })),

@@ -1,21 +1,21 @@
-import { type BlobAt, type Content, documentContents, hasBlob } from '../../sql/blobs.ts'
+import { type BlobLocation, type Content, documentContents, hasBlob } from '../../sql/blobs.ts'
 import type { SendAttachment } from '../../sql/comms.ts'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { titledFile } from '../documents/file-name.ts'
+import { documentFileName } from '../documents/file-name.ts'
 
 /** The maximum number of files attached to one email. */
 export const MAX_ATTACHMENTS = 20
 
 /** A document to attach, with the location of its bytes. */
-export type AttachableDocument = Content & BlobAt & { readonly id: number }
+export type AttachableDocument = Content & BlobLocation & { readonly id: number }
 
 /**
  * Returns the owner's documents in the order of `ids`, with repetitions.
  * @throws fail('email.attachments_missing' | 'email.attachments_too_large' | 'document.bytes_missing'). Documents in the
  *   trash or of another owner count as missing. `maxBytes` limits the total size.
  */
-export async function attachables(
+export async function findAttachableDocuments(
   db: Queries,
   ids: readonly number[],
   owner: number | null,
@@ -35,11 +35,11 @@ export async function attachables(
 }
 
 /** Creates the ledger's record of an attached document. The default file name is the title with an extension. */
-export function attachmentOf(
+export function toSendAttachment(
   { id, title, media_type, byte_size }: AttachableDocument,
   filename: string | undefined,
 ): SendAttachment {
   // A title may contain any character; a file name must not contain path separators.
-  const safeName = filename ?? titledFile(title.replace(/[\p{Cc}/\\]/gu, '_'), media_type)
+  const safeName = filename ?? documentFileName(title.replace(/[\p{Cc}/\\]/gu, '_'), media_type)
   return { document_id: id, filename: safeName, media_type, byte_size }
 }

@@ -16,11 +16,11 @@ export const callAdapter =
     const message = { id: row.id, to, scriptUrl, ...(timeout === undefined ? {} : { timeout }) }
     return {
       channel: 'call',
-      repeatable: false,
-      failed: 'telephony.failed',
-      hand: (request) => comms.call(message, request),
+      isIdempotent: false,
+      failureCode: 'telephony.failed',
+      submit: (request) => comms.call(message, request),
       find: (sinceMs, signal) => comms.findCall(message, sinceMs, signal),
-      lookupDelaysMs: comms.looksMs,
+      lookupDelaysMs: comms.lookupDelaysMs,
     }
   }
 

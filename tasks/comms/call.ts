@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 const Payload = z.strictObject({ send_id: z.uuid(), to: z.string() })
 export type CallPayload = z.output<typeof Payload>
@@ -25,5 +25,5 @@ export const call = defineTask({
   timeoutSeconds: 120,
   payload: Payload,
   result: CallResult,
-  run: lazily(() => import('./call-run.ts')),
+  run: loadLazily(() => import('./call-run.ts')),
 })

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { Send } from '../../sql/comms.ts'
 import type { TaskContext } from '../context.ts'
-import { attachables } from './attach.ts'
+import { findAttachableDocuments } from './attach.ts'
 import type { EmailResult } from './email.ts'
 import type { EmailAttachment, EmailMessage } from './ports.ts'
 import { describeUnknown, sendOnce } from './send.ts'
-import { refuseSuppressed } from './suppression.ts'
+import { rejectSuppressed } from './suppression.ts'
 
 /** The ledger's message for this channel. */
 const Email = z.strictObject({
@@ -24,12 +24,12 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
   const { comms } = ctx.providers
   const send = await sendOnce(ctx, send_id, (row) => ({
     channel: 'email',
-    repeatable: comms.emailRepeatable,
-    failed: 'email.failed',
-    hand: async (request) => {
+    isIdempotent: comms.isEmailIdempotent,
+    failureCode: 'email.failed',
+    submit: async (request) => {
       const message = buildMessage(row)
       await comms.checkSender(message.from ?? ctx.settings.email.from, request.signal)
-      await refuseSuppressed(ctx.db, [...message.to, ...(message.cc ?? []), ...(message.bcc ?? [])])
+      await rejectSuppressed(ctx.db, [...message.to, ...(message.cc ?? []), ...(message.bcc ?? [])])
       return comms.email({ ...message, attachments: await loadAttachments(ctx, row) }, request)
     },
   }))
@@ -39,13 +39,13 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
   return { id: send.id, to: send.recipients, status: 'sent', message }
 }
 
-/** Returns the current documents as attachments; the mailer streams them. @throws the errors of {@link attachables} */
+/** Returns the current documents as attachments; the mailer streams them. @throws the errors of {@link findAttachableDocuments} */
 async function loadAttachments(
   { db, blobs, settings }: TaskContext,
   { attachments, owner_id: owner }: Send,
 ): Promise<readonly EmailAttachment[]> {
   const ids = attachments.map(({ document_id }) => document_id)
-  const documents = await attachables(db, ids, owner, settings.email.attachmentsMaxBytes)
+  const documents = await findAttachableDocuments(db, ids, owner, settings.email.attachmentsMaxBytes)
   return documents.map((document, index) => ({
     filename: attachments[index]!.filename,
     mediaType: document.media_type,

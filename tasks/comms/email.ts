@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 export const EmailResult = z.strictObject({
   id: z.uuid(),
@@ -20,5 +20,5 @@ export const email = defineTask({
   payload: z.strictObject({ send_id: z.uuid() }),
   result: EmailResult,
   links: ({ send_id }) => [{ kind: 'send', id: send_id }],
-  run: lazily(() => import('./email-run.ts')),
+  run: loadLazily(() => import('./email-run.ts')),
 })

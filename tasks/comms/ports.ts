@@ -29,18 +29,18 @@ export interface EmailAttachment {
 
 export interface Comms {
   /** True if the provider delivers an email only once when it is submitted repeatedly under the same id. */
-  readonly emailRepeatable: boolean
+  readonly isEmailIdempotent: boolean
   /** @throws fail('email.*') if the message was certainly not accepted */
-  email(message: EmailMessage, request: Request): Promise<Handed>
+  email(message: EmailMessage, request: ProviderRequest): Promise<SubmitResult>
   /** @throws fail('telephony.*') if the message was certainly not accepted */
-  sms(message: SmsMessage, request: Request): Promise<Handed>
+  sms(message: SmsMessage, request: ProviderRequest): Promise<SubmitResult>
   /** @throws fail('telephony.*') if the call was certainly not accepted */
-  call(message: CallMessage, request: Request): Promise<Handed>
+  call(message: CallMessage, request: ProviderRequest): Promise<SubmitResult>
   /** Finds recently accepted messages that match this one, oldest first. `sinceMs`: ms since the epoch. */
-  findSms(message: SmsMessage, sinceMs: number, signal: AbortSignal): Promise<readonly Found[]>
-  findCall(message: CallMessage, sinceMs: number, signal: AbortSignal): Promise<readonly Found[]>
+  findSms(message: SmsMessage, sinceMs: number, signal: AbortSignal): Promise<readonly ProviderMessage[]>
+  findCall(message: CallMessage, sinceMs: number, signal: AbortSignal): Promise<readonly ProviderMessage[]>
   /** Times for lookups, in ms after the request ended: the provider's list may lag. */
-  readonly looksMs: readonly number[]
+  readonly lookupDelaysMs: readonly number[]
   /**
    * Checks that the provider accepts mail from an address; does nothing if the provider cannot check it.
    * @throws fail('email.sender_unverified')
@@ -50,7 +50,7 @@ export interface Comms {
 }
 
 /** Control over a request to a provider. */
-export interface Request {
+export interface ProviderRequest {
   /** Aborts the request. If it is already under way, it waits briefly for a response, then resolves to `unknown`. */
   readonly signal: AbortSignal
   /** Called immediately before the provider can receive the message; if it rejects, nothing is sent. */
@@ -58,7 +58,7 @@ export interface Request {
 }
 
 /** The outcome of a request that was sent and not rejected. */
-export type Handed =
+export type SubmitResult =
   | {
       readonly kind: 'taken'
       /** The provider's id; null if it returns none. */
@@ -94,7 +94,7 @@ export interface CallMessage {
 }
 
 /** A message or call in the provider's list. */
-export interface Found {
+export interface ProviderMessage {
   readonly providerId: string
   readonly status: string
 }

@@ -17,7 +17,7 @@ export interface Segments {
 }
 
 /** Counts the parts of a text message. A part never ends within a character of two units. */
-export function segmentsOf(body: string): Segments {
+export function countSegments(body: string): Segments {
   const characters = [...body]
   if (characters.every((character) => COSTS.has(character)))
     return {

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import {
+  acceptedIds,
   beginRequest,
   type Channel,
+  markFailed,
+  markSent,
+  markUnknown,
   type Send,
   sendById,
-  settleFailed,
-  settleSent,
-  settleUnknown,
-  takenIds,
 } from '../../sql/comms.ts'
 import { type ErrorCode, Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
-import type { Found, Handed, Request } from './ports.ts'
+import type { ProviderMessage, ProviderRequest, SubmitResult } from './ports.ts'
 
 /**
  * Sends a message once, however often its job runs. The ledger records each request before it is sent, and its outcome
@@ -24,14 +24,14 @@ import type { Found, Handed, Request } from './ports.ts'
 export interface ChannelAdapter {
   readonly channel: Channel
   /** True if the provider recognizes duplicates. */
-  readonly repeatable: boolean
-  hand(request: Request): Promise<Handed>
+  readonly isIdempotent: boolean
+  submit(request: ProviderRequest): Promise<SubmitResult>
   /** Finds the provider's messages since a time, in ms since the epoch, that match this one; absent without a list. */
-  readonly find?: (sinceMs: number, signal: AbortSignal) => Promise<readonly Found[]>
+  readonly find?: (sinceMs: number, signal: AbortSignal) => Promise<readonly ProviderMessage[]>
   /** Times for lookups, in ms after the request ended. */
   readonly lookupDelaysMs?: readonly number[]
   /** The error code of a provider failure. */
-  readonly failed: ErrorCode
+  readonly failureCode: ErrorCode
 }
 
 // Allows for the difference between our clock and the provider's, which counts whole seconds.
@@ -54,7 +54,7 @@ export async function sendOnce(ctx: TaskContext, id: string, createAdapter: Adap
     if (send.status === 'cancelled') await awaitCancellation(ctx)
     const adapter = createAdapter(send)
     // An earlier attempt sent the request and ended before the response arrived.
-    const isInterrupted = send.status === 'sending' && !adapter.repeatable
+    const isInterrupted = send.status === 'sending' && !adapter.isIdempotent
     const result = isInterrupted
       ? await resolveUnknown(ctx, send, adapter, { kind: 'unknown', reason: INTERRUPTED, answered: false })
       : await request(ctx, send, adapter)
@@ -85,20 +85,18 @@ export type AdapterFactory = (send: Send) => ChannelAdapter
 async function request(ctx: TaskContext, send: Send, adapter: ChannelAdapter): Promise<Send | null> {
   let current: Send | null = null
   const begin = async (): Promise<void> => {
-    current = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, ctx.job, adapter.repeatable)))
+    current = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, ctx.job, adapter.isIdempotent)))
     if (current === null) throw new RequestRefused()
     ctx.progress('Sending to the provider')
   }
-  let handed: Handed
+  let handed: SubmitResult
   try {
-    handed = await adapter.hand({ signal: ctx.signal, begin })
+    handed = await adapter.submit({ signal: ctx.signal, begin })
   } catch (error) {
     if (error instanceof RequestRefused) return null
     // If the message was `sending`, the provider may have accepted an earlier request.
     if (error instanceof Failure && error.code !== 'job.superseded' && send.status !== 'sending')
-      await retryWrite(ctx, () =>
-        ctx.db.run(settleFailed(send.id, ctx.job.attempt, error.code, error.detail)),
-      )
+      await retryWrite(ctx, () => ctx.db.run(markFailed(send.id, ctx.job.attempt, error.code, error.detail)))
     throw error
   }
   if (handed.kind === 'taken') return recordAccepted(ctx, send, handed)
@@ -113,28 +111,32 @@ async function resolveUnknown(
   ctx: TaskContext,
   send: Send,
   adapter: ChannelAdapter,
-  handed: Handed & { kind: 'unknown' },
+  handed: SubmitResult & { kind: 'unknown' },
 ): Promise<Send | null> {
   // The next attempt of the job repeats the request.
-  if (adapter.repeatable) throw fail(adapter.failed, { reason: handed.reason })
+  if (adapter.isIdempotent) throw fail(adapter.failureCode, { reason: handed.reason })
   const found = await pollProvider(ctx, send, adapter)
   if (found !== null) return recordAccepted(ctx, send, { kind: 'taken', detail: null, ...found })
   if (handed.answered) {
-    const failure = fail(adapter.failed, { reason: handed.reason })
+    const failure = fail(adapter.failureCode, { reason: handed.reason })
     await retryWrite(ctx, () =>
-      ctx.db.run(settleFailed(send.id, ctx.job.attempt, failure.code, failure.detail)),
+      ctx.db.run(markFailed(send.id, ctx.job.attempt, failure.code, failure.detail)),
     )
     throw failure
   }
   // After a shutdown or timeout, another attempt follows and repeats the lookup.
   if (ctx.signal.aborted && ctx.signal.reason !== 'cancelled') ctx.signal.throwIfAborted()
-  const result = await retryWrite(ctx, () => ctx.db.maybeOne(settleUnknown(send.id, handed.reason)))
+  const result = await retryWrite(ctx, () => ctx.db.maybeOne(markUnknown(send.id, handed.reason)))
   if (result !== null)
     ctx.log.warn({ sendId: send.id, reason: handed.reason }, 'The outcome of a send is unknown')
   return result
 }
 
-async function pollProvider(ctx: TaskContext, send: Send, adapter: ChannelAdapter): Promise<Found | null> {
+async function pollProvider(
+  ctx: TaskContext,
+  send: Send,
+  adapter: ChannelAdapter,
+): Promise<ProviderMessage | null> {
   const { find, lookupDelaysMs = [0] } = adapter
   if (find === undefined) return null
   for (const [index, delayMs] of lookupDelaysMs.entries()) {
@@ -155,12 +157,12 @@ export async function findAccepted(
   ctx: TaskContext,
   send: Send,
   adapter: ChannelAdapter,
-): Promise<Found | null> {
+): Promise<ProviderMessage | null> {
   if (adapter.find === undefined) return null
   const since = (send.requested_ms ?? send.created_ms) - CLOCK_SKEW_MS
   const all = await adapter.find(since, ctx.signal)
   if (all.length === 0) return null
-  const rows = await ctx.db.any(takenIds(adapter.channel, send.recipients[0]!, since - CLOCK_SKEW_MS))
+  const rows = await ctx.db.any(acceptedIds(adapter.channel, send.recipients[0]!, since - CLOCK_SKEW_MS))
   const taken = new Set(rows.map((row) => row.provider_id))
   return all.find(({ providerId }) => !taken.has(providerId)) ?? null
 }
@@ -172,9 +174,9 @@ export async function findAccepted(
 export function recordAccepted(
   ctx: TaskContext,
   send: Send,
-  taken: Handed & { kind: 'taken' },
+  taken: SubmitResult & { kind: 'taken' },
 ): Promise<Send | null> {
-  return retryWrite(ctx, () => ctx.db.maybeOne(settleSent(send.id, taken)))
+  return retryWrite(ctx, () => ctx.db.maybeOne(markSent(send.id, taken)))
 }
 
 /** Retries a write for a few seconds during an outage: a lost outcome would need another lookup at the provider. */

@@ -1,5 +1,5 @@
 import { type Channel, closeOrphans, type Send, sendById, unknownSends } from '../../sql/comms.ts'
-import { inBatches } from '../batches.ts'
+import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { callAdapter } from './call-run.ts'
 import { type ChannelAdapter, findAccepted, recordAccepted } from './send.ts'
@@ -11,7 +11,7 @@ const MAX_LOOKUPS = 50
 
 /** Runs `comms.settle`. */
 export async function run(ctx: TaskContext): Promise<{ closed: number; found: number }> {
-  const closed = await inBatches(ctx.signal, BATCH, () => ctx.db.one(closeOrphans(BATCH)))
+  const closed = await runInBatches(ctx.signal, BATCH, () => ctx.db.one(closeOrphans(BATCH)))
   let found = 0
   for (const { id, channel } of await ctx.db.any(unknownSends(MAX_LOOKUPS))) {
     ctx.signal.throwIfAborted()

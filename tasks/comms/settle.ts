@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /** Maintains the ledger of sends: closes sends whose job ended without an outcome, and looks up unknown sends again. */
 export const settle = defineTask({
@@ -11,5 +11,5 @@ export const settle = defineTask({
   timeoutSeconds: 600,
   payload: z.strictObject({}),
   result: z.strictObject({ closed: z.int(), found: z.int() }),
-  run: lazily(() => import('./settle-run.ts')),
+  run: loadLazily(() => import('./settle-run.ts')),
 })

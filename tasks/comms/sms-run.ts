@@ -15,11 +15,11 @@ export const smsAdapter =
     const message = { id: row.id, ...Sms.parse(row.message) }
     return {
       channel: 'sms',
-      repeatable: false,
-      failed: 'telephony.failed',
-      hand: (request) => comms.sms(message, request),
+      isIdempotent: false,
+      failureCode: 'telephony.failed',
+      submit: (request) => comms.sms(message, request),
       find: (sinceMs, signal) => comms.findSms(message, sinceMs, signal),
-      lookupDelaysMs: comms.looksMs,
+      lookupDelaysMs: comms.lookupDelaysMs,
     }
   }
 

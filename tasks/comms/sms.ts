@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 const Payload = z.strictObject({ send_id: z.uuid(), to: z.string(), segments: z.int() })
 export type SmsPayload = z.output<typeof Payload>
@@ -26,5 +26,5 @@ export const sms = defineTask({
   timeoutSeconds: 120,
   payload: Payload,
   result: SmsResult,
-  run: lazily(() => import('./sms-run.ts')),
+  run: loadLazily(() => import('./sms-run.ts')),
 })

@@ -3,7 +3,7 @@ import { fail } from '../../sql/errors.ts'
 import { suppressedAmong } from '../../sql/suppressions.ts'
 
 /** @throws fail('email.suppressed') if one of these addresses is suppressed */
-export async function refuseSuppressed(db: Queries, addresses: readonly string[]): Promise<void> {
+export async function rejectSuppressed(db: Queries, addresses: readonly string[]): Promise<void> {
   const suppressed = await db.any(suppressedAmong(addresses))
   if (suppressed.length > 0)
     throw fail('email.suppressed', { addresses: suppressed.map(({ address }) => address).join(', ') })

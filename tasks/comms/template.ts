@@ -1,4 +1,4 @@
-import { escaped } from '../markup-text.ts'
+import { escapeMarkup } from '../markup-text.ts'
 
 /**
  * Message templates: texts with `{{name}}` placeholders and no other syntax. Every placeholder must be declared, and
@@ -36,7 +36,9 @@ export interface Problem {
 }
 
 /** Maximum lengths of the parts of a message, in characters. */
-export const LONGEST: Readonly<Record<(typeof TEMPLATE_CHANNELS)[number], Readonly<Record<Part, number>>>> = {
+export const MAX_PART_LENGTHS: Readonly<
+  Record<(typeof TEMPLATE_CHANNELS)[number], Readonly<Record<Part, number>>>
+> = {
   // 998 is the longest line of a mail (RFC 5322, section 2.1.1).
   email: { subject: 998, text: 1_000_000, html: 1_000_000 },
   sms: { subject: 0, text: 1600, html: 0 },
@@ -46,8 +48,8 @@ export const VARIABLE_NAME = /^[a-z][a-z0-9_]{0,63}$/
 const PLACEHOLDER = /\{\{ {0,8}([a-z][a-z0-9_]{0,63}) {0,8}\}\}/
 
 /** Matches one line without control characters, so that a header cannot be split in two. */
-export const LINE = /^\P{Cc}*$/u
-export const LINE_MSG = 'must be one line without control characters'
+export const SINGLE_LINE = /^\P{Cc}*$/u
+export const SINGLE_LINE_RULE = 'must be one line without control characters'
 
 /** Splits a text into alternating texts and placeholder names; a text comes first. */
 const splitAtPlaceholders = (text: string): readonly string[] => text.split(PLACEHOLDER)
@@ -55,7 +57,7 @@ const placeholderNames = (text: string): ReadonlySet<string> =>
   new Set(splitAtPlaceholders(text).filter((_, n) => n % 2 === 1))
 
 /** Finds parts of other channels, missing parts, undeclared placeholders, and defaults that would break the subject. */
-export function templateProblems(template: Template): readonly Problem[] {
+export function validateTemplate(template: Template): readonly Problem[] {
   const { channel, variables, subject, text, html } = template
   const given = (part: Part): boolean => template[part] != null
   const problems: Problem[] = []
@@ -75,10 +77,10 @@ export function templateProblems(template: Template): readonly Problem[] {
   for (const part of PARTS) problems.push(...placeholderProblems(part, template[part] ?? '', declared))
   const inSubject = placeholderNames(subject ?? '')
   for (const [index, variable] of variables.entries())
-    if (inSubject.has(variable.name) && !LINE.test(variable.default ?? ''))
+    if (inSubject.has(variable.name) && !SINGLE_LINE.test(variable.default ?? ''))
       problems.push({
         path: ['variables', index, 'default'],
-        msg: `${LINE_MSG}, because the subject uses it`,
+        msg: `${SINGLE_LINE_RULE}, because the subject uses it`,
       })
   return problems
 }
@@ -110,8 +112,8 @@ export function render(
   const problems: Problem[] = []
   for (const name of Object.keys(values))
     if (!declared.has(name)) problems.push({ path: [name], msg: 'is not a variable of the template' })
-    else if (inSubject.has(name) && !LINE.test(values[name]!))
-      problems.push({ path: [name], msg: `${LINE_MSG}, because the subject uses it` })
+    else if (inSubject.has(name) && !SINGLE_LINE.test(values[name]!))
+      problems.push({ path: [name], msg: `${SINGLE_LINE_RULE}, because the subject uses it` })
   const known = new Map<string, string>()
   for (const [name, variable] of declared) {
     const value = Object.hasOwn(values, name) ? values[name] : variable.default
@@ -119,9 +121,9 @@ export function render(
     else known.set(name, value)
   }
   if (problems.length > 0) return { problems }
-  const inHtml = new Map([...known].map(([name, value]) => [name, escaped(value)] as const))
+  const inHtml = new Map([...known].map(([name, value]) => [name, escapeMarkup(value)] as const))
   const renderPart = (part: Part): string | null => {
-    const longest = LONGEST[channel][part]
+    const longest = MAX_PART_LENGTHS[channel][part]
     const text = fill(template[part] ?? null, part === 'html' ? inHtml : known, longest)
     if (text === undefined) problems.push({ path: [], msg: `the ${part} would exceed ${longest} characters` })
     else if (text !== null && text.trim() === '')

@@ -4,7 +4,7 @@ import { enqueue } from '../task.ts'
 import type { UploadedBlob } from './blobs.ts'
 import { EXTRACTION } from './extraction.ts'
 import { sniffMediaType } from './media.ts'
-import { becomeDocument, discardUnused, lostTwin } from './store.ts'
+import { createDocument, discardUnused, findLostTwin } from './store.ts'
 
 /** An email whose attachments become documents. */
 export interface MailDocument {
@@ -44,12 +44,12 @@ async function storeAttachment(
 ): Promise<void> {
   const fileName = name.trim()
   const sniffed = await sniffMediaType(blob.head, { fileName, mediaType })
-  const lostBlob = await lostTwin(ctx.db, ctx.blobs, blob)
+  const lostBlob = await findLostTwin(ctx.db, ctx.blobs, blob)
   const title = fileName.slice(0, TITLE_CHARACTERS).toWellFormed().replaceAll('\0', '') || 'Untitled'
   const options = { ownerId, requestId: ctx.job.requestId, settings: ctx.settings }
   await ctx.fenced(async (tx) => {
     const document = { ownerId, title, mediaType: sniffed, source: 'attachment', attachedToId }
-    const { id, created } = await becomeDocument(tx, blob, lostBlob, document, ctx.settings.quotas)
+    const { id, created } = await createDocument(tx, blob, lostBlob, document, ctx.settings.quotas)
     if (created) await enqueue(tx, EXTRACTION, { documentId: id, force: false }, options)
   })
 }

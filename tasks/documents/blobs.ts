@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import {
-  type BlobAt,
-  blobAt,
+  type BlobLocation,
+  blobLocation,
   createBlob,
   deleteBlob,
   markUploadDeleted,
-  noteUpload,
+  recordUpload,
 } from '../../sql/blobs.ts'
 import type { Database } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
@@ -17,7 +17,7 @@ import type { BlobStore } from './blobs/store.ts'
 
 /** The stored bytes of an upload that no document uses yet. */
 export interface UploadedBlob {
-  readonly at: BlobAt
+  readonly at: BlobLocation
   readonly sha256: Buffer
   readonly byteSize: number
   /** The first bytes, for detecting the file's type. */
@@ -29,20 +29,20 @@ export interface Blobs {
   /** Stores a stream in constant memory; requesting a chunk releases the previous one. A failure leaves nothing. */
   store(chunks: AsyncIterable<Uint8Array>): Promise<UploadedBlob>
   /** Stores the bytes of an existing row under its key, in constant memory; restores use it. */
-  put(at: BlobAt, chunks: AsyncIterable<Uint8Array>): Promise<void>
+  put(at: BlobLocation, chunks: AsyncIterable<Uint8Array>): Promise<void>
   /** Removes an upload, unless a document already uses it. */
-  discard(at: BlobAt): Promise<void>
+  discard(at: BlobLocation): Promise<void>
   /**
    * Streams exactly this range of the bytes, with backpressure. A chunk is valid until the next is requested.
    * @throws fail('document.bytes_missing' | 'document.store_failed'), before the first chunk if possible.
    */
-  read(at: BlobAt, from: number, length: number): AsyncIterable<Uint8Array>
+  read(at: BlobLocation, from: number, length: number): AsyncIterable<Uint8Array>
   /** @throws fail('document.bytes_missing'), also if the size differs. */
   readWhole(blobId: number, byteSize: number): Promise<Uint8Array>
   /** True if all `byteSize` bytes exist; false if their store is not configured. */
-  exists(at: BlobAt, byteSize: number): Promise<boolean>
+  exists(at: BlobLocation, byteSize: number): Promise<boolean>
   /** Removes the bytes of a row that is marked as deleted, then the row. */
-  remove(at: BlobAt): Promise<void>
+  remove(at: BlobLocation): Promise<void>
   close(): Promise<void>
 }
 
@@ -66,7 +66,7 @@ class StoredBlobs implements Blobs {
     const { db } = this
     const at = await db.one(createBlob(this.settings.blobs.store))
     const noteUploadId = async (uploadId: string): Promise<void> =>
-      void (await db.run(noteUpload(at.blob_id, uploadId)))
+      void (await db.run(recordUpload(at.blob_id, uploadId)))
     try {
       const digest = new Digest(chunks)
       await convertErrors(async () => (await this.requireStore(at)).write(at, digest, noteUploadId))
@@ -78,24 +78,24 @@ class StoredBlobs implements Blobs {
     }
   }
 
-  async put(at: BlobAt, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  async put(at: BlobLocation, chunks: AsyncIterable<Uint8Array>): Promise<void> {
     const noteUploadId = async (uploadId: string): Promise<void> =>
-      void (await this.db.run(noteUpload(at.blob_id, uploadId)))
+      void (await this.db.run(recordUpload(at.blob_id, uploadId)))
     await convertErrors(async () => (await this.requireStore(at)).write(at, chunks, noteUploadId))
   }
 
-  async discard(at: BlobAt): Promise<void> {
+  async discard(at: BlobLocation): Promise<void> {
     const { deleted } = await this.db.one(markUploadDeleted(at.blob_id))
     // Reload the row: it may have an upload id by now, which must be removed too.
-    if (deleted) await this.remove((await this.db.maybeOne(blobAt(at.blob_id))) ?? at)
+    if (deleted) await this.remove((await this.db.maybeOne(blobLocation(at.blob_id))) ?? at)
   }
 
-  read(at: BlobAt, from: number, length: number): AsyncIterable<Uint8Array> {
+  read(at: BlobLocation, from: number, length: number): AsyncIterable<Uint8Array> {
     return yieldExactly(length, async () => (await this.requireStore(at)).read(at, from, length))
   }
 
   async readWhole(blobId: number, byteSize: number): Promise<Uint8Array> {
-    const at = await this.db.maybeOne(blobAt(blobId))
+    const at = await this.db.maybeOne(blobLocation(blobId))
     if (at === null || !(await this.exists(at, byteSize))) throw fail('document.bytes_missing')
     const bytes = new Uint8Array(byteSize)
     let offset = 0
@@ -106,11 +106,11 @@ class StoredBlobs implements Blobs {
     return bytes
   }
 
-  exists(at: BlobAt, byteSize: number): Promise<boolean> {
+  exists(at: BlobLocation, byteSize: number): Promise<boolean> {
     return convertErrors(async () => (await (await this.openAt(at.store))?.exists(at, byteSize)) ?? false)
   }
 
-  async remove(at: BlobAt): Promise<void> {
+  async remove(at: BlobLocation): Promise<void> {
     await convertErrors(async () => (await this.requireStore(at)).remove(at))
     await this.db.run(deleteBlob(at.blob_id))
   }
@@ -126,7 +126,7 @@ class StoredBlobs implements Blobs {
     return known
   }
 
-  private async requireStore({ store }: BlobAt): Promise<BlobStore> {
+  private async requireStore({ store }: BlobLocation): Promise<BlobStore> {
     const found = await this.openAt(store)
     if (found === null) throw fail('document.bytes_missing')
     return found

@@ -1,7 +1,7 @@
-import { addTag, deleteDocuments, deletedBefore, removeTag } from '../../sql/documents.ts'
+import { addTag, alreadyDeleted, deleteDocuments, removeTag } from '../../sql/documents.ts'
 import { type ErrorCode, fail } from '../../sql/errors.ts'
-import { jobsChanged } from '../../sql/notify.ts'
-import { cancelExtractions, withBytes } from '../../sql/pages.ts'
+import { notifyJobChanges } from '../../sql/notify.ts'
+import { cancelExtractions, ownedDocuments } from '../../sql/pages.ts'
 import type { TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.ts'
 import { type EnqueueOptions, enqueueMany } from '../task.ts'
@@ -69,11 +69,11 @@ const STEPS: { readonly [A in BulkAction['action']]: Step<A> } = {
     const { ownerId } = ctx.job
     // Not fenced: a fence locks the job's row, but cancelling locks mailboxes, which must come first.
     const cancelled = await ctx.db.any(cancelExtractions(ids, ownerId))
-    if (cancelled.length > 0) await ctx.db.run(jobsChanged(cancelled.map(({ id }) => id)))
+    if (cancelled.length > 0) await ctx.db.run(notifyJobChanges(cancelled.map(({ id }) => id)))
     const trashDays = permanent ? null : ctx.settings.trashDays
     const { deleted, before } = await ctx.fenced(async (tx) => ({
       deleted: await tx.any(deleteDocuments(ids, ownerId, trashDays)),
-      before: await tx.any(deletedBefore(ids, ownerId)),
+      before: await tx.any(alreadyDeleted(ids, ownerId)),
     }))
     return new Map([
       // Deleted by an earlier attempt or another request.
@@ -85,7 +85,7 @@ const STEPS: { readonly [A in BulkAction['action']]: Step<A> } = {
   async extract(ctx, ids) {
     // Not fenced, as above: the successor of a superseded attempt joins the jobs that it has added.
     return ctx.db.transaction(async (tx) => {
-      const found = await tx.any(withBytes(ids, ctx.job.ownerId))
+      const found = await tx.any(ownedDocuments(ids, ctx.job.ownerId))
       const payloads = found.flatMap(({ id, stored }) => (stored ? [{ documentId: id, force: false }] : []))
       if (payloads.length > 0) await enqueueMany(tx, EXTRACTION, payloads, enqueueOptions(ctx))
       return new Map(found.map(({ id, stored }) => [id, stored ? 'done' : 'document.bytes_missing']))

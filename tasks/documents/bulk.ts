@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 export const MAX_IN_BULK = 1000
 const MAX_LINKS = 20
@@ -36,5 +36,5 @@ export const bulk = defineTask({
   links: ({ ids }) => ids.slice(0, MAX_LINKS).map((id) => ({ kind: 'document', id })),
   payload: BulkAction,
   result: BulkResult,
-  run: lazily(() => import('./bulk-run.ts')),
+  run: loadLazily(() => import('./bulk-run.ts')),
 })

@@ -6,7 +6,7 @@ import {
   markUnreferencedDeleted,
   unreferencedBlobs,
 } from '../../sql/blobs.ts'
-import { inBatches } from '../batches.ts'
+import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
 /** A day: exceeds the slowest upload and the longest extraction, so that neither loses data while it runs. */
@@ -18,7 +18,7 @@ const REMOVAL_BATCH = 100
 
 /** Runs `documents.collect`. */
 export async function run(ctx: TaskContext): Promise<{ documents: number; blobs: number; failed: number }> {
-  const documents = await inBatches(ctx.signal, DOCUMENT_BATCH, () =>
+  const documents = await runInBatches(ctx.signal, DOCUMENT_BATCH, () =>
     ctx.db.one(deletePagesOfDeleted(GRACE_SECONDS, DOCUMENT_BATCH)),
   )
   await markUnreferenced(ctx)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /**
  * Collects garbage: pages of documents that have left the trash, bytes that no document uses, and remains of failed
@@ -20,5 +20,5 @@ export const collect = defineTask({
     /** Number of blobs that could not be removed; the next run retries them. */
     failed: z.int(),
   }),
-  run: lazily(() => import('./collect-run.ts')),
+  run: loadLazily(() => import('./collect-run.ts')),
 })

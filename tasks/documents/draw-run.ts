@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import { extractionSource, storeImage, undrawnPage } from '../../sql/pages.ts'
+import { extractionSource, storeImage, unrenderedPage } from '../../sql/pages.ts'
 import type { TaskContext } from '../context.ts'
 import { unsealPassword } from './passwords.ts'
 
@@ -8,7 +8,7 @@ export async function run(
   ctx: TaskContext,
   { documentId, page }: { readonly documentId: number; readonly page: number },
 ): Promise<{ drawn: boolean }> {
-  const undrawn = await ctx.db.maybeOne(undrawnPage(documentId, page))
+  const undrawn = await ctx.db.maybeOne(unrenderedPage(documentId, page))
   if (undrawn === null) return { drawn: false }
   const source = await ctx.db.maybeOne(extractionSource(documentId))
   if (source === null) throw fail('document.missing')

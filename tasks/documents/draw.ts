@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /**
  * Renders a page with a text layer when a client requests its image. It has its own queue, because the client waits and
@@ -16,5 +16,5 @@ export const draw = defineTask({
   tries: 2,
   payload: z.strictObject({ documentId: z.int(), page: z.int() }),
   result: z.strictObject({ drawn: z.boolean() }),
-  run: lazily(() => import('./draw-run.ts')),
+  run: loadLazily(() => import('./draw-run.ts')),
 })

@@ -1,8 +1,8 @@
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 import { EXTRACTION } from './extraction.ts'
 
 /**
  * Reads a document's pages concurrently and stores them in order. An interrupted attempt loses only the pages in
  * flight; the next one continues from there.
  */
-export const extract = defineTask({ ...EXTRACTION, run: lazily(() => import('./extract-run.ts')) })
+export const extract = defineTask({ ...EXTRACTION, run: loadLazily(() => import('./extract-run.ts')) })

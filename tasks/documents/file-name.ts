@@ -28,7 +28,7 @@ const EXTENSIONS: ReadonlyMap<string, string> = new Map(
 const EXTENSION = /\.([a-z][a-z\d]{0,7}|[A-Z][A-Z\d]{0,7})$/
 
 /** Returns a file name for a document: its title, plus the extension of its media type unless the title has one. */
-export function titledFile(title: string, mediaType: string): string {
+export function documentFileName(title: string, mediaType: string): string {
   const extension = EXTENSIONS.get(mediaType)
   return extension === undefined || EXTENSION.test(title) ? title : `${title}.${extension}`
 }

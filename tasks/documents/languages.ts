@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import { codesOf, dataOf, packageOf } from './language-data.ts'
+import { dataPackageName, findDataUrl, splitLanguages } from './language-data.ts'
 
 /** OCR languages such as `deu+fra`: Tesseract codes, the most likely first. */
 export const Languages = z
@@ -13,12 +13,12 @@ export const Languages = z
 
 /** Returns the missing packages for OCR in these languages. */
 const findMissingPackages = (languages: string): string[] =>
-  codesOf(languages)
-    .filter((code) => dataOf(code) === null)
-    .map(packageOf)
+  splitLanguages(languages)
+    .filter((code) => findDataUrl(code) === null)
+    .map(dataPackageName)
 
 /** A schema for languages whose data is installed. */
-export const Installed = z.string().superRefine((languages, context) => {
+export const InstalledLanguages = z.string().superRefine((languages, context) => {
   const packages = findMissingPackages(languages)
   if (packages.length > 0)
     context.addIssue({

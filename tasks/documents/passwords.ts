@@ -5,7 +5,7 @@ import { seal, unseal } from '../sealed.ts'
 const sealUse = (documentId: number): string => `document:${documentId}`
 
 /** Seals a password for storage and for a job's payload. */
-export const sealedPassword = (secretKey: string, documentId: number, password: string): string =>
+export const sealPassword = (secretKey: string, documentId: number, password: string): string =>
   seal(secretKey, sealUse(documentId), password)
 
 /** Unseals a password; null if there is none, or if the deployment's key has changed. */

@@ -9,7 +9,7 @@ import type { Blobs, UploadedBlob } from './blobs.ts'
 /** Turns uploads into documents, or removes them. */
 
 /** Returns the blob id of an earlier upload of the same bytes if its store has lost them; else null. */
-export async function lostTwin(
+export async function findLostTwin(
   db: Database,
   blobs: Blobs,
   { sha256, byteSize }: UploadedBlob,
@@ -21,7 +21,7 @@ export async function lostTwin(
 /**
  * Seals the blob of an upload, or reuses that of an earlier upload of the same bytes, for rows that the transaction
  * adds.
- * `lost` is the result of `lostTwin`.
+ * `lost` is the result of `findLostTwin`.
  * @throws fail('document.store_failed') if garbage collection has removed the bytes of a slow upload.
  */
 export async function sealUpload(tx: Queries, blob: UploadedBlob, lost: number | null): Promise<void> {
@@ -36,11 +36,11 @@ export async function sealUpload(tx: Queries, blob: UploadedBlob, lost: number |
 
 /**
  * Creates a document from an upload, or returns the owner's existing document with the same bytes.
- * `lost` is the result of `lostTwin`.
+ * `lost` is the result of `findLostTwin`.
  * @throws fail('document.store_failed') if garbage collection has removed the bytes of a slow upload.
  * @throws fail('quota.documents' | 'quota.bytes' | 'quota.file_bytes')
  */
-export async function becomeDocument(
+export async function createDocument(
   tx: Queries,
   blob: UploadedBlob,
   lost: number | null,

@@ -1,5 +1,5 @@
 import { Failure } from '../../sql/errors.ts'
-import { type Applied, applyList, knownModels, lastAttempt, noteRefusal } from '../../sql/llm.ts'
+import { type Applied, applyList, knownModels, lastAttempt, storeRefusal } from '../../sql/llm.ts'
 import { AI_PROVIDERS } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
 import { readModelsDev } from './models-dev.ts'
@@ -44,6 +44,6 @@ async function downloadAndApply(
 }
 
 async function recordRefusal({ fenced, log }: TaskContext, url: string, detail: string): Promise<void> {
-  await fenced((tx) => tx.run(noteRefusal(url, detail)))
+  await fenced((tx) => tx.run(storeRefusal(url, detail)))
   log.warn({ detail }, 'Model list rejected')
 }

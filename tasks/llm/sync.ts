@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Applied } from '../../sql/llm.ts'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 const SyncPayload = z.strictObject({ asked: z.boolean().optional(), force: z.boolean().optional() })
 export type SyncPayload = z.output<typeof SyncPayload>
@@ -24,5 +24,5 @@ export const sync = defineTask({
   payload: SyncPayload,
   result: SyncResult,
   timeoutSeconds: 180,
-  run: lazily(() => import('./sync-run.ts')),
+  run: loadLazily(() => import('./sync-run.ts')),
 })

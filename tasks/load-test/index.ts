@@ -1,5 +1,5 @@
-import { housekeeping } from '../system/housekeeping.ts'
 import { noop } from '../system/noop.ts'
+import { prune } from '../system/prune.ts'
 import type { AnyTask } from '../task.ts'
 import { cpuIntensive } from './cpu-intensive.ts'
 import { failureTesting } from './failure-testing.ts'
@@ -17,7 +17,7 @@ export const loadTestTasks: readonly AnyTask[] = [
   ...orchestrator,
 ] as unknown as readonly AnyTask[]
 
-const callable = [...loadTestTasks, housekeeping as unknown as AnyTask, noop as unknown as AnyTask]
+const callable = [...loadTestTasks, prune as unknown as AnyTask, noop as unknown as AnyTask]
 
 /** Tasks that callers may enqueue: queue -> name -> task. */
 export const namedTasks: ReadonlyMap<NamedQueue, ReadonlyMap<string, AnyTask>> = new Map(

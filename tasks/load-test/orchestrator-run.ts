@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { childId } from '../../sql/ids.ts'
-import { loadState, loadTimes } from '../../sql/tasks.ts'
+import { loadTestProgress, loadTestTimes } from '../../sql/tasks.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
 import { findLoad } from './loads.ts'
@@ -16,7 +16,7 @@ export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadR
   const ids = Array.from({ length: count }, (_, n) => childId(ctx.job.id, n))
   await enqueueOnce(ctx, payload, ids)
   const { completed, failed, cancelled } = await waitUntilEnded(ctx, ids)
-  const { seconds, latency, start } = await ctx.db.one(loadTimes(ids))
+  const { seconds, latency, start } = await ctx.db.one(loadTestTimes(ids))
   return {
     task_name,
     queue_type,
@@ -39,7 +39,7 @@ async function enqueueOnce(
 ): Promise<void> {
   ctx.progress('Adding the tasks', 0, ids.length)
   await ctx.fenced(async (tx) => {
-    if ((await tx.one(loadState(ids))).known > 0) return
+    if ((await tx.one(loadTestProgress(ids))).known > 0) return
     await enqueueMany(
       tx,
       findLoad(task_name, queue_type),
@@ -56,7 +56,7 @@ async function enqueueOnce(
 
 async function waitUntilEnded(ctx: TaskContext, ids: readonly string[]) {
   for (let before = -1; ; ) {
-    const state = await ctx.db.one(loadState(ids))
+    const state = await ctx.db.one(loadTestProgress(ids))
     const done = state.completed + state.failed + state.cancelled
     if (done !== before) ctx.progress(`${done} of ${ids.length} tasks have ended`, done, ids.length)
     // Count only existing jobs: some may have been pruned with their results.

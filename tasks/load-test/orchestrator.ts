@@ -1,16 +1,16 @@
 import { z } from 'zod'
-import { lazily } from '../task.ts'
+import { loadLazily } from '../task.ts'
 import { findLoad, LOAD_NAMES } from './loads.ts'
 import { NAMED_QUEUES, onNamedQueues } from './on-queues.ts'
 
 /** Maximum number of tasks that one load or one request may add. */
-export const MAX_AT_ONCE = 10_000
+export const MAX_LOAD_TASKS = 10_000
 
 const Payload = z
   .strictObject({
     task_name: z.enum(LOAD_NAMES).default('io_simulation_task'),
     queue_type: z.enum(NAMED_QUEUES).default('load_test'),
-    count: z.int().min(1).max(MAX_AT_ONCE).default(100),
+    count: z.int().min(1).max(MAX_LOAD_TASKS).default(100),
     args: z.record(z.string(), z.unknown()).default({}),
   })
   .superRefine(({ task_name, queue_type, args }, context) => {
@@ -43,5 +43,5 @@ export const orchestrator = onNamedQueues({
   actor: (_payload, ownerId) => `load-test:${ownerId ?? 0}`,
   payload: Payload,
   result: Result,
-  run: lazily(() => import('./orchestrator-run.ts')),
+  run: loadLazily(() => import('./orchestrator-run.ts')),
 })

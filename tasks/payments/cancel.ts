@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 import { Cancellation } from './shapes.ts'
 
 /** Cancels a subscription at the end of its paid period: first at the provider, then in our database. */
@@ -11,5 +11,5 @@ export const cancel = defineTask({
   payload: z.strictObject({ subscription_id: z.int(), provider_subscription_id: z.string() }),
   result: Cancellation,
   timeoutSeconds: 90,
-  run: lazily(() => import('./cancel-run.ts')),
+  run: loadLazily(() => import('./cancel-run.ts')),
 })

@@ -6,7 +6,7 @@ import type { Catalog, Price } from './shapes.ts'
 /** Runs `payments.catalog`. */
 export async function run({ providers, signal }: TaskContext): Promise<Catalog> {
   return {
-    prices: (await providers.payments.prices(signal)).flatMap((price) => priceOf(price) ?? []),
+    prices: (await providers.payments.listPrices(signal)).flatMap((price) => priceOf(price) ?? []),
   }
 }
 

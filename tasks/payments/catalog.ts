@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 import { Catalog } from './shapes.ts'
 
 /** Lists the provider's active prices. Concurrent callers share one job. */
@@ -12,5 +12,5 @@ export const catalog = defineTask({
   payload: z.strictObject({}),
   result: Catalog,
   timeoutSeconds: 90,
-  run: lazily(() => import('./catalog-run.ts')),
+  run: loadLazily(() => import('./catalog-run.ts')),
 })

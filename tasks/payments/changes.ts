@@ -54,7 +54,7 @@ export interface LookUp {
  * Since 2025 an invoice does not name the payment intent that paid it: without a look-up, one payment would count twice.
  * Since 2022 a charge does not list its refunds: refunds made outside Millrace would get no rows of their own.
  */
-export function lookUpOf({ type, object }: ProviderEvent): LookUp | null {
+export function requiredLookUp({ type, object }: ProviderEvent): LookUp | null {
   const id = idOf(object.id)
   if (id === null) return null
   if (type === 'charge.refunded') return itemsOf(object.refunds).length === 0 ? { what: 'charge', id } : null

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 import { CheckoutSession } from './shapes.ts'
 
 const Payload = z.strictObject({
@@ -26,5 +26,5 @@ export const checkout = defineTask({
   payload: Payload,
   result: CheckoutSession,
   timeoutSeconds: 90,
-  run: lazily(() => import('./checkout-run.ts')),
+  run: loadLazily(() => import('./checkout-run.ts')),
 })

@@ -1,7 +1,7 @@
 import { applyStoredEvent, pendingEvent } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
-import { changesOf, lookUpOf } from './changes.ts'
+import { changesOf, requiredLookUp } from './changes.ts'
 import { lookUp } from './look-up.ts'
 import { toProviderEvent } from './provider-events.ts'
 import { objectOf } from './reading.ts'
@@ -14,7 +14,7 @@ export async function run(
   const pending = await db.maybeOne(pendingEvent(event_id))
   if (pending === null) return {}
   const event = toProviderEvent(pending.type, pending.at, objectOf(pending.data))
-  const required = settings.payments.secretKey === undefined ? null : lookUpOf(event)
+  const required = settings.payments.secretKey === undefined ? null : requiredLookUp(event)
   // Not fenced: applying is idempotent, so it does not matter which of two concurrent attempts applies the event.
   const apply = applyStoredEvent(event_id, changesOf(event))
   if (required === null) await db.one(apply)

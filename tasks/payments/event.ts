@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Queries } from '../../sql/db.ts'
-import { linkEventToJob, type NewEvent, takeEvent } from '../../sql/payment-changes.ts'
-import { defineTask, type EnqueueOptions, enqueue, lazily } from '../task.ts'
+import { linkEventToJob, type NewEvent, storeEvent } from '../../sql/payment-changes.ts'
+import { defineTask, type EnqueueOptions, enqueue, loadLazily } from '../task.ts'
 import { subjectOf, toProviderEvent } from './provider-events.ts'
 import { objectOf } from './reading.ts'
 
@@ -16,7 +16,7 @@ export const applyEvent = defineTask({
   // No caller waits for it, but it must succeed eventually: the last of these retries starts after about 40 minutes.
   tries: 16,
   timeoutSeconds: 60,
-  run: lazily(() => import('./event-run.ts')),
+  run: loadLazily(() => import('./event-run.ts')),
 })
 
 /**
@@ -28,7 +28,7 @@ export async function ingestEvent(
   event: NewEvent,
   options: EnqueueOptions,
 ): Promise<{ jobId: string | null; fresh: boolean }> {
-  const { fresh, job_id } = await tx.one(takeEvent(event))
+  const { fresh, job_id } = await tx.one(storeEvent(event))
   if (!fresh) return { jobId: job_id, fresh }
   const subject = subjectOf(toProviderEvent(event.type, event.created, objectOf(event.data)))
   const { jobId } = await enqueue(tx, applyEvent, { event_id: event.id, subject }, options)

@@ -36,7 +36,7 @@ export function stamp(...parts: readonly number[]): string {
 }
 
 /** A stamp that lets the earliest time win. */
-export function earliest(seconds: number): string {
+export function earliestStamp(seconds: number): string {
   return stamp(10 ** (DIGITS - 1) - seconds)
 }
 

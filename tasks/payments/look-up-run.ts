@@ -12,10 +12,10 @@ export async function run(
 ): Promise<Record<string, never>> {
   const changes: Change[] = []
   if (what === 'invoice') {
-    const intent = await providers.payments.intentOf('invoice', id, signal)
+    const intent = await providers.payments.findIntent('invoice', id, signal)
     if (intent !== null) changes.push(linkToIntent(id, intent))
   } else {
-    const { objects, at } = await providers.payments.refundsOf({ charge: id }, signal)
+    const { objects, at } = await providers.payments.listRefunds({ charge: id }, signal)
     changes.push(...objects.flatMap((refund) => refundChange({ ...refund, charge: id }, at) ?? []))
   }
   if (changes.length > 0) await fenced((tx) => tx.run(applyChanges(changes)))

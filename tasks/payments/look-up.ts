@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /**
  * Asks the provider for data that an event omits. The payment intent of an invoice merges two rows into one payment. The
@@ -14,5 +14,5 @@ export const lookUp = defineTask({
   result: z.strictObject({}),
   tries: 8,
   timeoutSeconds: 90,
-  run: lazily(() => import('./look-up-run.ts')),
+  run: loadLazily(() => import('./look-up-run.ts')),
 })

@@ -22,7 +22,7 @@ export async function resolvePayment(
   if (refund.charge !== null) return { payment: { charge: refund.charge }, changes: [] }
   for (const what of ['invoice', 'session'] as const) {
     const id = refund[what]
-    const intent = id === null ? null : await provider.intentOf(what, id, signal)
+    const intent = id === null ? null : await provider.findIntent(what, id, signal)
     if (intent !== null) return { payment: { payment_intent: intent }, changes: [linkToIntent(id!, intent)] }
   }
   return null

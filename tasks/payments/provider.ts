@@ -8,46 +8,46 @@ import type { ProviderObject } from './reading.ts'
  */
 export interface PaymentProvider {
   /** Returns the customer's id. */
-  createCustomer(customer: NewCustomer, call: Once): Promise<string>
+  createCustomer(customer: NewCustomer, call: IdempotentCall): Promise<string>
   /** Returns null if the provider has no such customer, or no longer has it. */
   createCheckout(
     checkout: NewCheckout,
-    call: Once,
+    call: IdempotentCall,
   ): Promise<{ readonly id: string; readonly url: string } | null>
   /** Expires a customer's open checkouts, which could still be paid. Does nothing if there is no such customer. */
   expireCheckouts(customer: string, signal: AbortSignal): Promise<void>
-  createRefund(refund: NewRefund, call: Once): Promise<Answered>
+  createRefund(refund: NewRefund, call: IdempotentCall): Promise<ObjectSnapshot>
   /** Cancels a subscription at the end of its paid period. */
-  cancelSubscription(id: string, call: Once): Promise<Answered>
+  cancelSubscription(id: string, call: IdempotentCall): Promise<ObjectSnapshot>
   /** Ids of the customer's subscriptions that will renew: neither ended nor ending with their period. */
-  runningSubscriptions(customer: string, signal: AbortSignal): Promise<readonly string[]>
+  listRenewingSubscriptions(customer: string, signal: AbortSignal): Promise<readonly string[]>
   /** The current state of a subscription; null if there is none. */
-  subscription(id: string, signal: AbortSignal): Promise<Answered | null>
+  findSubscription(id: string, signal: AbortSignal): Promise<ObjectSnapshot | null>
   /** The id of the payment intent that paid an invoice or session; null if there is none. */
-  intentOf(what: 'invoice' | 'session', id: string, signal: AbortSignal): Promise<string | null>
+  findIntent(what: 'invoice' | 'session', id: string, signal: AbortSignal): Promise<string | null>
   /** All refunds of a charge or payment intent; none if it does not exist. */
-  refundsOf(
+  listRefunds(
     payment: PaymentId,
     signal: AbortSignal,
   ): Promise<{ readonly objects: readonly ProviderObject[]; readonly at: number }>
   /** Events of these types since a time in seconds, in pages, newest first. */
-  eventsSince(
+  listEvents(
     seconds: number,
     types: readonly string[],
     signal: AbortSignal,
   ): AsyncIterable<readonly ProviderObject[]>
   /** The active prices with their products. */
-  prices(signal: AbortSignal): Promise<readonly ProviderObject[]>
+  listPrices(signal: AbortSignal): Promise<readonly ProviderObject[]>
 }
 
 /** Options of a call with an effect. Calls with the same idempotency key have the effect once. */
-export interface Once {
+export interface IdempotentCall {
   readonly key: string
   readonly signal: AbortSignal
 }
 
 /** An object of the provider, and the time of this state in seconds, by the provider's clock. */
-export interface Answered {
+export interface ObjectSnapshot {
   readonly object: ProviderObject
   readonly at: number
 }

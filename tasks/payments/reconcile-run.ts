@@ -3,15 +3,15 @@ import {
   applyChanges,
   deleteRefusedRefunds,
   type Refund,
-  readUntil,
+  reconciledTime,
   refundById,
   refuseRefund,
-  setReadUntil,
+  setReconciledTime,
   unappliedEvents,
   unknownEvents,
-  unsettledRefunds,
+  unresolvedRefunds,
 } from '../../sql/payment-changes.ts'
-import { inBatches } from '../batches.ts'
+import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import type { EnqueueOptions } from '../task.ts'
 import { ingestEvent } from './event.ts'
@@ -31,7 +31,7 @@ const BATCH = 500
 /** Runs `payments.reconcile`. */
 export async function run(ctx: TaskContext): Promise<{ missed: number; left: number; settled: number }> {
   const left = await ingestUnapplied(ctx)
-  await inBatches(ctx.signal, BATCH, () => ctx.db.one(deleteRefusedRefunds(BATCH)))
+  await runInBatches(ctx.signal, BATCH, () => ctx.db.one(deleteRefusedRefunds(BATCH)))
   if (ctx.settings.payments.secretKey === undefined) return { missed: 0, left, settled: 0 }
   const missed = await ingestMissedEvents(ctx)
   return { missed, left, settled: await settleRefunds(ctx) }
@@ -54,15 +54,15 @@ async function ingestUnapplied(ctx: TaskContext): Promise<number> {
 
 /** Ingests missed events from the provider's list, from where the last complete read ended; returns their number. */
 async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
-  const { now, at } = await ctx.db.one(readUntil())
+  const { now, at } = await ctx.db.one(reconciledTime())
   const since = Math.floor(Math.max(at ?? 0, now - EVENT_RETENTION_SECONDS)) - OVERLAP_SECONDS
   let missed = 0
-  for await (const page of ctx.providers.payments.eventsSince(since, LISTED_TYPES, ctx.signal)) {
+  for await (const page of ctx.providers.payments.listEvents(since, LISTED_TYPES, ctx.signal)) {
     missed += await ctx.fenced((tx) => ingestPage(tx, page, optionsOf(ctx)))
     ctx.progress(`Ingested ${missed} missed events`)
   }
   // Only after the last page: an interrupted read starts over.
-  await ctx.fenced((tx) => tx.run(setReadUntil(now)))
+  await ctx.fenced((tx) => tx.run(setReconciledTime(now)))
   return missed
 }
 
@@ -85,7 +85,7 @@ async function ingestPage(
  */
 async function settleRefunds(ctx: TaskContext): Promise<number> {
   let settled = 0
-  for (const { id } of await ctx.db.any(unsettledRefunds(SETTLE_GRACE_SECONDS, BATCH))) {
+  for (const { id } of await ctx.db.any(unresolvedRefunds(SETTLE_GRACE_SECONDS, BATCH))) {
     ctx.signal.throwIfAborted()
     const refund = await ctx.db.maybeOne(refundById(id))
     if (refund !== null && (await trySettle(ctx, refund))) settled++
@@ -108,7 +108,7 @@ async function settle(ctx: TaskContext, refund: Refund): Promise<void> {
   const { payments } = ctx.providers
   const resolved = await resolvePayment(payments, refund, ctx.signal)
   const { objects, at } =
-    resolved === null ? { objects: [], at: 0 } : await payments.refundsOf(resolved.payment, ctx.signal)
+    resolved === null ? { objects: [], at: 0 } : await payments.listRefunds(resolved.payment, ctx.signal)
   const found = objects.find(({ metadata }) => textOf(objectOf(metadata)[REQUEST_KEY]) === refund.job_id)
   const change = found === undefined ? null : refundChange(found, at)
   const refusal = { code: 'payment.failed', detail: 'The payment provider did not create the refund' }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /**
  * Ingests events that never arrived, applies events that were never applied, and settles refunds with an unknown
@@ -14,5 +14,5 @@ export const reconcile = defineTask({
   payload: z.strictObject({}),
   result: z.strictObject({ missed: z.int(), left: z.int(), settled: z.int() }),
   timeoutSeconds: 1800,
-  run: lazily(() => import('./reconcile-run.ts')),
+  run: loadLazily(() => import('./reconcile-run.ts')),
 })

@@ -1,4 +1,4 @@
-import { type ErrorCode, Failure, fail, storedFailure } from '../../sql/errors.ts'
+import { type ErrorCode, Failure, fail, restoreFailure } from '../../sql/errors.ts'
 import {
   applyChanges,
   type Refund,
@@ -8,7 +8,7 @@ import {
 } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { type ResolvedPayment, resolvePayment } from './payment-id.ts'
-import { type Answered, isKnownReason } from './provider.ts'
+import { isKnownReason, type ObjectSnapshot } from './provider.ts'
 import { distinctIds } from './reading.ts'
 import { Transaction } from './shapes.ts'
 import { REQUEST_KEY, refundChange } from './transactions.ts'
@@ -20,7 +20,7 @@ export async function run(
 ): Promise<Transaction> {
   const refund = await ctx.db.maybeOne(refundById(refund_id))
   if (refund === null) throw fail('transaction.missing')
-  if (refund.refusal !== null) throw storedFailure(refund.refusal)
+  if (refund.refusal !== null) throw restoreFailure(refund.refusal)
   const id = refund.provider_refund_id ?? (await requestRefund(ctx, refund))
   const { json } = await ctx.db.one(transactionJson(id))
   return Transaction.parse(JSON.parse(json))
@@ -57,7 +57,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
 async function createAtProvider(
   { providers, job, signal }: TaskContext,
   { id: _, job_id, amount, reason, ...ids }: Refund,
-): Promise<{ answer: Answered; changes: ResolvedPayment['changes'] }> {
+): Promise<{ answer: ObjectSnapshot; changes: ResolvedPayment['changes'] }> {
   const resolved = await resolvePayment(providers.payments, ids, signal)
   if (resolved === null)
     throw fail('payment.rejected', {

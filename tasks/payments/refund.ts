@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 import { Transaction } from './shapes.ts'
 
 /**
@@ -17,5 +17,5 @@ export const refund = defineTask({
   payload: z.strictObject({ refund_id: z.int(), transaction_id: z.int() }),
   result: Transaction,
   timeoutSeconds: 90,
-  run: lazily(() => import('./refund-run.ts')),
+  run: loadLazily(() => import('./refund-run.ts')),
 })

@@ -1,4 +1,4 @@
-import { type Change, earliest, type Fact, factOrNull, knownFacts, stamp } from './facts.ts'
+import { type Change, earliestStamp, type Fact, factOrNull, knownFacts, stamp } from './facts.ts'
 import { idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
 // The provider's subscription states, ranked in their usual order, and the state that we report for each.
@@ -49,7 +49,7 @@ export function subscriptionChange(
       period_end: fact('current_period_end', periodEnd ?? 0, periodEnd),
       plan_name: fact('items', 0, planName(subscription, item)),
       customer: fact('customer', 0, idOf(subscription.customer)),
-      created: created === null ? null : [earliest(created), created],
+      created: created === null ? null : [earliestStamp(created), created],
     }),
   }
 }

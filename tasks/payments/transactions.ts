@@ -1,4 +1,4 @@
-import { type Change, earliest, type Fact, factOrNull, knownFacts, stamp } from './facts.ts'
+import { type Change, earliestStamp, type Fact, factOrNull, knownFacts, stamp } from './facts.ts'
 import { distinctIds, idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
 /**
@@ -45,7 +45,7 @@ function transactionChange(report: PaymentReport): Change {
     facts: knownFacts({
       outcome: [stamp(OUTCOME_RANK[report.outcome]), report.outcome],
       money: factOrNull(stamp(report.source, succeeded, report.at), money),
-      created: report.created === null ? null : [earliest(report.created), report.created],
+      created: report.created === null ? null : [earliestStamp(report.created), report.created],
       description: factOrNull(stamp(report.source, report.at), report.description),
       customer: factOrNull(at, report.customer),
       charge: factOrNull(at, charge),

@@ -1,16 +1,16 @@
 import type { NewChunk } from '../../sql/rag.ts'
-import { type Chunk, chunksOf, type Format } from './chunks.ts'
-import { textOf } from './read.ts'
-import { hashOf, termsOf } from './words.ts'
+import { type Chunk, type Format, splitIntoChunks } from './chunks.ts'
+import { decodeText } from './read.ts'
+import { hashTerm, tokenize } from './words.ts'
 
 /** Increase it when the same bytes yield other chunks or terms: the next run reanalyzes files of older versions. */
 export const ANALYSIS_VERSION = 4
 
 /** The chunks of a file, or the reason for having none. */
-export type Analyzed = { readonly chunks: readonly NewChunk[] } | { readonly reason: string }
+export type AnalysisResult = { readonly chunks: readonly NewChunk[] } | { readonly reason: string }
 
 /** Options of the analysis of a file. */
-export interface Analyzable {
+export interface AnalysisOptions {
   readonly format: Format
   readonly fileName: string
   /** True if the bytes are a JSON array of page texts, which the caller has read. */
@@ -24,13 +24,16 @@ const MAX_LINES = 500_000
 export const MAX_PAGES_CHARACTERS = 20_000_000
 
 /** Cuts a file into chunks with their terms. Run it only in a child process: it parses untrusted content. */
-export function analyze(bytes: Buffer, { format, fileName, arePages = false }: Analyzable): Analyzed {
+export function analyze(
+  bytes: Buffer,
+  { format, fileName, arePages = false }: AnalysisOptions,
+): AnalysisResult {
   const { text, starts } = arePages
     ? joinPages(JSON.parse(bytes.toString()))
-    : { text: textOf(bytes, format), starts: [] }
+    : { text: decodeText(bytes, format), starts: [] }
   if (text === null) return { reason: 'not text' }
   if (hasMoreLines(text, MAX_LINES)) return { reason: `more than ${MAX_LINES} lines` }
-  const chunks = chunksOf(text, format, starts)
+  const chunks = splitIntoChunks(text, format, starts)
   if (chunks.length > MAX_CHUNKS) return { reason: `more than ${MAX_CHUNKS} chunks` }
   return { chunks: chunks.map((chunk) => toRow(chunk, format === 'text' ? '' : fileName)) }
 }
@@ -54,6 +57,6 @@ function joinPages(pages: readonly string[]): { readonly text: string; readonly 
 function toRow(chunk: Chunk, fileName: string): NewChunk {
   // Queries also match a chunk by its file name and headings.
   const context = `${fileName.replace(/\.[^.]*$/, '')} ${chunk.heading ?? ''}\n`
-  const terms = Uint32Array.from(termsOf(context + chunk.content), hashOf)
+  const terms = Uint32Array.from(tokenize(context + chunk.content), hashTerm)
   return { ...chunk, terms: new Uint8Array(terms.buffer) }
 }

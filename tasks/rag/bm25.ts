@@ -1,6 +1,6 @@
 import type { Postings } from './postings.ts'
-import { type Hit, topOf } from './top.ts'
-import { hashOf, termsOf } from './words.ts'
+import { type Hit, selectTop } from './top.ts'
+import { hashTerm, tokenize } from './words.ts'
 
 /**
  * BM25 (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework", 3.3) with pseudo-relevance feedback. The
@@ -29,10 +29,12 @@ export interface Query {
 const MAX_PHRASES = 8
 
 /** Parses a query; `"…"` is a phrase. Ignores phrases of one term and all after the first 8. */
-export function queryOf(text: string): Query {
-  const phrases = [...text.matchAll(/["“„]([^"“”„]+)["”“]/gu)].map(([, words]) => termsOf(words!).map(hashOf))
+export function parseQuery(text: string): Query {
+  const phrases = [...text.matchAll(/["“„]([^"“”„]+)["”“]/gu)].map(([, words]) =>
+    tokenize(words!).map(hashTerm),
+  )
   return {
-    terms: termsOf(text).map(hashOf),
+    terms: tokenize(text).map(hashTerm),
     phrases: phrases.filter(({ length }) => length > 1).slice(0, MAX_PHRASES),
   }
 }
@@ -55,11 +57,11 @@ export function searchTerms(
   const queryWeights = weightsOf(postings, query)
   if (queryWeights.size === 0) return []
   const eligible = filterByPhrases(postings, query.phrases, allowed)
-  const feedbackHits = topOf(scoreChunks(postings, queryWeights, eligible), FEEDBACK_CHUNKS)
+  const feedbackHits = selectTop(scoreChunks(postings, queryWeights, eligible), FEEDBACK_CHUNKS)
   if (feedbackHits.length === 0) return []
   const weights = expandQuery(postings, queryWeights, feedbackHits)
   const bound = upperBound(postings, weights)
-  return topOf(scoreChunks(postings, weights, eligible), max).map(({ chunk, score }) => ({
+  return selectTop(scoreChunks(postings, weights, eligible), max).map(({ chunk, score }) => ({
     chunk,
     score: score / bound,
   }))

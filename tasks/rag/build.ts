@@ -1,7 +1,7 @@
 import { fail } from '../../sql/errors.ts'
 import {
   addFiles,
-  dropMade,
+  dropBuildFiles,
   dropOtherBuilds,
   type KnownFile,
   knownFiles,
@@ -148,7 +148,7 @@ export class Build {
   async #dropStale(): Promise<void> {
     const ctx = this.#ctx
     const stale = [...this.#leftover.values()].map(({ id }) => id)
-    if (stale.length > 0) await ctx.fenced((tx) => tx.run(dropMade(ctx.job.id, stale)))
+    if (stale.length > 0) await ctx.fenced((tx) => tx.run(dropBuildFiles(ctx.job.id, stale)))
   }
 
   #count(source: string, chunks: number): void {

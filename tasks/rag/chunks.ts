@@ -26,7 +26,7 @@ export const MAX_CHARACTERS = 1600
 const MIN_CHARACTERS = 400
 
 /** Cuts a text by its structure: headings, functions, paragraphs, then lines and sentences. */
-export function chunksOf(text: string, format: Format, pageStarts: readonly number[] = []): Chunk[] {
+export function splitIntoChunks(text: string, format: Format, pageStarts: readonly number[] = []): Chunk[] {
   const blocks = blocksOf(text, format, pageStarts)
     .flatMap((block) => trimBlock(text, block) ?? [])
     .flatMap((block) => splitBlock(text, block))

@@ -9,7 +9,7 @@ import {
   type Selection,
 } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
-import { ANALYSIS_VERSION, type Analyzed, MAX_PAGES_CHARACTERS } from './analyze.ts'
+import { ANALYSIS_VERSION, type AnalysisResult, MAX_PAGES_CHARACTERS } from './analyze.ts'
 import { Build, type IndexedCollection } from './build.ts'
 
 /** Indexes the documents of a collection that changed since the last run, by their titles and the times of their pages. */
@@ -112,7 +112,7 @@ async function analyzeDocument(
   { db, providers, signal }: TaskContext,
   id: number,
   title: string,
-): Promise<(Exclude<Analyzed, { reason: string }> & { byteSize: number }) | { reason: string }> {
+): Promise<(Exclude<AnalysisResult, { reason: string }> & { byteSize: number }) | { reason: string }> {
   const pages: string[] = []
   let characters = 0
   for (let after = 0; ; ) {

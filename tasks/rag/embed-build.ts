@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Failure, storedFailure } from '../../sql/errors.ts'
-import { endOfJob } from '../../sql/jobs.ts'
+import { Failure, restoreFailure } from '../../sql/errors.ts'
+import { jobOutcome } from '../../sql/jobs.ts'
 import { type Swap, unembeddedFiles } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
@@ -61,12 +61,12 @@ export async function embedByJob(
   const deadline = performance.now() + waitMs
   while (performance.now() < deadline) {
     await delay(POLL_MS, undefined, { signal: ctx.signal })
-    const job = await ctx.db.maybeOne(endOfJob(jobId))
+    const job = await ctx.db.maybeOne(jobOutcome(jobId))
     if (job === null) continue
     if (job.status === 'done') return EmbedResult.parse(job.result)
     throw job.error === null
       ? new Failure('job.cancelled', 'The job was cancelled')
-      : storedFailure(job.error)
+      : restoreFailure(job.error)
   }
   return { model: null, vector: null, reason: 'No worker serves the queue for embeddings' }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { floatsOf } from '../../sql/rag.ts'
-import { defineTask, lazily, type PoolName } from '../task.ts'
+import { defineTask, loadLazily, type PoolName } from '../task.ts'
 import type { QueryVector } from './searcher.ts'
 import type { RagSettings } from './settings.ts'
 
@@ -27,7 +27,7 @@ export function queryVectorOf({ model, vector }: EmbedResult): QueryVector | nul
   return { model, floats: floatsOf(Buffer.from(vector, 'base64')) }
 }
 
-const run = lazily<EmbedPayload, EmbedResult>(() => import('./embed-run.ts'))
+const run = loadLazily<EmbedPayload, EmbedResult>(() => import('./embed-run.ts'))
 const defineEmbedTask = (name: string, queue: string, pool: PoolName) =>
   defineTask({ name, queue, pool, payload: Payload, result: EmbedResult, timeoutSeconds: 1800, run })
 

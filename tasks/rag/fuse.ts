@@ -13,7 +13,7 @@ const K = 60
  * Fuses two ranked lists by reciprocal ranks; a chunk that is first in both scores 1. If `vector` is null, the lexical
  * hits keep their own scores, which are below 1.
  */
-export function fused(lexical: readonly Hit[], vector: readonly Hit[] | null, max: number): FusedHit[] {
+export function fuseRanks(lexical: readonly Hit[], vector: readonly Hit[] | null, max: number): FusedHit[] {
   if (vector === null)
     return lexical.slice(0, max).map((hit, i) => ({ ...hit, lexical: i + 1, vector: null }))
   const found = new Map<number, { lexical: number | null; vector: number | null }>()

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Selection } from '../../sql/rag/documents.ts'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 import { IndexResult } from './index-result.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
 
@@ -22,5 +22,5 @@ export const indexDocuments = defineTask({
   links: ({ collection }) => [{ kind: 'collection', id: collection }],
   payload: Payload,
   result: IndexResult,
-  run: lazily(() => import('./index-documents-run.ts')),
+  run: loadLazily(() => import('./index-documents-run.ts')),
 })

@@ -2,13 +2,13 @@ import { resolve } from 'node:path'
 import { type KnownFile, type NewFile, openCollection } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import { parseLocation } from '../documents/blobs/location.ts'
-import { ANALYSIS_VERSION, type Analyzed, MAX_PAGES_CHARACTERS } from './analyze.ts'
+import { ANALYSIS_VERSION, type AnalysisResult, MAX_PAGES_CHARACTERS } from './analyze.ts'
 import { Build } from './build.ts'
 import { extensionOf, formatOf, KNOWN_EXTENSIONS } from './formats.ts'
 import type { IndexPayload } from './index-files.ts'
 import type { IndexResult } from './index-result.ts'
-import { type Place, placeOf } from './place.ts'
-import { readFound } from './read.ts'
+import { readFoundFile } from './read.ts'
+import { type IndexTarget, resolveTarget } from './target.ts'
 import { type FoundFile, walk } from './walk.ts'
 
 // Limits the progress reports of a run.
@@ -18,7 +18,7 @@ const MAX_STEPS = 1000
 export async function run(ctx: TaskContext, payload: IndexPayload): Promise<IndexResult> {
   const startedAt = performance.now()
   ctx.progress('Searching for files')
-  const target = await placeOf(ctx.settings.rag.root, payload.path)
+  const target = await resolveTarget(ctx.settings.rag.root, payload.path)
   const { files, skipped } = await walk(target, walkOptions(ctx, payload))
   const name = payload.collection
   const id = await ctx.fenced((tx) => openCollection(tx, name))
@@ -56,7 +56,7 @@ async function prepareFile(ctx: TaskContext, found: FoundFile, build: Build): Pr
   const { source } = found
   const fileName = source.slice(source.lastIndexOf('/') + 1)
   const format = formatOf(extensionOf(fileName))
-  const read = await readFound(found, format)
+  const read = await readFoundFile(found, format)
   if ('reason' in read) return read
   if (build.reuse(source, read.sha256.toString('hex'))) return { file: null }
   const { analyze } = ctx.providers
@@ -82,7 +82,7 @@ async function analyzePdf(
   { providers, signal }: TaskContext,
   bytes: Buffer,
   fileName: string,
-): Promise<Analyzed> {
+): Promise<AnalysisResult> {
   const reader = await providers.openPages(async () => bytes, { mediaType: 'application/pdf', signal })
   try {
     const pages: string[] = []
@@ -103,7 +103,7 @@ async function analyzePdf(
 }
 
 /** Ids of live files below the target that no longer exist. Files outside the target stay in the collection. */
-function findRemoved({ root, path, isFolder }: Place, { liveFiles: known, present }: Build): number[] {
+function findRemoved({ root, path, isFolder }: IndexTarget, { liveFiles: known, present }: Build): number[] {
   const scope = path === root ? '' : `${path.slice(root.length).replace(/^\/+/, '')}${isFolder ? '/' : ''}`
   const isBelow = ({ source }: KnownFile): boolean => (isFolder ? source.startsWith(scope) : source === scope)
   return [...known.values()].filter((file) => isBelow(file) && !present.has(file.source)).map(({ id }) => id)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 import { IndexResult } from './index-result.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
 
@@ -23,5 +23,5 @@ export const indexFiles = defineTask({
   links: ({ collection }) => [{ kind: 'collection', id: collection }],
   payload: Payload,
   result: IndexResult,
-  run: lazily(() => import('./index-files-run.ts')),
+  run: loadLazily(() => import('./index-files-run.ts')),
 })

@@ -1,6 +1,6 @@
-import { OF_COLLECTION } from '../../sql/purge.ts'
+import { COLLECTION_DEPENDENTS } from '../../sql/purge.ts'
 import { deleteDeadBuilds, deletedCollections, deleteEmptyCollections, VACUUMS } from '../../sql/rag.ts'
-import { inBatches } from '../batches.ts'
+import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
 
@@ -10,10 +10,10 @@ const BATCH = 200
 /** Runs `rag.purge`. */
 export async function run(ctx: TaskContext): Promise<{ rows: number }> {
   const { db, signal } = ctx
-  let rows = await inBatches(signal, BATCH, () => db.one(deleteDeadBuilds(BATCH)))
+  let rows = await runInBatches(signal, BATCH, () => db.one(deleteDeadBuilds(BATCH)))
   // Labels have ids, not names: admins who see the job may not be allowed to see the names.
   for (const { id } of await db.any(deletedCollections()))
-    rows += await purgeBelongings(ctx, `Collection ${id}`, id, OF_COLLECTION)
+    rows += await purgeBelongings(ctx, `Collection ${id}`, id, COLLECTION_DEPENDENTS)
   await db.run(deleteEmptyCollections())
   if (rows > 0) for (const vacuum of VACUUMS) await db.run(vacuum)
   return { rows }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /** Deletes the rows of deleted collections and of builds whose job has ended, then reclaims their space. */
 export const purge = defineTask({
@@ -10,5 +10,5 @@ export const purge = defineTask({
   payload: z.strictObject({}),
   /** Number of deleted files of dead builds, and of deleted rows of collections. */
   result: z.strictObject({ rows: z.int() }),
-  run: lazily(() => import('./purge-run.ts')),
+  run: loadLazily(() => import('./purge-run.ts')),
 })

@@ -15,7 +15,7 @@ const MAX_PDF_BYTES = 100 * 1024 * 1024
  * Reads a file that the walk found. Skips it if a link, device or pipe has replaced it, or if one of its folders has
  * become a link.
  */
-export async function readFound({ path }: FoundFile, format: Format): Promise<ReadFile> {
+export async function readFoundFile({ path }: FoundFile, format: Format): Promise<ReadFile> {
   let file: FileHandle | null = null
   try {
     // Without O_NONBLOCK, opening a pipe waits for a writer.
@@ -57,7 +57,7 @@ const PRESCAN_BYTES = 1024
  * Decodes bytes as UTF-16 with a byte order mark, else as UTF-8, the encoding that an HTML page declares, or
  * Windows-1252. Null if they are not text.
  */
-export function textOf(bytes: Buffer, format: Format = 'text'): string | null {
+export function decodeText(bytes: Buffer, format: Format = 'text'): string | null {
   const little = bytes[0] === 0xff && bytes[1] === 0xfe
   const big = bytes[0] === 0xfe && bytes[1] === 0xff
   const declared =

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Queries } from '../../sql/db.ts'
 import { affectedCollections } from '../../sql/rag/documents.ts'
-import { defineTask, type EnqueueOptions, enqueueMany, lazily } from '../task.ts'
+import { defineTask, type EnqueueOptions, enqueueMany, loadLazily } from '../task.ts'
 import { mailboxOf } from './index-documents.ts'
 import { IndexResult } from './index-result.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
@@ -23,7 +23,7 @@ export const refreshDocuments = defineTask({
   joins: (payload) => payload,
   payload: Payload,
   result: IndexResult.nullable(),
-  run: lazily(() => import('./refresh-documents-run.ts')),
+  run: loadLazily(() => import('./refresh-documents-run.ts')),
 })
 
 // Delay that lets one job index successive changes together.

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { SlowStatements } from '../../sql/slow.ts'
 import type { SearchAnswer, SearchQuestion, SearchThreadData, SlowSearch } from './search-thread.ts'
-import type { AskedCollection, Search, SearchHit } from './searcher.ts'
+import type { CollectionRequest, Search, SearchHit } from './searcher.ts'
 
 /**
  * Retrieval for this process, on a separate thread that holds the collections. Scoring 10,000 chunks takes a millisecond
@@ -10,7 +10,7 @@ import type { AskedCollection, Search, SearchHit } from './searcher.ts'
  */
 export interface Retrieval {
   /** The embedding model of a collection; null without vectors. @throws fail('rag.missing'). */
-  modelOf(asked: AskedCollection): Promise<string | null>
+  modelOf(asked: CollectionRequest): Promise<string | null>
   /** The best chunks, best first. @throws fail('rag.missing'), fail('rag.busy'). */
   search(search: Search): Promise<readonly SearchHit[]>
   close(): Promise<void>
@@ -38,7 +38,7 @@ export function createRetrieval({ slow, ...options }: RetrievalOptions): Retriev
   let closed = false
 
   const start = (): Worker => {
-    const workerData: SearchThreadData = { ...options, slowQueryMs: slow?.fromMs ?? 0 }
+    const workerData: SearchThreadData = { ...options, slowQueryMs: slow?.thresholdMs ?? 0 }
     const worker = new Worker(THREAD, { workerData })
     // Only pending questions keep the process alive.
     worker.unref()
@@ -95,5 +95,5 @@ function reportSlow(
   slow: SlowStatements | undefined,
   pending: ReadonlyMap<number, PendingQuestion>,
 ): void {
-  slow?.tell(statement, pending.get(id)?.origin)
+  slow?.report(statement, pending.get(id)?.origin)
 }

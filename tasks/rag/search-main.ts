@@ -1,5 +1,5 @@
 /** The entry point of the search thread. */
-import { keepCode } from '../code-cache.ts'
+import { enableCodeCache } from '../code-cache.ts'
 
-keepCode()
+enableCodeCache()
 await import('./search-thread.ts')

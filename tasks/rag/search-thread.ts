@@ -3,8 +3,8 @@ import { createDatabase } from '../../sql/db.ts'
 import { type ErrorCode, Failure } from '../../sql/errors.ts'
 import { createReader } from '../../sql/reader.ts'
 import type { SlowStatement } from '../../sql/slow.ts'
-import { logSlowStatements, within } from '../telemetry/tracing.ts'
-import { type AskedCollection, createSearcher, type Search, type SearchHit } from './searcher.ts'
+import { logSlowStatements, runWithOrigin } from '../telemetry/tracing.ts'
+import { type CollectionRequest, createSearcher, type Search, type SearchHit } from './searcher.ts'
 
 /** Code of the search thread, which holds the collections: loading them must not block other event loops. */
 
@@ -20,7 +20,7 @@ export interface SearchThreadData {
 
 export type SearchQuestion =
   | { readonly id: number; readonly search: Search }
-  | { readonly id: number; readonly modelOf: AskedCollection }
+  | { readonly id: number; readonly modelOf: CollectionRequest }
 
 export type SearchAnswer =
   | { readonly id: number; readonly hits: readonly SearchHit[] }
@@ -58,8 +58,8 @@ const searcher = createSearcher(db, reader)
 parentPort!.on('message', (question: SearchQuestion) => void respond(question))
 
 async function respond(question: SearchQuestion): Promise<void> {
-  const origin = { traceParent: null, about: () => ({ id: question.id }), record: null }
-  parentPort!.postMessage(await within(origin, () => computeAnswer(question)))
+  const origin = { traceParent: null, logFields: () => ({ id: question.id }), record: null }
+  parentPort!.postMessage(await runWithOrigin(origin, () => computeAnswer(question)))
 }
 
 async function computeAnswer(question: SearchQuestion): Promise<SearchAnswer> {

@@ -1,10 +1,10 @@
 import type { Database } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { readChunks, readNeighbours, readState, type Viewer, viewedBy } from '../../sql/rag/reads.ts'
+import { readChunks, readNeighbours, readState, type Viewer, viewerValues } from '../../sql/rag/reads.ts'
 import { CollectionVersion, type LiveFile, liveFiles, loadFiles, textOfVector } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
-import { queryOf, searchTerms } from './bm25.ts'
-import { type FusedHit, fused } from './fuse.ts'
+import { parseQuery, searchTerms } from './bm25.ts'
+import { type FusedHit, fuseRanks } from './fuse.ts'
 import { buildCollection, filterChunks, type LoadedCollection, metadataOf } from './loaded.ts'
 import type { Hit } from './top.ts'
 
@@ -22,7 +22,7 @@ export interface Search {
 }
 
 /** A collection and the caller who asks for it. */
-export type AskedCollection = Pick<Search, 'collection' | 'viewer'>
+export type CollectionRequest = Pick<Search, 'collection' | 'viewer'>
 
 /** The vector of a query, ignored for collections with vectors of another model. */
 export interface QueryVector {
@@ -42,7 +42,7 @@ export interface SearchHit {
 
 export interface Searcher {
   /** The embedding model of a collection; null without vectors. @throws fail('rag.missing') if it is not visible. */
-  modelOf(asked: AskedCollection): Promise<string | null>
+  modelOf(asked: CollectionRequest): Promise<string | null>
   /** @throws fail('rag.missing'), fail('rag.busy'). */
   search(search: Search): Promise<readonly SearchHit[]>
 }
@@ -58,8 +58,8 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_BYTE
   const cache = new Map<number, LoadedCollection>()
   const loading = new Map<number, Promise<LoadedCollection>>()
 
-  const stateOf = async ({ collection, viewer }: AskedCollection): Promise<CollectionVersion> => {
-    const text = await reader.text(readState, [collection, ...viewedBy(viewer)])
+  const stateOf = async ({ collection, viewer }: CollectionRequest): Promise<CollectionVersion> => {
+    const text = await reader.text(readState, [collection, ...viewerValues(viewer)])
     if (text === null) throw fail('rag.missing')
     return CollectionVersion.parse(JSON.parse(text))
   }
@@ -174,15 +174,15 @@ async function rankChunks(
     vector !== null && vector.model === model && vector.floats.length === dimensions ? vector : null
   const lexical = searchTerms(
     loaded.postings,
-    queryOf(query),
+    parseQuery(query),
     usableVector === null ? topK : CANDIDATES,
     allowed,
   )
-  if (usableVector === null) return fused(lexical, null, topK)
+  if (usableVector === null) return fuseRanks(lexical, null, topK)
   if (!has_neighbours)
-    return fused(lexical, loaded.vectors?.nearest(usableVector.floats, CANDIDATES, allowed) ?? null, topK)
+    return fuseRanks(lexical, loaded.vectors?.nearest(usableVector.floats, CANDIDATES, allowed) ?? null, topK)
   const nearest = await findNeighbours(reader, loaded, usableVector, allowed)
-  return nearest && fused(lexical, nearest, topK)
+  return nearest && fuseRanks(lexical, nearest, topK)
 }
 
 /** The nearest chunks by pgvector: from its index, or exact with a filter. Null if one is of a newer version. */

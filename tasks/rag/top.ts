@@ -5,7 +5,7 @@ export interface Hit {
 }
 
 /** The chunks with the highest scores above `floor`, best first; the lower number wins a tie. Ignores NaN. */
-export function topOf(scores: Float64Array | Float32Array, max: number, floor = 0): Hit[] {
+export function selectTop(scores: Float64Array | Float32Array, max: number, floor = 0): Hit[] {
   // A heap with the worst of the best chunks as its root.
   const heap: number[] = []
   const isWorse = (a: number, b: number): boolean =>

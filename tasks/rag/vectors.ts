@@ -1,5 +1,5 @@
 import { instantiateProducts, type Memory, type Products } from './products.ts'
-import { type Hit, topOf } from './top.ts'
+import { type Hit, selectTop } from './top.ts'
 
 /** A chunk and its vector of length 1. */
 export interface Row {
@@ -46,7 +46,7 @@ export class Vectors {
       const scores = new Float32Array(memory.buffer, rows + this.rowBytes, chunks.length)
       if (allowed !== null)
         for (const [row, chunk] of chunks.entries()) if (allowed[chunk] === 0) scores[row] = Number.NaN
-      return topOf(scores, max, -2).map(({ chunk: row, score }) => ({ chunk: chunks[row]!, score }))
+      return selectTop(scores, max, -2).map(({ chunk: row, score }) => ({ chunk: chunks[row]!, score }))
     })
     return hits.sort((a, b) => b.score - a.score || a.chunk - b.chunk).slice(0, max)
   }

@@ -4,7 +4,7 @@ import { basename, dirname, join, relative, sep } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
 import { fail } from '../../sql/errors.ts'
 import { extensionOf } from './formats.ts'
-import { accessFailure, isWithin, type Place } from './place.ts'
+import { accessFailure, type IndexTarget, isWithin } from './target.ts'
 
 /** Finds the files to index. No other module imports `ignore`. */
 
@@ -20,7 +20,7 @@ export interface SkippedSource {
   readonly reason: string
 }
 
-export interface Walked {
+export interface WalkResult {
   readonly files: readonly FoundFile[]
   readonly skipped: readonly SkippedSource[]
 }
@@ -90,7 +90,7 @@ const MAX_FILES = 100_000
  * @throws fail('rag.path_excluded'), fail('rag.path_denied'), fail('rag.path_missing'), fail('rag.too_many_files'),
  *   fail('rag.exclude_invalid').
  */
-export async function walk(target: Place, options: WalkOptions): Promise<Walked> {
+export async function walk(target: IndexTarget, options: WalkOptions): Promise<WalkResult> {
   const files: FoundFile[] = []
   const skipped: SkippedSource[] = []
   const never = ignore({ ignorecase: true }).add(NEVER)

@@ -4,7 +4,7 @@ import { stem } from './stem.ts'
  * Tokenizes a text: words in lower case, without accents, stemmed. Identifiers of code yield their parts and the whole;
  * Chinese, Japanese and Korean text yields pairs of characters. Omits stop words.
  */
-export function termsOf(text: string): string[] {
+export function tokenize(text: string): string[] {
   const terms: string[] = []
   for (const [run] of text.normalize('NFKC').matchAll(WORD)) {
     if (CJK.test(run)) addPairs(run, terms)
@@ -33,7 +33,7 @@ const cachedTerms = new Map<string, string | null>()
 const MAX_CACHED = 100_000
 
 /** Clears the cached terms, which keep the texts of their words in memory. */
-export const forgetTerms = (): void => cachedTerms.clear()
+export const clearTermCache = (): void => cachedTerms.clear()
 
 function add(run: string, terms: string[]): void {
   let term = cachedTerms.get(run)
@@ -57,7 +57,7 @@ function addPairs(run: string, terms: string[]): void {
 }
 
 /** A 32-bit hash of a term (FNV-1a with a final mix): among 100,000 terms, about one pair collides. */
-export function hashOf(term: string): number {
+export function hashTerm(term: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < term.length; i++) hash = Math.imul(hash ^ term.charCodeAt(i), 0x01000193)
   hash ^= hash >>> 16

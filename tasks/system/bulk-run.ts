@@ -1,6 +1,6 @@
-import { deleteEnded, idsMeant, MAX_IN_BULK, type Meant } from '../../sql/jobs/search.ts'
+import { deleteEnded, type JobSelection, MAX_IN_BULK, selectedIds } from '../../sql/jobs/search.ts'
 import { cancelJob } from '../../sql/jobs.ts'
-import { jobsChanged } from '../../sql/notify.ts'
+import { notifyJobChanges } from '../../sql/notify.ts'
 import type { TaskContext } from '../context.ts'
 import type { JobsActed, JobsAction } from './bulk.ts'
 
@@ -13,11 +13,11 @@ const STATES = {
   retry: ['failed'],
   cancel: ['queued', 'running'],
   delete: ['done', 'failed', 'cancelled'],
-} as const satisfies Record<JobsAction['action'], Meant['states']>
+} as const satisfies Record<JobsAction['action'], JobSelection['states']>
 
 /** Runs `jobs.bulk`. */
 export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsAction): Promise<JobsActed> {
-  const selection: Meant = {
+  const selection: JobSelection = {
     filter,
     states: STATES[action],
     before: ctx.job.id,
@@ -25,7 +25,7 @@ export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsA
     only,
   }
   // A single query: jobs that fail during this run are not retried, and the table is read once.
-  const ids = (await ctx.db.any(idsMeant(selection, null, MAX_IN_BULK + 1))).map(({ id }) => id)
+  const ids = (await ctx.db.any(selectedIds(selection, null, MAX_IN_BULK + 1))).map(({ id }) => id)
   const total = Math.min(ids.length, MAX_IN_BULK)
   let done = 0
   for (let start = 0; start < total; start += BATCH) {
@@ -42,13 +42,13 @@ const ACTIONS: Readonly<
 > = {
   async retry({ db, retryJobs }, ids) {
     const retried = await retryJobs(ids)
-    await db.run(jobsChanged(retried))
+    await db.run(notifyJobChanges(retried))
     return retried.length
   },
 
   async cancel({ db }, ids) {
     await Promise.all(ids.map((id) => db.one(cancelJob(id))))
-    await db.run(jobsChanged(ids))
+    await db.run(notifyJobChanges(ids))
     return ids.length
   },
 

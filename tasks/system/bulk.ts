@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 const Time = z.iso.datetime({ offset: true })
 
@@ -52,5 +52,5 @@ export const bulkJobs = defineTask({
   pool: 'io',
   payload: JobsAction,
   result: JobsActed,
-  run: lazily(() => import('./bulk-run.ts')),
+  run: loadLazily(() => import('./bulk-run.ts')),
 })

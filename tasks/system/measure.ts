@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /** Stores the size of each table, for the growth that admins see. Each day keeps its last measurement. */
 export const measure = defineTask({
@@ -10,5 +10,5 @@ export const measure = defineTask({
   whenBusy: 'join',
   payload: z.strictObject({}),
   result: z.strictObject({ tables: z.int() }),
-  run: lazily(() => import('./measure-run.ts')),
+  run: loadLazily(() => import('./measure-run.ts')),
 })

@@ -1,5 +1,5 @@
-import { keepPartitions, PARTITIONED, SWEPT } from '../../sql/retention.ts'
-import { inBatches } from '../batches.ts'
+import { maintainPartitions, PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention.ts'
+import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
 const BATCH = 1000
@@ -7,11 +7,11 @@ const BATCH = 1000
 /** Runs `system.retention`. */
 export async function run({ db, settings, signal, progress }: TaskContext): Promise<Record<string, number>> {
   const removed: Record<string, number> = {}
-  for (const { table, keep, sweep } of SWEPT) {
-    const days = settings.keepDays[keep]
+  for (const { table, keep, prune: sweep } of PRUNED_TABLES) {
+    const days = settings.retentionDays[keep]
     if (days === 0) continue
     let rows = 0
-    await inBatches(signal, BATCH, async () => {
+    await runInBatches(signal, BATCH, async () => {
       const batch = await db.one(sweep(days, BATCH))
       rows += batch.deleted
       if (batch.deleted > 0) progress(`Old rows of ${table}`, rows)
@@ -19,7 +19,7 @@ export async function run({ db, settings, signal, progress }: TaskContext): Prom
     })
     removed[table] = rows
   }
-  for (const { table, keep } of PARTITIONED)
-    removed[table] = (await db.one(keepPartitions(table, settings.keepDays[keep]))).dropped
+  for (const { table, keep } of PARTITIONED_TABLES)
+    removed[table] = (await db.one(maintainPartitions(table, settings.retentionDays[keep]))).dropped
   return removed
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /**
  * Deletes rows older than their retention and creates the next partitions. The next attempt continues where a timed-out
@@ -14,5 +14,5 @@ export const retention = defineTask({
   payload: z.strictObject({}),
   /** Deleted rows by table; for partitioned tables, dropped partitions. */
   result: z.record(z.string(), z.int()),
-  run: lazily(() => import('./retention-run.ts')),
+  run: loadLazily(() => import('./retention-run.ts')),
 })

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Kept } from '../../sql/retention.ts'
+import type { RetentionName } from '../../sql/retention.ts'
 import { count } from '../setting-fields.ts'
 
 /** Retention settings; see `sql/retention.ts`. */
@@ -31,10 +31,10 @@ export const RETENTION_SETTINGS = {
   paymentEvents: 'PAYMENT_EVENTS_KEEP_DAYS',
   webhooks: 'WEBHOOKS_KEEP_DAYS',
   exports: 'EXPORTS_KEEP_DAYS',
-} as const satisfies Record<Kept, keyof typeof retentionShape>
+} as const satisfies Record<RetentionName, keyof typeof retentionShape>
 
 /** Retention in days; 0 means forever. */
-export type RetentionSettings = Readonly<Record<Kept, number>>
+export type RetentionSettings = Readonly<Record<RetentionName, number>>
 
 export function retentionSettings(env: z.output<z.ZodObject<typeof retentionShape>>): RetentionSettings {
   const days = Object.entries(RETENTION_SETTINGS).map(([kept, name]) => [kept, env[name]])

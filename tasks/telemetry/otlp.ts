@@ -41,7 +41,7 @@ const KINDS: Readonly<Record<SpanKind, ApiSpanKind>> = {
 }
 
 export function createTracing(
-  { url, headers, serviceName, ratio }: TracingSettings,
+  { url, headers, serviceName, sampleRatio: ratio }: TracingSettings,
   name: string,
   log: Pick<Log, 'warn' | 'info'>,
 ): Tracing {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { count, whole } from '../setting-fields.ts'
+import { count, wholeNumber } from '../setting-fields.ts'
 
 /** Settings of logs, metrics and traces. */
 
@@ -29,7 +29,7 @@ export const telemetryShape = {
     .string()
     .regex(/^[A-Za-z0-9._~+/=-]{16,}$/, 'must be 16 or more letters, digits and . _ ~ + / = -')
     .optional(),
-  METRICS_PORT: whole(1, 65_535).optional(),
+  METRICS_PORT: wholeNumber(1, 65_535).optional(),
   LOG_LEVEL: z.enum(LEVELS).default('info'),
   ACCESS_LOG: z.enum(['all', 'errors', 'none']).default('all'),
   SLOW_QUERY_MS: count(1000, 0, 3_600_000),
@@ -62,7 +62,7 @@ export interface TracingSettings {
   readonly headers: Readonly<Record<string, string>>
   readonly serviceName: string
   /** Sampled share of the traces that start here, from 0 to 1. */
-  readonly ratio: number
+  readonly sampleRatio: number
 }
 
 type Env = z.output<z.ZodObject<typeof telemetryShape>> & { readonly PROJECT_NAME: string }
@@ -85,6 +85,6 @@ function tracingSettings(env: Env): TracingSettings | null {
     url: `${endpoint.replace(/\/+$/, '')}/v1/traces`,
     headers: env.OTEL_EXPORTER_OTLP_HEADERS ?? {},
     serviceName: env.OTEL_SERVICE_NAME ?? env.PROJECT_NAME,
-    ratio: env.OTEL_TRACES_SAMPLER_ARG,
+    sampleRatio: env.OTEL_TRACES_SAMPLER_ARG,
   }
 }

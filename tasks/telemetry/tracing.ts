@@ -74,7 +74,7 @@ export interface Origin {
   /** `traceparent` of its span, the parent of its jobs and calls; null if tracing is disabled. */
   readonly traceParent: string | null
   /** Its fields in log lines. Null once it has ended, because code that it started may then serve others. */
-  about(): object | null
+  logFields(): object | null
   /** Records spans of its calls; null if they are not traced. */
   readonly record: ((span: FinishedSpan) => void) | null
 }
@@ -82,7 +82,7 @@ export interface Origin {
 const storage = new AsyncLocalStorage<Origin>()
 
 /** Runs a function with this origin. */
-export const within = <O extends Origin, T>(origin: O, work: (origin: O) => T): T =>
+export const runWithOrigin = <O extends Origin, T>(origin: O, work: (origin: O) => T): T =>
   storage.run(origin, work, origin)
 
 export const currentOrigin = (): Origin | undefined => storage.getStore()
@@ -94,8 +94,9 @@ export function logSlowStatements(
 ): SlowStatements | undefined {
   if (slowQueryMs === 0) return undefined
   return {
-    fromMs: slowQueryMs,
+    thresholdMs: slowQueryMs,
     origin: currentOrigin,
-    tell: (slow, origin) => warn({ ...slow, ...(origin as Origin | undefined)?.about() }, 'Slow statement'),
+    report: (slow, origin) =>
+      warn({ ...slow, ...(origin as Origin | undefined)?.logFields() }, 'Slow statement'),
   }
 }

@@ -116,5 +116,7 @@ export const STT_MODELS: readonly VoiceModel[] = [
 ]
 
 /** The entries of a provider, in catalog order. */
-export const ofProvider = <T extends { readonly provider_id: string }>(all: readonly T[], id: string): T[] =>
-  all.filter(({ provider_id }) => provider_id === id)
+export const filterByProvider = <T extends { readonly provider_id: string }>(
+  all: readonly T[],
+  id: string,
+): T[] => all.filter(({ provider_id }) => provider_id === id)

@@ -21,7 +21,11 @@ export interface Transcriber {
    *
    * @throws fail('ai.missing_key'), the error of `recording.pieces`, or the signal's reason.
    */
-  transcribe(recording: Recording, signal: AbortSignal, onText: (text: string) => void): Promise<Heard>
+  transcribe(
+    recording: Recording,
+    signal: AbortSignal,
+    onText: (text: string) => void,
+  ): Promise<TranscriptionOutcome>
 }
 
 export interface Recording {
@@ -38,7 +42,7 @@ export interface Recording {
 }
 
 /** The outcome of a transcription request. */
-export type Heard =
+export type TranscriptionOutcome =
   | { readonly kind: 'transcript'; readonly transcript: Transcript }
   /** `isFree` is true if the provider has certainly not charged the request. */
   | { readonly kind: 'failure'; readonly failure: Failure; readonly isFree: boolean }

@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import { addPreviewChunk, beginPreview, endPreview, wantedPreview } from '../../sql/voice.ts'
+import { addPreviewChunk, beginPreview, endPreview, requestedPreview } from '../../sql/voice.ts'
 import type { TaskContext } from '../context.ts'
 import { CHUNK_EVENT } from './preview-event.ts'
 
@@ -12,7 +12,7 @@ export async function run(
   payload: { readonly digest: string },
 ): Promise<{ byte_size: number }> {
   const digest = Buffer.from(payload.digest, 'hex')
-  const stored = await ctx.db.maybeOne(wantedPreview(digest))
+  const stored = await ctx.db.maybeOne(requestedPreview(digest))
   if (stored === null) throw fail('voice.preview_missing')
   const { byte_size, ...speech } = stored
   // An earlier job has finished it.

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Speech } from '../../sql/voice.ts'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /** The key of a stored preview. */
 export function digestOf({ provider, model, voice, speed, text }: Speech): Buffer {
@@ -24,5 +24,5 @@ export const preview = defineTask({
   payload: z.strictObject({ digest: z.string().regex(/^[0-9a-f]{64}$/) }),
   result: z.strictObject({ byte_size: z.int() }),
   timeoutSeconds: 600,
-  run: lazily(() => import('./preview-run.ts')),
+  run: loadLazily(() => import('./preview-run.ts')),
 })

@@ -18,15 +18,20 @@ export interface Recognition {
   readonly format: 'json' | 'verbose_json' | 'diarized_json' | 'voxtral'
   /** True if the model streams the text; the others respond once, at the end. */
   readonly streams: boolean
-  readonly takesPrompt: boolean
+  readonly acceptsPrompt: boolean
   readonly price: Price
 }
 
-const streaming = (price: Price): Recognition => ({ format: 'json', streams: true, takesPrompt: true, price })
+const streaming = (price: Price): Recognition => ({
+  format: 'json',
+  streams: true,
+  acceptsPrompt: true,
+  price,
+})
 const whisper = (price: Price): Recognition => ({
   format: 'verbose_json',
   streams: false,
-  takesPrompt: true,
+  acceptsPrompt: true,
   price,
 })
 
@@ -39,13 +44,13 @@ const RECOGNITION: ReadonlyMap<string, Recognition> = new Map(
     'gpt-4o-transcribe-diarize': {
       format: 'diarized_json',
       streams: true,
-      takesPrompt: false,
+      acceptsPrompt: false,
       price: { input: '2.5', output: '10' },
     },
     'whisper-1': whisper({ hour: '0.36' }),
     'whisper-large-v3-turbo': whisper({ hour: '0.04', minSeconds: 10 }),
     'whisper-large-v3': whisper({ hour: '0.111', minSeconds: 10 }),
-    'voxtral-mini-latest': { format: 'voxtral', streams: false, takesPrompt: false, price: null },
+    'voxtral-mini-latest': { format: 'voxtral', streams: false, acceptsPrompt: false, price: null },
   }),
 )
 

@@ -1,6 +1,6 @@
 import { fail } from '../../sql/errors.ts'
 import type { VoiceSettings } from '../../sql/voice.ts'
-import { ofProvider, STT_MODELS, STT_PROVIDERS, TTS_MODELS, TTS_PROVIDERS, VOICES } from './catalog.ts'
+import { filterByProvider, STT_MODELS, STT_PROVIDERS, TTS_MODELS, TTS_PROVIDERS, VOICES } from './catalog.ts'
 
 /** Voice settings; their values come from the catalog. */
 
@@ -18,18 +18,19 @@ export const DEFAULT_VOICE_SETTINGS: VoiceSettings = {
  * Applies a change to settings. If it selects another provider without a model or voice, selects the provider's first.
  * @throws fail('voice.unknown') if the catalog lacks a value or the combination.
  */
-export function changedSettings(before: VoiceSettings, change: Partial<VoiceSettings>): VoiceSettings {
+export function applyChange(before: VoiceSettings, change: Partial<VoiceSettings>): VoiceSettings {
   const after = { ...before, ...change }
   const tts = requireKnown('tts_provider', TTS_PROVIDERS, after.tts_provider)
   const stt = requireKnown('stt_provider', STT_PROVIDERS, after.stt_provider)
   if (tts !== before.tts_provider) {
-    after.tts_model = change.tts_model ?? ofProvider(TTS_MODELS, tts)[0]!.id
-    after.tts_voice = change.tts_voice ?? ofProvider(VOICES, tts)[0]!.id
+    after.tts_model = change.tts_model ?? filterByProvider(TTS_MODELS, tts)[0]!.id
+    after.tts_voice = change.tts_voice ?? filterByProvider(VOICES, tts)[0]!.id
   }
-  if (stt !== before.stt_provider) after.stt_model = change.stt_model ?? ofProvider(STT_MODELS, stt)[0]!.id
-  requireKnown('tts_model', ofProvider(TTS_MODELS, tts), after.tts_model)
-  requireKnown('stt_model', ofProvider(STT_MODELS, stt), after.stt_model)
-  const voices = ofProvider(VOICES, tts).filter(({ models }) => models.includes(after.tts_model))
+  if (stt !== before.stt_provider)
+    after.stt_model = change.stt_model ?? filterByProvider(STT_MODELS, stt)[0]!.id
+  requireKnown('tts_model', filterByProvider(TTS_MODELS, tts), after.tts_model)
+  requireKnown('stt_model', filterByProvider(STT_MODELS, stt), after.stt_model)
+  const voices = filterByProvider(VOICES, tts).filter(({ models }) => models.includes(after.tts_model))
   requireKnown('tts_voice', voices, after.tts_voice)
   return after
 }

@@ -1,7 +1,7 @@
 import { documentContent, hasBlob } from '../../sql/blobs.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { beginTranscription } from '../../sql/voice/transcriptions.ts'
-import { createDeltas, storable } from '../ai/deltas.ts'
+import { createDeltas, toStorable } from '../ai/deltas.ts'
 import { keyName } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
 import { recognitionCost } from './cost.ts'
@@ -49,11 +49,11 @@ export async function run(ctx: TaskContext, payload: TranscribePayload): Promise
     error: null,
     created_at,
     completed_at: new Date().toISOString(),
-    text: storable(text),
+    text: toStorable(text),
     segments: segments.map((one) => ({
       ...one,
-      text: storable(one.text),
-      speaker: one.speaker && storable(one.speaker),
+      text: toStorable(one.text),
+      speaker: one.speaker && toStorable(one.speaker),
     })),
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AI_PROVIDERS } from '../ai/providers.ts'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 import { Transcription } from './transcription.ts'
 
 const Payload = z.strictObject({
@@ -33,5 +33,5 @@ export const transcribe = defineTask({
   joins: ({ provider, model, language, prompt_sha256 }) => ({ provider, model, language, prompt_sha256 }),
   links: ({ document_id }) => [{ kind: 'document', id: document_id }],
   settle: 'voice_transcription_settle',
-  run: lazily(() => import('./transcribe-run.ts')),
+  run: loadLazily(() => import('./transcribe-run.ts')),
 })

@@ -1,16 +1,16 @@
 import {
   CHALLENGE,
+  claimDeliveries,
   type DueDelivery,
-  proveEndpoint,
-  settleDelivery,
-  takeDeliveries,
-  type WEBHOOK_ENDS,
+  markEndpointVerified,
+  recordDeliveryAttempt,
+  type WEBHOOK_OUTCOMES,
   type WebhookAnswer,
 } from '../../sql/webhooks.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
-import { challengeTokenOf, webhookHeaders, webhookSecretOf } from './signature.ts'
-import { switchedOffMail } from './switched-off.ts'
+import { disabledEndpointMail } from './disabled-endpoint.ts'
+import { deriveChallengeToken, deriveWebhookSecret, webhookHeaders } from './signature.ts'
 
 // Concurrent requests per endpoint: order is not guaranteed, and a slow endpoint delays only its own deliveries.
 const MAX_CONCURRENT = 8
@@ -30,7 +30,7 @@ export async function run(
   const counts = { delivered: 0, failed: 0 }
   const deadline = performance.now() + RUN_MS
   while (performance.now() < deadline && !signal.aborted) {
-    const due = await db.any(takeDeliveries(endpoint, host, limits))
+    const due = await db.any(claimDeliveries(endpoint, host, limits))
     if (due.length === 0) break
     for (const outcome of await Promise.all(due.map((delivery) => deliverOne(ctx, endpoint, delivery))))
       counts[outcome === 'delivered' ? 'delivered' : 'failed']++
@@ -43,13 +43,13 @@ async function deliverOne(
   ctx: TaskContext,
   endpoint: number,
   due: DueDelivery,
-): Promise<(typeof WEBHOOK_ENDS)[number] | null> {
+): Promise<(typeof WEBHOOK_OUTCOMES)[number] | null> {
   const { db, settings, secretKey, providers, signal, job } = ctx
   const { id, message_id, url, body, secret_version: version } = due
   const versions = due.is_rolling ? [version, version - 1] : [version]
   const headers = webhookHeaders(
     { id: message_id, timestamp: Math.floor(due.at_ms / 1000), body },
-    versions.map((each) => webhookSecretOf(secretKey, endpoint, each)),
+    versions.map((each) => deriveWebhookSecret(secretKey, endpoint, each)),
   )
   const answer: WebhookAnswer = {
     at: new Date(due.at_ms).toISOString(),
@@ -58,15 +58,16 @@ async function deliverOne(
   // An aborted attempt interrupted the request: it is not recorded, and the delivery becomes due again.
   if (signal.aborted && answer.status === null) return null
   const isEchoed =
-    due.type === CHALLENGE && answer.body?.includes(challengeTokenOf(secretKey, endpoint, url)) === true
+    due.type === CHALLENGE && answer.body?.includes(deriveChallengeToken(secretKey, endpoint, url)) === true
   return db.transaction(async (tx) => {
-    if (isEchoed && classifyResponse(answer) === 'delivered') await tx.run(proveEndpoint(endpoint, url))
+    if (isEchoed && classifyResponse(answer) === 'delivered')
+      await tx.run(markEndpointVerified(endpoint, url))
     const { end } = await tx.one(
-      settleDelivery(id, classifyResponse(answer), answer, settings.webhooks.retryMs),
+      recordDeliveryAttempt(id, classifyResponse(answer), answer, settings.webhooks.retryMs),
     )
-    if (end === 'switched_off') {
+    if (end === 'disabled') {
       const options = { ownerId: null, requestId: job.requestId, settings }
-      await enqueue(tx, switchedOffMail, { endpoint_id: endpoint }, options)
+      await enqueue(tx, disabledEndpointMail, { endpoint_id: endpoint }, options)
     }
     return end
   })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTask, lazily } from '../task.ts'
+import { defineTask, loadLazily } from '../task.ts'
 
 /** Sends due deliveries of an endpoint to a host, until none is due or allowed. Workers enqueue it when one is due. */
 export const deliver = defineTask({
@@ -12,5 +12,5 @@ export const deliver = defineTask({
   payload: z.strictObject({ endpoint_id: z.int(), host: z.string() }),
   result: z.strictObject({ delivered: z.int(), failed: z.int() }),
   timeoutSeconds: 300,
-  run: lazily(() => import('./deliver-run.ts')),
+  run: loadLazily(() => import('./deliver-run.ts')),
 })

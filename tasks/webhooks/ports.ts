@@ -1,7 +1,7 @@
 import type { WebhookAnswer } from '../../sql/webhooks.ts'
 
 /** The result of a request to a webhook's URL. */
-export type WebhookPosted = Omit<WebhookAnswer, 'at'>
+export type WebhookResponse = Omit<WebhookAnswer, 'at'>
 
 /** Posts a message to a caller's URL, unless it is a private address that is not allowed. Never rejects. */
 export type PostWebhook = (
@@ -11,4 +11,4 @@ export type PostWebhook = (
     readonly body: string
   },
   signal: AbortSignal,
-) => Promise<WebhookPosted>
+) => Promise<WebhookResponse>

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { WebhookRates } from '../../sql/webhooks.ts'
-import { isRange } from '../addresses.ts'
+import { isCidrRange } from '../addresses.ts'
 import { count, list, rate } from '../setting-fields.ts'
 
 /** The settings of webhooks. */
@@ -21,7 +21,7 @@ const RETRY_SECONDS = '5,30,120,600,1800,3600,7200,14400,28800,28800'
 
 export const webhookShape = {
   WEBHOOK_ALLOW_ADDRESSES: list()
-    .refine((items) => items.every((item) => isRange(item)), {
+    .refine((items) => items.every((item) => isCidrRange(item)), {
       error: 'must be a comma-separated list of ranges such as 10.1.0.0/16',
     })
     .optional(),

@@ -6,17 +6,17 @@ import { mac } from '../accounts/tokens.ts'
 const PREFIX = 'whsec_'
 
 /** Derives an endpoint's secret from the deployment's key, so that it can be displayed without being stored. */
-export function webhookSecretOf(secretKey: string, endpoint: number, version: number): string {
+export function deriveWebhookSecret(secretKey: string, endpoint: number, version: number): string {
   return PREFIX + mac(secretKey, 'millrace.webhook', String(endpoint), String(version)).toString('base64')
 }
 
 /** Derives the token that a receiver echoes to confirm that it accepts deliveries. */
-export function challengeTokenOf(secretKey: string, endpoint: number, url: string): string {
+export function deriveChallengeToken(secretKey: string, endpoint: number, url: string): string {
   return mac(secretKey, 'millrace.webhook-challenge', String(endpoint), url).toString('base64url')
 }
 
 /** A message to sign. `timestamp`: seconds since the epoch. */
-export interface Signed {
+export interface SignedMessage {
   readonly id: string
   readonly timestamp: number
   readonly body: string
@@ -24,7 +24,7 @@ export interface Signed {
 
 /** Creates the headers of a message, with one signature per secret. */
 export function webhookHeaders(
-  { id, timestamp, body }: Signed,
+  { id, timestamp, body }: SignedMessage,
   secrets: readonly string[],
 ): Record<'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string> {
   const signatures = secrets.map(
@@ -52,7 +52,7 @@ const TOLERANCE_SECONDS = 300
  * True if one of the signatures is valid for this body and secret, and its time is recent.
  * @param now ms since the epoch
  */
-export function isSigned(
+export function hasValidSignature(
   { id, timestamp, signature }: SignatureHeaders,
   body: Uint8Array,
   secret: string,

@@ -1,4 +1,4 @@
-import { hostOf, mayBeReached } from '../addresses.ts'
+import { hostOf, isAllowedHost } from '../addresses.ts'
 
 /** The addresses that webhooks may reach. */
 export interface WebhookAddresses {
@@ -13,11 +13,11 @@ export const webhookHost = (url: string): string => new URL(url).hostname.replac
  * Returns the reason why a URL is not allowed for webhooks; null if it is allowed. It checks only the text; each
  * connection checks the address that the name resolves to.
  */
-export function webhookUrlProblem(text: string, { allowed }: WebhookAddresses): string | null {
+export function validateWebhookUrl(text: string, { allowed }: WebhookAddresses): string | null {
   if (text.length > 2000 || !URL.canParse(text)) return 'must be a URL of at most 2000 characters'
   const url = new URL(text)
   if (url.protocol !== 'https:' && (url.protocol !== 'http:' || allowed.length === 0))
     return 'must begin with https://'
   if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
-  return mayBeReached(hostOf(url), allowed) ? null : 'must not be a private address'
+  return isAllowedHost(hostOf(url), allowed) ? null : 'must not be a private address'
 }

@@ -6,7 +6,16 @@ import { until } from '../until.ts'
 import { findingsOf } from './axe.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
 import { insertTriedJob } from './tried-job.ts'
-import { EMAIL, jobIn, press, READER, section, signIn, startWatchedService, waitForFocus } from './watched.ts'
+import {
+  EMAIL,
+  jobIn,
+  press,
+  READER,
+  section,
+  signIn,
+  startWatchedService,
+  waitForFocus,
+} from './watched-service.ts'
 
 /** Pages for admins: usage, jobs, queues and schedules. */
 
@@ -72,7 +81,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
   test('a failed job says why, is retried, and leads to the job that does it again', async (t) => {
     const documentId = await crash.uploadText(client, 3, 'again')
     const failed = await crash.extract(client, documentId)
-    await crash.jobEnded(query, failed)
+    await crash.waitForJob(query, failed)
     await query(
       `update job set status = 'failed', result = null, error_code = 'job.crashed', error_detail = '<b>It broke</b>' where id = $1`,
       [failed],

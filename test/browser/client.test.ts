@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { writeClient } from '../client/main.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
-import { signIn, startWatchedService } from './watched.ts'
+import { signIn, startWatchedService } from './watched-service.ts'
 
 /** The package of `npm run client` in a browser. */
 

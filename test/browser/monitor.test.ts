@@ -16,7 +16,7 @@ import {
   signIn,
   startWatchedService,
   waitForFocus,
-} from './watched.ts'
+} from './watched-service.ts'
 
 /** Sessions, documents, the reference, and a lost connection. */
 
@@ -110,7 +110,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
 
   test('a question about a document is answered by the passages of its pages, which lead there', async (t) => {
     const id = await crash.uploadText(client, 3, 'asked')
-    await crash.jobEnded(query, await crash.extract(client, id))
+    await crash.waitForJob(query, await crash.extract(client, id))
     const page = await open(t, `/monitor/documents/${id}`)
     await signIn(page)
     await page.getByText('3 of 3 pages read').waitFor()

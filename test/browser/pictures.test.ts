@@ -21,7 +21,7 @@ const NARROW = { width: 390, height: 844 }
 const database = await testDatabase()
 const { url, query } = database
 const ledger = ledgerOf(database)
-await crash.witness(query, 350)
+await crash.recordWrites(query, 350)
 // One edge for each screenshot of the monitor, because an edge caches statistics of the past.
 const edges = { light: await startEdge(), dark: await startEdge() }
 const QUEUES = 'accounts,blog,comms,documents,payments,pictures,system'

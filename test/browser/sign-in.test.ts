@@ -6,7 +6,7 @@ import { SECRET } from '../edge/harness.ts'
 import { freePort } from '../free-port.ts'
 import { codeOf, fromBase32, stepNow, useEarlierCode } from '../totp.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
-import { READER, signIn, startWatchedService } from './watched.ts'
+import { READER, signIn, startWatchedService } from './watched-service.ts'
 
 /** Signing in with one-time codes and passkeys. */
 

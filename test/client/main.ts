@@ -13,9 +13,9 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import openapiTS, { astToString } from 'openapi-typescript'
-import { openApi, VERSION } from '../../edge/openapi.ts'
+import { buildOpenApi, VERSION } from '../../edge/openapi.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 
 /** `npm run client -- DIR`: generates a TypeScript client package from the API reference. */
 
@@ -79,8 +79,8 @@ const COMPILER = {
 }
 
 async function generateTypes(): Promise<string> {
-  const settings = parse({ DATABASE_URL: 'postgresql://localhost', SECRET_KEY: '-'.repeat(32) })
-  const reference = JSON.stringify(openApi(areas, settings))
+  const settings = parseSettings({ DATABASE_URL: 'postgresql://localhost', SECRET_KEY: '-'.repeat(32) })
+  const reference = JSON.stringify(buildOpenApi(areas, settings))
   // Request fields with a default are optional; by default the generator marks them as required.
   return astToString(await openapiTS(reference, { defaultNonNullable: false }))
 }

@@ -5,7 +5,7 @@ import { insertExport } from '../../sql/accounts/exports.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
 import { sealUpload } from '../../tasks/documents/store.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { type Account, newEmail, sharedEdge, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
@@ -13,7 +13,7 @@ import { assertRefused } from './orgs-help.ts'
 
 const { api, db, url, query, admin } = await sharedEdge()
 const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
-const blobs = createBlobs(db, parse({}))
+const blobs = createBlobs(db, parseSettings({}))
 const PATH = '/api/v1/auth/me/export'
 const MISSING = 'Export not found or expired'
 const newcomer = (): Promise<Account> => api.register(newEmail('keeper'))

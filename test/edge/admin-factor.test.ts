@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runAdmin } from '../../edge/commands.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { Authenticator } from '../passkeys.ts'
 import { until } from '../until.ts'
 import { assertRefused, login } from './accounts-help.ts'
@@ -56,7 +56,7 @@ test('it is one no longer once its one-time codes are off', async () => {
   const { access_token: token } = (await signInWith(api, admin.email, { recovery_code: recoveryCodes[0]! }))
     .json
   assert.equal((await users(token)).status, 200)
-  const settings = { ...parse({ NODE_ENV: 'test' }), secretKey: SECRET }
+  const settings = { ...parseSettings({ NODE_ENV: 'test' }), secretKey: SECRET }
   await runAdmin(['disable-totp', admin.email], db, settings)
   await until('the edge knows', async () => (await users(token)).status === 403)
   assertLacking(await users(token))

@@ -128,7 +128,7 @@ describe('GET /ai/conversations/{id}', () => {
     assert.equal(failed.status, 502)
     const [{ id }] = (await list('?user_id=unlucky')).json
     const stream = await postStream(api, { message: 'Again', user_id: 'unlucky', conversation_id: id })
-    await stream.finished()
+    await stream.waitForEnd()
     models.script = () => ({})
     const { messages, message_count } = (await api.get(`${AI}/conversations/${id}?user_id=unlucky`)).json
     assert.deepEqual(
@@ -205,7 +205,7 @@ describe('PATCH and DELETE /ai/conversations/{id}', () => {
     assert.equal((await api.call('DELETE', path)).status, 403)
     assert.equal((await api.call('DELETE', `${path}?user_id=d`)).status, 204)
     models.script = () => ({})
-    assert.equal((await stream.finished()).at(-1)!.event, 'error')
+    assert.equal((await stream.waitForEnd()).at(-1)!.event, 'error')
     assert.equal((await api.get(`${path}?user_id=d`)).status, 404)
     assert.equal((await api.call('DELETE', `${path}?user_id=d`)).status, 404)
     await until('both are counted', async () => {

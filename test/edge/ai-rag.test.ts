@@ -40,7 +40,7 @@ describe('a chat with a collection', () => {
       await postStream(api, { ...asking, rag_top_k: 1 }),
       await getStream(api, `${CHAT}/stream?${query}`),
     ]) {
-      const frames = await stream.finished()
+      const frames = await stream.waitForEnd()
       const final = frames.find(({ event }) => event === 'final')!
       const sources = final.data.rag_sources as { metadata: { file_name: string } }[]
       assert.deepEqual(

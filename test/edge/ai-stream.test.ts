@@ -24,7 +24,7 @@ const say = async (
 ): Promise<readonly Frame[]> => {
   models.script = () => script
   const stream = await postStream(api, { message: 'Hello?', ...json })
-  return stream.finished()
+  return stream.waitForEnd()
 }
 
 describe('POST /ai/chat/stream', () => {
@@ -142,7 +142,7 @@ describe('POST /ai/chat/stream', () => {
     let tries = 0
     models.script = () => (++tries === 1 ? { status: 503 } : slowly)
     const stream = await postStream(api, { message: 'Hello?' })
-    const frames = await stream.finished()
+    const frames = await stream.waitForEnd()
     assert.deepEqual(
       [...new Set(frames.map(({ event }) => event))],
       ['connect', 'chunk', 'final', 'complete'],
@@ -161,16 +161,16 @@ describe('POST /ai/chat/stream', () => {
     const asked = () => models.asked.filter(({ body }) => body.messages.at(-1)!.content === 'Again').length
     const headers = { 'idempotency-key': 'one stream' }
     const [one, two] = await Promise.all([
-      postStream(api, { message: 'Again' }, headers).then((stream) => stream.finished()),
+      postStream(api, { message: 'Again' }, headers).then((stream) => stream.waitForEnd()),
       until('the first has begun', () => asked() > 0).then(() =>
-        postStream(other, { message: 'Again' }, headers).then((stream) => stream.finished()),
+        postStream(other, { message: 'Again' }, headers).then((stream) => stream.waitForEnd()),
       ),
     ])
     assert.deepEqual(two, one)
     assert.equal(asked(), 1)
     // The answer outlives its job.
     await query('delete from job where id = $1', [one[0]!.data.job_id])
-    const late = await (await postStream(api, { message: 'Again' }, headers)).finished()
+    const late = await (await postStream(api, { message: 'Again' }, headers)).waitForEnd()
     assert.deepEqual(
       late.map(({ event }) => event),
       ['connect', 'final', 'complete'],
@@ -183,7 +183,7 @@ describe('GET /ai/chat/stream', () => {
   test('takes the question from the query', async () => {
     models.script = () => slowly
     const stream = await getStream(api, `${CHAT}/stream?message=Hi&conversation_id=&user_id=carol`)
-    await stream.finished()
+    await stream.waitForEnd()
     assert.equal(joinChunks(stream.frames), 'One two three four')
     assert.equal(models.asked.at(-1)!.body.messages.at(-1)!.content, 'Hi')
     assert.equal((await api.get(`${CHAT}/stream`)).status, 400)
@@ -210,7 +210,7 @@ describe('GET /ai/chat/stream', () => {
       seen.push(...stream.frames)
       stream = await getStream(turn % 2 === 0 ? other : api, path, { 'last-event-id': seen.at(-1)!.id })
     }
-    seen.push(...(await stream.finished()))
+    seen.push(...(await stream.waitForEnd()))
     assert.equal(joinChunks(seen), 'abcdefghijklmnop')
     assert.deepEqual(
       sequenceNumbers(seen),
@@ -221,7 +221,7 @@ describe('GET /ai/chat/stream', () => {
     const again = await api.get(path, { headers: { 'last-event-id': seen.at(-1)!.id } })
     assert.equal(again.status, 204)
     // The client has seen `final` but not `complete`.
-    const rest = await (await getStream(api, path, { 'last-event-id': seen.at(-2)!.id })).finished()
+    const rest = await (await getStream(api, path, { 'last-event-id': seen.at(-2)!.id })).waitForEnd()
     assert.deepEqual(rest, [seen.at(-1)])
   })
 })
@@ -233,8 +233,8 @@ describe('GET /ai/chat/stream/{message_id}', () => {
     await first.until('a chunk', (frames) => frames.length > 1)
     const path = `${CHAT}/stream/${first.frames[0]!.data.message_id}`
     const readers = await Promise.all([getStream(api, path), getStream(other, path), getStream(other, path)])
-    const all = await Promise.all([first, ...readers].map((stream) => stream.finished()))
-    const late = await (await getStream(other, path)).finished()
+    const all = await Promise.all([first, ...readers].map((stream) => stream.waitForEnd()))
+    const late = await (await getStream(other, path)).waitForEnd()
     for (const frames of [...all.slice(1), late]) assert.deepEqual(frames, all[0])
   })
 
@@ -271,7 +271,7 @@ describe('stopping', () => {
     const back = await getStream(other, `${CHAT}/stream/${message_id}`, { 'last-event-id': seen.at(-1)!.id })
     await back.until('another chunk', (frames) => frames.length > 0)
     assert.equal((await stop(job_id)).status, 202)
-    seen.push(...(await back.finished()))
+    seen.push(...(await back.waitForEnd()))
     assert.deepEqual(
       [seen.at(-1)!.event, seen.at(-1)!.data],
       ['error', { detail: 'The answer was stopped', code: 'turn.stopped' }],
@@ -297,11 +297,11 @@ describe('stopping', () => {
     await second.until('connect', (frames) => frames.length > 0)
     await stop(second.frames[0]!.data.job_id)
     assert.deepEqual(
-      (await second.finished()).map(({ event }) => event),
+      (await second.waitForEnd()).map(({ event }) => event),
       ['connect', 'error'],
     )
     await stop(first.frames[0]!.data.job_id)
-    await first.finished()
+    await first.waitForEnd()
     assert.ok(models.asked.length - before <= 1)
     const [used] = await query('select count(*)::int as n from ai_usage where message_id = $1', [
       second.frames[0]!.data.message_id,

@@ -187,7 +187,7 @@ describe('a key ends at once, on every edge', () => {
     assert.equal((await deleteKey(api, account, id)).status, 204)
     assertRefused(await me(api, key), ...GONE)
     await until('the other edge refuses it', async () => (await me(other, key)).status === 401)
-    await stream.finished(10_000)
+    await stream.waitForEnd(10_000)
     assert.equal((await me(other, kept.key)).status, 200)
     assertRefused(await deleteKey(api, account, id), ...MISSING)
   })

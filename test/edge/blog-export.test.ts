@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { fromBufferPromise } from 'yauzl'
-import { archive } from '../../tasks/archive.ts'
+import { createArchive } from '../../tasks/archive.ts'
 import { until } from '../until.ts'
 import { BASE, blogWorld } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'
@@ -174,10 +174,10 @@ test('an archive holds on to none of its files, however many pass', async () => 
   const files = async function* () {
     for (let i = 0; i < FILES; i++) {
       if (i % 10 === 5) seen.push(held())
-      yield { name: `${i}.md`, content: `${i} `.repeat(300_000), changed: new Date() }
+      yield { name: `${i}.md`, content: `${i} `.repeat(300_000), modifiedAt: new Date() }
     }
   }
-  for await (const _ of archive(files()));
+  for await (const _ of createArchive(files()));
   assert.equal(seen.length, 4)
   const grown = seen.at(-1)! - seen[0]!
   assert.ok(grown < 15_000_000, `${grown} bytes of buffers more, after 27 MB`)

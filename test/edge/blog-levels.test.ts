@@ -4,7 +4,7 @@ import { until } from '../until.ts'
 import { assertChallenge } from './accounts-help.ts'
 import { BASE, callerOf, importFile } from './blog-help.ts'
 import { newEmail, sharedEdge, startEdge } from './harness.ts'
-import { assertRefused, newSlug, type Person, peopleOf, signed } from './orgs-help.ts'
+import { assertRefused, newSlug, type Person, peopleOf, signInAs } from './orgs-help.ts'
 
 /** Writing, editorial reads, export and import at each level of authentication. */
 
@@ -106,7 +106,7 @@ test('an account that is deactivated, or loses its role, is out at once', async 
       `insert into account (email, password_hash, role) values ($1, 'x', 'moderator') returning id, email`,
       [newEmail('out')],
     )
-    const who = await signed(api, row!.id as number, row!.email as string, 'moderator')
+    const who = await signInAs(api, row!.id as number, row!.email as string, 'moderator')
     assert.equal((await callerOf(api)(who, 'GET', '/admin/posts')).status, 200)
     await query(change, [who.id])
     await query(`select pg_notify('account_changed', $1)`, [String(who.id)])

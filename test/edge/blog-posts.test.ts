@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deletePost } from '../../sql/blog.ts'
-import { lockAwaited } from '../database.ts'
+import { waitForLock } from '../database.ts'
 import { assertCounted, assertField, sharedBlog } from './blog-help.ts'
 import { assertRefused, newSlug } from './orgs-help.ts'
 
@@ -292,7 +292,7 @@ test('a post that is being deleted is missing to whoever publishes, archives or 
     const { answer } = await db.transaction(async (tx) => {
       await tx.run(deletePost(id))
       const answer = call(editor, method, `/posts/${id}${path}`, { json })
-      await lockAwaited(query)
+      await waitForLock(query)
       return { answer }
     })
     assertRefused(await answer, 404, 'Post not found')

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isPicture, publicName } from '../../tasks/blog/public.ts'
+import { isSafeImageAddress, publicName } from '../../tasks/blog/public.ts'
 import { LONG, SEED } from '../runs.ts'
-import { imports } from '../tasks/import-help.ts'
+import { createImports } from '../tasks/import-help.ts'
 import { callerOf } from './blog-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 
 /** Exporting, importing into an empty blog and exporting again gives the same bytes. */
 
 const { api, ...database } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'none' } })
-const { send, clear } = imports(database)
+const { send, clear } = createImports(database)
 const call = callerOf(api)
 const { query } = database
 const POSTS = LONG ? 5000 : 100
@@ -137,7 +137,9 @@ const post = fc
     author_name: maybe(320).map((name) => publicName(name)),
     seo_title: maybe(200),
     seo_description: maybe(320),
-    hero_image_url: maybe(1023).map((rest) => (rest !== null && isPicture(`/${rest}`) ? `/${rest}` : null)),
+    hero_image_url: maybe(1023).map((rest) =>
+      rest !== null && isSafeImageAddress(`/${rest}`) ? `/${rest}` : null,
+    ),
     created_at: instant,
     updated_at: instant,
     published_at: fc.option(instant, { nil: null }),

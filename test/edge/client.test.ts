@@ -230,9 +230,9 @@ describe('the events of a job', () => {
   })
 
   test('that has ended has its result, or an error with its state', async () => {
-    const done = await ledger.ended(owner.id, 'done', { result: { n: 1 } })
+    const done = await ledger.addFinished(owner.id, 'done', { result: { n: 1 } })
     assert.deepEqual(await client.jobs.result(done), { n: 1 })
-    const failed = await ledger.ended(owner.id, 'failed', { code: 'job.timeout', detail: 'Too slow' })
+    const failed = await ledger.addFinished(owner.id, 'failed', { code: 'job.timeout', detail: 'Too slow' })
     await assert.rejects(client.jobs.result(failed), (error: Loose) => {
       assert.deepEqual([error.name, error.message, error.state!.status], ['JobError', 'Too slow', 'failed'])
       return true
@@ -253,7 +253,7 @@ describe('the events of a job', () => {
   })
 
   test('a stream that has nothing after an event ends', async () => {
-    const id = await ledger.ended(owner.id)
+    const id = await ledger.addFinished(owner.id)
     const [last] = await collect(client.jobs.events(id))
     const after = client.events(`/api/v1/jobs/${id}/events`, { lastEventId: last!.id })
     assert.deepEqual(await after.next(), { done: true, value: undefined })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac, randomUUID } from 'node:crypto'
 import { describe, type TestContext, test } from 'node:test'
 import { validateRequest } from 'twilio/lib/webhooks/webhooks.js'
-import { beginRequest, type Channel, insertSend, settleSent } from '../../sql/comms.ts'
+import { beginRequest, type Channel, insertSend, markSent } from '../../sql/comms.ts'
 import { mailEvent, signedEvent, WEBHOOK_SECRET } from '../standins/resend.ts'
 import { signedCallback, TOKEN, twilioEnv } from '../standins/twilio.ts'
 import { sharedEdge, startEdge } from './harness.ts'
@@ -28,7 +28,7 @@ async function addSentMessage(channel: Channel, providerId: string | null): Prom
   const id = randomUUID()
   await db.run(insertSend({ id, channel, ownerId: null, jobId: id, recipients: ['x'], message: { to: 'x' } }))
   await db.one(beginRequest(id, { id, attempt: 1 }, false))
-  await db.one(settleSent(id, { providerId, status: 'queued', detail: null }))
+  await db.one(markSent(id, { providerId, status: 'queued', detail: null }))
   return id
 }
 const row = async (id: string) =>

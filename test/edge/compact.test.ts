@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { compact } from '../../edge/http/compact.ts'
+import { compactJson } from '../../edge/http/compact.ts'
 import { runs } from '../runs.ts'
 import { sharedBlog } from './blog-help.ts'
 import { ledgerOf } from './ledger.ts'
@@ -25,7 +25,7 @@ describe('compact', () => {
       fc.property(fc.jsonValue({ stringUnit: 'binary' }), texts, (value, text) => {
         const both = { [text]: value, list: [text, { text }] }
         for (const indent of [0, 1, ' \n'])
-          assert.equal(compact(JSON.stringify(both, null, indent)), JSON.stringify(both))
+          assert.equal(compactJson(JSON.stringify(both, null, indent)), JSON.stringify(both))
       }),
       runs(),
     )
@@ -40,8 +40,8 @@ describe('compact', () => {
     ]) {
       const [row] = await query(`select (${sql})::text as text`, [JSON.stringify(value)])
       const text = row!.text as string
-      assert.deepEqual(JSON.parse(compact(text)), JSON.parse(text))
-      assertCompact(compact(text), sql)
+      assert.deepEqual(JSON.parse(compactJson(text)), JSON.parse(text))
+      assertCompact(compactJson(text), sql)
     }
   })
 })
@@ -63,8 +63,8 @@ test('answers and frames have no white space between their parts', async () => {
   })
   const trashed = await api.upload(editor.token, 'trash', { fields: { title: 'd, "e" : f' } })
   await api.call('DELETE', `/api/v1/documents/${trashed.json.id}`, { token: editor.token })
-  const job = await ledger.ended(editor.id)
-  await ledger.ended(editor.id, 'failed', { code: 'internal', detail: 'it, "failed" : so' })
+  const job = await ledger.addFinished(editor.id)
+  await ledger.addFinished(editor.id, 'failed', { code: 'internal', detail: 'it, "failed" : so' })
   const org = await api.post('/api/v1/orgs', {
     token: editor.token,
     json: { name: 'A : b', slug: newSlug('a-b') },

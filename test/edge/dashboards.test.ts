@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { parse as parseYaml } from 'yaml'
-import { addTallies, BOUNDS } from '../../sql/jobs/tallies.ts'
+import { addTallies, HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 
@@ -48,7 +48,7 @@ function metricsIn(expr: string): { name: string; labels: string[] }[] {
 }
 
 test('every expression is about metrics and labels that there are', async () => {
-  const times = new Array(BOUNDS.length + 1).fill(1)
+  const times = new Array(HISTOGRAM_BOUNDS.length + 1).fill(1)
   const of = {
     queue: 'ai',
     name: 'ai.chat',

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import { test } from 'node:test'
-import { OF_NO_TYPE } from '../blobs.ts'
+import { UNTYPED_PREFIX } from '../blobs.ts'
 import { newEmail, sharedEdge, type UploadOptions } from './harness.ts'
 
 const { api, query } = await sharedEdge()
 const { token } = await api.register(newEmail('owner'))
-const bytes = Buffer.concat([OF_NO_TYPE, randomBytes(700_000)])
+const bytes = Buffer.concat([UNTYPED_PREFIX, randomBytes(700_000)])
 const SIZE = bytes.length
 const { id, sha256 } = (await api.upload(token, bytes, { name: 'data.bin' })).json
 const ETAG = `"${sha256}"`
@@ -149,7 +149,7 @@ test('safe types are shown inline, everything else is saved, and nothing is snif
       'any',
     ],
     [Buffer.from('504b0304140000000000', 'hex'), 'a.zip', /^application\/zip$/, 'attachment'],
-    [OF_NO_TYPE, 'a.exe', /^application\/octet-stream$/, 'attachment'],
+    [UNTYPED_PREFIX, 'a.exe', /^application\/octet-stream$/, 'attachment'],
   ]
   for (const [content, name, type, disposition] of cases) {
     const answer = await announced(content, { name })

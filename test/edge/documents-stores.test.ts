@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import net from 'node:net'
 import { after, describe, test } from 'node:test'
-import { OF_NO_TYPE, storeKinds } from '../blobs.ts'
+import { storeKinds, UNTYPED_PREFIX } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
 import { startS3 } from '../s3.ts'
 import { until } from '../until.ts'
@@ -31,7 +31,7 @@ for (const kind of kinds) {
   describe(`documents in a store of kind ${kind.name}`, { concurrency: false }, () => {
     const api = edges.get(kind.name)!
     // Larger than one 5 MiB part of an S3 upload.
-    const bytes = Buffer.concat([OF_NO_TYPE, randomBytes(6_000_000)])
+    const bytes = Buffer.concat([UNTYPED_PREFIX, randomBytes(6_000_000)])
     let id = 0
     let etag = ''
     const get = (headers: Record<string, string> = {}, method = 'GET', document = id) =>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import net from 'node:net'
 import { test } from 'node:test'
-import { OF_NO_TYPE } from '../blobs.ts'
+import { UNTYPED_PREFIX } from '../blobs.ts'
 import { until } from '../until.ts'
 import { type Answered, multipart, newEmail, sharedEdge, startEdge, type UploadOptions } from './harness.ts'
 
@@ -204,7 +204,7 @@ test('the media type is what the bytes are, not what the client says', async () 
     'application/pdf',
   )
   assert.equal(
-    (await upload(OF_NO_TYPE, { name: 'x.txt.exe', type: 'text/html' })).json.media_type,
+    (await upload(UNTYPED_PREFIX, { name: 'x.txt.exe', type: 'text/html' })).json.media_type,
     'application/octet-stream',
   )
   assert.equal(

@@ -6,9 +6,9 @@ import { type ServingEdge, serveEdge } from '../../edge/edge.ts'
 import { createPasswords, type Passwords } from '../../edge/passwords.ts'
 import type { Area } from '../../edge/pipeline/route.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
-import { listenAnywhere, listenAt } from '../free-port.ts'
+import { listenOn, listenOnFreePort } from '../free-port.ts'
 import { sharedByFiles, stopAfterFile } from '../services.ts'
 
 /** An edge in this process and a client that shows the exact answers. */
@@ -219,7 +219,7 @@ const SILENCE_MS = 30_000
 /** Serves an edge on a free port; it stops after the file. Call it at the top of the file, not in a hook. */
 export async function startEdge(url: string, options: EdgeOptions = {}): Promise<Api> {
   const given = { NODE_ENV: 'test', PORT: '0', SECRET_KEY: SECRET, ...UNLIMITED, ...PATIENT, ...options.env }
-  const settings = parse(given)
+  const settings = parseSettings(given)
   const serving = await serveEdge(
     {
       settings,
@@ -227,11 +227,11 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
       directUrl: url,
       secretKey: SECRET,
       log: options.log ?? silent,
-      silenceMs: SILENCE_MS,
+      healthTimeoutMs: SILENCE_MS,
       ...(options.areas === undefined ? {} : { areas: options.areas }),
       ...(options.realPasswords ? {} : { passwords: options.watchPasswords?.(passwords) ?? passwords }),
     },
-    { exclusive: true, lingers: options.lingers ?? false },
+    { exclusive: true, waitsForClients: options.lingers ?? false },
   )
   stopAfterFile(async () => {
     agent.destroy()
@@ -287,7 +287,7 @@ export async function cuttableLine(url: string): Promise<Line> {
     }
     socket.pipe(upstream).pipe(socket)
   })
-  const port = await listenAnywhere(server)
+  const port = await listenOnFreePort(server)
   const cut = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve())
@@ -297,6 +297,6 @@ export async function cuttableLine(url: string): Promise<Line> {
   return {
     url: `postgresql://${user}@127.0.0.1:${port}/${name}`,
     cut,
-    restore: () => listenAt(server, port),
+    restore: () => listenOn(server, port),
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isServed } from '../../tasks/addresses.ts'
-import { parse } from '../../tasks/settings.ts'
+import { isServedHost } from '../../tasks/addresses.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
 /** The Host names that an edge serves. */
@@ -13,8 +13,8 @@ const asked = async (edge: Api, host: string, path = '/api/v1/tasks') =>
 
 /** The hosts of the list that an edge with these settings serves. */
 function filterServed(env: Readonly<Record<string, string>>, ...hosts: readonly string[]): string[] {
-  const { servedHosts } = parse({ SECRET_KEY: 'a secret for tests, long enough to be one', ...env })
-  return hosts.filter((host) => servedHosts === null || isServed(servedHosts, host))
+  const { servedHosts } = parseSettings({ SECRET_KEY: 'a secret for tests, long enough to be one', ...env })
+  return hosts.filter((host) => servedHosts === null || isServedHost(servedHosts, host))
 }
 
 describe('an edge on a loopback address', () => {
@@ -95,7 +95,12 @@ describe('an edge that other machines reach', () => {
 
   test('does not start in production without either', () => {
     const start = (more: object) =>
-      parse({ SECRET_KEY: 'a secret for tests, long enough to be one', ...PRODUCTION, ...host, ...more })
+      parseSettings({
+        SECRET_KEY: 'a secret for tests, long enough to be one',
+        ...PRODUCTION,
+        ...host,
+        ...more,
+      })
     assert.throws(() => start({}), /PUBLIC_BASE_URL: required in production.*or set ALLOWED_HOSTS/)
     for (const wrong of ['https://a.example', 'a.example:80', 'a b', ',', '*.*', 'a.*'])
       assert.throws(

@@ -25,7 +25,7 @@ function ledger(events: Record<string, number>, gated = false) {
     },
   } as unknown as Reader
   const onError = (error: unknown): void => assert.fail(String(error))
-  const hub = createHub({ reader, lists: reader, now: Date.now, settledUntil: Date.now, onError })
+  const hub = createHub({ reader, lists: reader, now: Date.now, visibilityHorizon: Date.now, onError })
   return { hub, readings, gates, events }
 }
 
@@ -79,11 +79,11 @@ test('a burst for many leaves the loop to others between its parts, and keeps it
 test('who begins to wait for the end of a job after all waits were ended does not wait', async () => {
   const { hub } = ledger({ [JOB]: 0 })
   const ends: (JobEvent | null)[] = []
-  const wait = () => void hub.terminal(JOB, 60_000).then((end) => ends.push(end))
+  const wait = () => void hub.waitForTerminal(JOB, 60_000).then((end) => ends.push(end))
   wait()
   hub.stopWaiting()
   wait()
   await turn()
-  assert.deepEqual([ends, hub.watchers], [[null, null], 0])
+  assert.deepEqual([ends, hub.watcherCount], [[null, null], 0])
   hub.close()
 })

@@ -92,7 +92,7 @@ test('a second request while the first runs joins its job, and both get the resu
   const joined = await extract(document, '?background=true')
   assert.deepEqual(joined.json, { job_id: id })
   const second = extract(document, '?force=false')
-  await until('both wait', () => api.serving.edge.hub.watchers === 2)
+  await until('both wait', () => api.serving.edge.hub.watcherCount === 2)
   await ledger.finish(id, 'done', { result: COUNTS })
   assert.deepEqual([(await first).json, (await second).json], [COUNTS, COUNTS])
   assert.deepEqual(await jobsOf(document), [id])
@@ -211,9 +211,9 @@ test('a key of a request whose client left: 409 while the job runs, then its res
     `POST /api/v1/documents/${document}/extract HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nIdempotency-Key: left\r\n\r\n`,
   )
   const id = await claimJobOf(document)
-  await until('the request waits', () => api.serving.edge.hub.watchers === 1)
+  await until('the request waits', () => api.serving.edge.hub.watcherCount === 1)
   socket.destroy()
-  await until('it has left', () => api.serving.edge.hub.watchers === 0)
+  await until('it has left', () => api.serving.edge.hub.watcherCount === 0)
   const headers = { 'idempotency-key': 'left' }
   await new Promise((resolve) => setTimeout(resolve, 50))
   assert.equal((await extract(document, '', headers)).status, 409)

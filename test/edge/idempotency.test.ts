@@ -281,7 +281,9 @@ test('a route that has its effect outside of its transaction is found out', asyn
 test('every POST takes a key, or says why its repetition does no harm', () => {
   const silent = areas.flatMap(({ name, routes }) =>
     routes
-      .filter((one) => one.method === 'post' && (one.sideEffect === true) === (one.repeatable !== undefined))
+      .filter(
+        (one) => one.method === 'post' && (one.sideEffect === true) === (one.whyRepeatable !== undefined),
+      )
       .map(({ path }) => `${name} ${path}`),
   )
   assert.deepEqual(silent, [])

@@ -88,7 +88,7 @@ test('the stream of all jobs carries them to admins alone: what lives, what ende
     frame.data.job_id === id && frame.data.status === 'done'
   await seeing.until('both ends', (frames) => frames.some(isEnd(before)) && frames.some(isEnd(after)))
   // A public job after all the others: once its frame arrives, no earlier frame is still pending.
-  const open = await ledger.ended(null)
+  const open = await ledger.addFinished(null)
   for (const stream of blind) {
     await stream.until('the open job', (frames) => frames.some(isEnd(open)))
     const shown = new Set(stream.frames.map(({ data }) => data.job_id))
@@ -103,7 +103,7 @@ test('the stream of one of them is an admin’s', async (t) => {
   t.after(() => stream.close())
   await ledger.claim(id)
   await ledger.finish(id, 'done', { result: {} })
-  const frames = await stream.finished()
+  const frames = await stream.waitForEnd()
   assert.deepEqual(frames.at(-1)!.data, { job_id: id, status: 'done', label: '', result: {} })
 })
 

@@ -77,8 +77,8 @@ test('only a failed job is retried', async () => {
   for (const [id, status] of [
     [waiting, 'queued'],
     [running, 'running'],
-    [await ledger.ended(ann.id), 'done'],
-    [await ledger.ended(ann.id, 'cancelled', {}), 'cancelled'],
+    [await ledger.addFinished(ann.id), 'done'],
+    [await ledger.addFinished(ann.id, 'cancelled', {}), 'cancelled'],
   ]) {
     const answer = await retry(id!, ann.token)
     const detail = `Only a failed job can be retried; this one is ${status}`

@@ -19,12 +19,12 @@ const cancel = (id: string, token = ann.token) => api.call('DELETE', `/api/v1/jo
 const UNKNOWN = '01900000-0000-7000-8000-000000000000'
 
 // Created in this order, so their ids grow.
-const done = await ledger.ended(ann.id)
-const failed = await ledger.ended(ann.id, 'failed', {
+const done = await ledger.addFinished(ann.id)
+const failed = await ledger.addFinished(ann.id, 'failed', {
   code: 'job.crashed',
   detail: 'The worker thread crashed while running the job',
 })
-const cancelled = await ledger.ended(ann.id, 'cancelled', {})
+const cancelled = await ledger.addFinished(ann.id, 'cancelled', {})
 const queuedFirst = await ledger.add(ann.id)
 const running = await ledger.add(ann.id)
 const queuedLast = await ledger.add(ann.id)
@@ -221,7 +221,7 @@ test('cancelling a running job asks its worker to stop', async () => {
 })
 
 test('cancelling a job that has ended changes nothing', async () => {
-  const id = await ledger.ended(ann.id)
+  const id = await ledger.addFinished(ann.id)
   const before = (await get(`/${id}`, ann.token)).json
   const answer = await cancel(id)
   assert.deepEqual([answer.status, answer.json], [202, before])
@@ -265,9 +265,9 @@ test('without authentication everybody is an admin', async () => {
   }
 })
 
-test('a job that ended longer ago than jobs are kept is gone, whether housekeeping has been by or not', async () => {
-  const old = await ledger.ended(ann.id, 'failed', { code: 'internal', detail: 'x' })
-  const young = await ledger.ended(ann.id)
+test('a job that ended longer ago than jobs are kept is gone, whether pruning has been by or not', async () => {
+  const old = await ledger.addFinished(ann.id, 'failed', { code: 'internal', detail: 'x' })
+  const young = await ledger.addFinished(ann.id)
   const ago = (id: string, seconds: number) =>
     database.query('update job set finished_at = now() - make_interval(secs => $2) where id = $1', [
       id,

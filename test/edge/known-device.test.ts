@@ -20,9 +20,9 @@ const watched = (passwords: Passwords): Passwords => {
       computed.push(kindOf(stored))
       return passwords.verify(stored, password)
     },
-    check: (stored, password) => {
+    verifyAndRehash: (stored, password) => {
       computed.push(kindOf(stored))
-      return passwords.check(stored, password)
+      return passwords.verifyAndRehash(stored, password)
     },
     isCommon: (password) => passwords.isCommon(password),
     verifyPasskey: (work) => passwords.verifyPasskey(work),

@@ -17,7 +17,7 @@ const who = area('who', '/who', { auth: 'user' }, [
     summary: 'shows the role of the caller',
     body: z.strictObject({ name: z.string() }),
     response: z.strictObject({ role: z.string() }),
-    repeatable: 'it changes nothing',
+    whyRepeatable: 'it changes nothing',
     handle: ({ caller }) => ({ role: caller.role }),
   }),
   route({
@@ -27,7 +27,7 @@ const who = area('who', '/who', { auth: 'user' }, [
     auth: 'public',
     body: z.strictObject({ name: z.string() }),
     response: z.strictObject({ id: z.int().nullable() }),
-    repeatable: 'it changes nothing',
+    whyRepeatable: 'it changes nothing',
     handle: ({ caller }) => ({ id: caller?.id ?? null }),
   }),
 ])

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { TestDatabase } from '../database.ts'
-import { spec } from '../sql/ledger-help.ts'
+import { jobSpec } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 
 /** Performs a worker's steps on the job ledger, one at a time. */
@@ -20,14 +20,18 @@ export interface Ledger {
   /** Sends a notification. Each step above does so for its job unless `quiet`. */
   notify(payload: string): Promise<void>
   /** Adds, claims and finishes a job; returns its id. */
-  ended(ownerId: number | null, outcome?: string, more?: Readonly<Record<string, unknown>>): Promise<string>
-  quiet: boolean
+  addFinished(
+    ownerId: number | null,
+    outcome?: string,
+    more?: Readonly<Record<string, unknown>>,
+  ): Promise<string>
+  isQuiet: boolean
 }
 
 export function ledgerOf({ query }: TestDatabase): Ledger {
   const attempts = new Map<string, { attempt: number; n: number }>()
   const changed = async (id: string): Promise<void> => {
-    if (!ledger.quiet) await ledger.notify(id)
+    if (!ledger.isQuiet) await ledger.notify(id)
   }
   const report = async (id: string, entries: readonly Readonly<Record<string, unknown>>[]): Promise<void> => {
     const running = attempts.get(id)!
@@ -47,12 +51,12 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
     more: Readonly<Record<string, unknown>> = {},
   ): Promise<void> => {
     const specs = ids.map((id) =>
-      spec({ id, name: 'documents.extract', queue: 'documents', owner_id: ownerId, ...more }),
+      jobSpec({ id, name: 'documents.extract', queue: 'documents', owner_id: ownerId, ...more }),
     )
     await query('select job_enqueue($1::jsonb)', [JSON.stringify(specs)])
   }
   const ledger: Ledger = {
-    quiet: false,
+    isQuiet: false,
     add: async (ownerId, more = {}) => {
       const id = uuidv7()
       await enqueue(ownerId, [id], more)
@@ -97,7 +101,7 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
     notify: async (payload) => {
       await query(`select pg_notify('job_events', $1)`, [payload])
     },
-    ended: async (ownerId, outcome = 'done', more = { result: { read: 1, unread: 0, skipped: 0 } }) => {
+    addFinished: async (ownerId, outcome = 'done', more = { result: { read: 1, unread: 0, skipped: 0 } }) => {
       const id = await ledger.add(ownerId)
       await ledger.claim(id)
       await ledger.finish(id, outcome, more)

@@ -3,8 +3,8 @@ import { describe, test } from 'node:test'
 import { areas } from '../../edge/routes/index.ts'
 import { callsOf } from '../perf/growth/calls.ts'
 import { EDGE_SETTINGS } from '../perf/growth/edge.ts'
-import { placesOf } from '../perf/growth/places.ts'
 import { seed } from '../perf/growth/seed.ts'
+import { findTargets } from '../perf/growth/targets.ts'
 import { type Answered, edgeAndDatabase } from './harness.ts'
 
 /** Following `next` reads every declared list completely: each row once, in the order of one large page. */
@@ -41,7 +41,7 @@ test('every list has `limit` and `cursor`, or is bounded by what it lists', () =
 })
 
 const lists = gets.filter(({ fields }) => fields.includes('cursor'))
-const asked = callsOf(await placesOf(url)).flatMap((call) => {
+const asked = callsOf(await findTargets(url)).flatMap((call) => {
   const list = lists.find(({ path }) => call.name.startsWith(`${path} `))
   return list === undefined ? [] : [{ ...call, list }]
 })

@@ -125,7 +125,7 @@ const LISTS: Readonly<Record<string, SortedList>> = {
     sorts: ['created_at'],
     time: 'created_at',
     add: async (n) => {
-      const id = await (n % 3 === 0 ? ledger.ended(ann.id) : ledger.add(ann.id))
+      const id = await (n % 3 === 0 ? ledger.addFinished(ann.id) : ledger.add(ann.id))
       await query('update job set created_at = $2 where id = $1', [id, at(n)])
       return id
     },

@@ -5,7 +5,7 @@ import { passwordReset } from '../../tasks/accounts/password-reset.ts'
 import { verification } from '../../tasks/accounts/verification.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import type { TestDatabase } from '../database.ts'
-import { mailContext } from '../tasks/mail-context.ts'
+import { createMailContext } from '../tasks/mail-context.ts'
 import { SECRET } from './harness.ts'
 
 export interface Mailed {
@@ -36,7 +36,7 @@ export function mailbox({ db, query }: TestDatabase) {
         const token = /token is: (\S+)/.exec(text!)?.[1] ?? ''
         mails.push({ jobId: id, to: to[0]!, subject, token })
       }
-      const context = mailContext({ db }, id, { secretKey: SECRET, deliver })
+      const context = createMailContext({ db }, id, { secretKey: SECRET, deliver })
       await TASKS[name]!.run(context as never, payload)
     }
     return mails

@@ -57,7 +57,7 @@ export class World {
     this.api = api
     this.database = database
     this.ledger = ledgerOf(database)
-    this.ledger.quiet = true
+    this.ledger.isQuiet = true
   }
 
   static async make(api: Api, database: TestDatabase): Promise<World> {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import pino from 'pino'
 import { createMatcher } from '../../edge/pipeline/match.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { addTallies, BOUNDS } from '../../sql/jobs/tallies.ts'
+import { addTallies, HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
 import { bucketOf } from '../../workers/attempts/tally.ts'
 import { freePort } from '../free-port.ts'
 import { until } from '../until.ts'
@@ -87,7 +87,8 @@ test('names and types are as promtool wants them', async () => {
 })
 
 test('what workers have counted is there, of every task by its outcome', async () => {
-  const times = (at: number) => Array.from({ length: BOUNDS.length + 1 }, (_, n) => (n === at ? 3 : 0))
+  const times = (at: number) =>
+    Array.from({ length: HISTOGRAM_BOUNDS.length + 1 }, (_, n) => (n === at ? 3 : 0))
   const of = { queue: 'ai', name: 'ai.chat', attempts: 3, run_seconds: 1.5, wait_seconds: 6 }
   await db.run(
     addTallies(
@@ -144,8 +145,8 @@ test('readers within a second are given the same bytes, compressed or not', asyn
   const { metrics } = api.serving.edge
   // A text is cached for a second, which may end between two reads. Two equal texts show a fresh second.
   await until('two are the same', async () => {
-    const one = await metrics.text()
-    return one === (await metrics.text())
+    const one = await metrics.render()
+    return one === (await metrics.render())
   })
   const plain = await api.get('/metrics')
   const small = await api.get('/metrics', { headers: { 'accept-encoding': 'br' } })
@@ -159,12 +160,12 @@ test('whatever was asked, the text stays under 300 KB', async () => {
   assert.ok(entries.length > 140)
   for (let round = 0; round < 1000; round++) {
     for (const name of ['GET', 'HEAD', 'OPTIONS', 'BREW', `M${round}`])
-      metrics.answered(null, name, 404, 0.02)
+      metrics.recordResponse(null, name, 404, 0.02)
   }
   for (const entry of entries)
     for (const method of ['GET', 'HEAD', 'OPTIONS', 'POST'])
       for (const status of [0, 200, 201, 204, 302, 304, 400, 401, 404, 422, 429, 500, 503])
-        metrics.answered(entry, method, status, 123.456789)
+        metrics.recordResponse(entry, method, status, 123.456789)
   const authorization = `Bearer ${TOKEN}`
   for (;;) {
     const { bytes, text } = await guarded.get('/metrics', { headers: { authorization } })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { networkOf } from '../../tasks/addresses.ts'
-import { parse, SettingsError } from '../../tasks/settings.ts'
+import { parseSettings, SettingsError } from '../../tasks/settings.ts'
 import { runs } from '../runs.ts'
 
 describe('whom an address stands for', () => {
@@ -95,14 +95,14 @@ describe('the settings of limits', () => {
   ] as const
 
   test('are requests in seconds, and 0 for none', () => {
-    assert.deepEqual(parse({}).limits, {
+    assert.deepEqual(parseSettings({}).limits, {
       login: { max: 30, seconds: 60 },
       register: { max: 30, seconds: 60 },
       passwordReset: { max: 10, seconds: 60 },
       invite: { max: 20, seconds: 3600 },
       export: { max: 5, seconds: 86_400 },
     })
-    const given = parse({
+    const given = parseSettings({
       RATE_LIMIT_LOGIN: '0',
       RATE_LIMIT_REGISTER: '1/86400',
       RATE_LIMIT_PASSWORD_RESET: '9999/1',
@@ -137,7 +137,7 @@ describe('the settings of limits', () => {
     for (const name of NAMES)
       for (const value of bad)
         assert.throws(
-          () => parse({ [name]: value }),
+          () => parseSettings({ [name]: value }),
           (error) =>
             error instanceof SettingsError && error.problems.some((line) => line.startsWith(`${name}: `)),
           `${name}=${value}`,

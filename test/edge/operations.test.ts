@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
-import { standStill, until } from '../until.ts'
+import { blockThread, until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
@@ -65,7 +65,7 @@ test('/ready counts what came while the process stood still', async (t) => {
   t.mock.method(reader, 'text', (...asked: Parameters<typeof text>) => {
     const answer = text(...asked)
     // Stalls the process after the query is sent.
-    setImmediate(standStill, 2_100)
+    setImmediate(blockThread, 2_100)
     return answer
   })
   assert.equal((await api.get('/ready')).status, 200)
@@ -101,7 +101,7 @@ test('/metrics counts requests by operation and class of status', async () => {
 test('/metrics shows jobs by queue and state, streams, watchers and connections', async () => {
   await ledger.add(id)
   await ledger.claim(await ledger.add(id))
-  await ledger.ended(id)
+  await ledger.addFinished(id)
   const text = await metricsWith('status="running"} 1')
   assert.match(text, /^jobs\{queue="documents",status="queued"\} 1$/m)
   assert.match(text, /^jobs\{queue="documents",status="running"\} 1$/m)

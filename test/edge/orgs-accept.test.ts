@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import { type Answered, newEmail, PASSWORD, SECRET } from './harness.ts'
-import { assertRefused, type Person, sharedOrgs, signed } from './orgs-help.ts'
+import { assertRefused, type Person, sharedOrgs, signInAs } from './orgs-help.ts'
 
 const { api, call, org, people, roles, trail, query } = await sharedOrgs()
 const address = (): string => newEmail('guest')
@@ -21,7 +21,7 @@ async function addUnregistered(email: string): Promise<Person> {
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
     email,
   ])
-  return signed(api, row!.id as number, email)
+  return signInAs(api, row!.id as number, email)
 }
 
 /** An organization, a pending invite to it, and the invited account. */

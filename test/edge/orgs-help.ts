@@ -120,14 +120,14 @@ export function peopleOf(
     )
     return Promise.all(
       rows.map((row, i) =>
-        signed(api, row.id as number, row.email as string, role, sessions[i]!.id as string),
+        signInAs(api, row.id as number, row.email as string, role, sessions[i]!.id as string),
       ),
     )
   }
 }
 
 /** Signs an account in; the session may have no row. */
-export async function signed(
+export async function signInAs(
   api: Api,
   id: number,
   email: string,

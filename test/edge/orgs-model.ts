@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import type { TestDatabase } from '../database.ts'
 import { purge } from '../purge.ts'
 import { type Answered, type Api, PASSWORD } from './harness.ts'
-import { type Person, peopleOf, signed } from './orgs-help.ts'
+import { type Person, peopleOf, signInAs } from './orgs-help.ts'
 import { createObserver, type TrailEvent } from './orgs-observer.ts'
 
 /** Accounts that change organizations at random and concurrently, and the invariants that must hold. */
@@ -87,7 +87,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
     const { status, json } = await request(null, 'POST', '/auth/register', { email, password: PASSWORD })
     if (status !== 200) return
     emails.set(json.id, email)
-    people.push(await signed(apis[0]!, json.id, email))
+    people.push(await signInAs(apis[0]!, json.id, email))
   }
 
   const create = async (actor: Person): Promise<void> => {

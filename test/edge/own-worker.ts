@@ -1,7 +1,7 @@
 import { connect } from '../../sql/driver.ts'
 import { createLog } from '../../tasks/log.ts'
 import { schedule } from '../../tasks/schedule.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { startWorker } from '../../workers/worker.ts'
 import { stopAfterFile } from '../services.ts'
 import { SECRET } from './harness.ts'
@@ -22,7 +22,7 @@ export async function startOwnWorker(
   queues: string,
   env: Readonly<Record<string, string>>,
 ): Promise<{ stop(): Promise<void> }> {
-  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: queues, ...env })
+  const settings = parseSettings({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: queues, ...env })
   await pauseSchedule(url)
   const worker = await startWorker({
     settings,

@@ -210,35 +210,38 @@ describe('at a sign-in', () => {
 
   test('a foreign hash is replaced by one of our own, once the password was right', async () => {
     const stored = bcrypt.hashSync('correct horse', 4)
-    const { matches, rehashed } = await passwords.check(stored, 'correct horse')
+    const { matches, rehashed } = await passwords.verifyAndRehash(stored, 'correct horse')
     assert.equal(matches, true)
     assert.match(rehashed!, OWN)
     assert.equal(await passwords.verify(rehashed, 'correct horse'), true)
     for (const wrong of ['correct hors', ''])
-      assert.deepEqual(await passwords.check(stored, wrong), { matches: false, rehashed: null })
+      assert.deepEqual(await passwords.verifyAndRehash(stored, wrong), { matches: false, rehashed: null })
   })
 
   test('so is one of argon2 by other rules, and none of our own', async () => {
     const [, stored] = KNOWN[2]
-    assert.match((await passwords.check(stored, 'password')).rehashed!, OWN)
+    assert.match((await passwords.verifyAndRehash(stored, 'password')).rehashed!, OWN)
     const own = await passwords.hash('password')
-    assert.deepEqual(await passwords.check(own, 'password'), { matches: true, rehashed: null })
-    assert.deepEqual(await passwords.check(null, 'password'), { matches: false, rehashed: null })
+    assert.deepEqual(await passwords.verifyAndRehash(own, 'password'), { matches: true, rehashed: null })
+    assert.deepEqual(await passwords.verifyAndRehash(null, 'password'), { matches: false, rehashed: null })
   })
 
   test('one of bcrypt over a digest is replaced, however long the password', async () => {
     const password = 'ü'.repeat(60)
     const digest = createHash('sha256').update(password).digest('hex')
     const stored = `bcrypt_sha256$${bcrypt.hashSync(digest, 4)}`
-    assert.match((await passwords.check(stored, password)).rehashed!, OWN)
-    assert.deepEqual(await passwords.check(stored, `${password}!`), { matches: false, rehashed: null })
+    assert.match((await passwords.verifyAndRehash(stored, password)).rehashed!, OWN)
+    assert.deepEqual(await passwords.verifyAndRehash(stored, `${password}!`), {
+      matches: false,
+      rehashed: null,
+    })
   })
 
   test('one of bcrypt stays when the password is longer than what it reads: another one would match', async () => {
     const long = 'ü'.repeat(36)
     const stored = bcrypt.hashSync(long, 4)
     for (const password of [`${long}!`, `${long}?`])
-      assert.deepEqual(await passwords.check(stored, password), { matches: true, rehashed: null })
-    assert.match((await passwords.check(stored, long)).rehashed!, OWN)
+      assert.deepEqual(await passwords.verifyAndRehash(stored, password), { matches: true, rehashed: null })
+    assert.match((await passwords.verifyAndRehash(stored, long)).rehashed!, OWN)
   })
 })

@@ -23,9 +23,9 @@ const claimJobOf = async (id: string, count: number): Promise<string> => {
 
 test('an event whose job fails while it is waited for is a 500, and gets another job when it comes again', async (t) => {
   const { hub } = world.api.serving.edge
-  const terminal = hub.terminal.bind(hub)
+  const terminal = hub.waitForTerminal.bind(hub)
   // Extends the wait of two seconds, which is too short on a busy machine.
-  t.mock.method(hub, 'terminal', (id: string, _: number, signal?: AbortSignal) =>
+  t.mock.method(hub, 'waitForTerminal', (id: string, _: number, signal?: AbortSignal) =>
     terminal(id, 60_000, signal),
   )
   const given = event('payment_intent.succeeded', intentObject({ name: 'unlucky' }))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { AuditEvent } from '../../sql/audit.ts'
-import { deleteForAll } from '../../tasks/accounts/deletion.ts'
+import { deleteAndPurge } from '../../tasks/accounts/deletion.ts'
 import { jobSettings } from '../job-settings.ts'
 import { chargeObject, event, subscriptionObject } from '../payment-events.ts'
 import { purge } from '../purge.ts'
@@ -232,7 +232,7 @@ test('an account that goes leaves its payments behind, nobody’s', async () => 
   const before = await everything('/transactions')
   // As the deletion job does after its call to the provider.
   await db.transaction((tx) =>
-    deleteForAll(tx, who!.id, deleted, { requestId: null, settings: jobSettings(1) }),
+    deleteAndPurge(tx, who!.id, deleted, { requestId: null, settings: jobSettings(1) }),
   )
   await purge(db)
   assert.deepEqual(await query('select from account where id = $1', [who!.id]), [])

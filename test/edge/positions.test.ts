@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { createPositions } from '../../edge/pipeline/positions.ts'
 import type { Wal } from '../../sql/wal.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 
 /** WAL positions that the edge remembers per caller, and those that callers send. */
 
@@ -16,7 +16,7 @@ const asked = (who: number | null, headers: Readonly<Record<string, string>> = {
 
 function remembering(max?: number) {
   const wal = { end: 0 }
-  const positions = createPositions(parse({ PROJECT_NAME: 'mill' }), wal as Wal, FOR_MS, max)
+  const positions = createPositions(parseSettings({ PROJECT_NAME: 'mill' }), wal as Wal, FOR_MS, max)
   const write = (who: number | null, end: number, address?: string): void => {
     wal.end = end
     positions.track(asked(who, {}, address)).remember()

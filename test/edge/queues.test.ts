@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { figuresOf, percentile, type Span } from '../../edge/routes/queues/figures.ts'
-import { addTallies, BOUNDS } from '../../sql/jobs/tallies.ts'
+import { addTallies, HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
 import { bucketOf } from '../../workers/attempts/tally.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
@@ -15,7 +15,7 @@ const admin = await api.register('admin@example.com')
 const PATH = '/api/v1/queues'
 const token = { token: admin.token }
 const times = (seconds: number, count = 1): number[] =>
-  Array.from({ length: BOUNDS.length + 1 }, (_, n) => (n === bucketOf(seconds) ? count : 0))
+  Array.from({ length: HISTOGRAM_BOUNDS.length + 1 }, (_, n) => (n === bucketOf(seconds) ? count : 0))
 const queue = async (name: string, window = '10m') => {
   const { status, json } = await api.get(`${PATH}?window=${window}`, token)
   assert.equal(status, 200)
@@ -175,7 +175,7 @@ describe('figures', () => {
   test('percentiles are within a factor of 1.6', () => {
     const random = (n: number): number => 0.0005 * 1.9 ** (n % 23)
     const seconds = Array.from({ length: 1000 }, (_, n) => random(n)).sort((a, b) => a - b)
-    const counts = new Array(BOUNDS.length + 1).fill(0)
+    const counts = new Array(HISTOGRAM_BOUNDS.length + 1).fill(0)
     for (const one of seconds) counts[bucketOf(one)]++
     for (const part of [0.5, 0.95]) {
       const exact = seconds[Math.ceil(part * seconds.length) - 1]!

@@ -91,12 +91,12 @@ test('leaving: whoever knocks is let in, every answer is the last, and the next 
     once(knocking, 'data'),
     once(knocking, 'connect').then(() => {
       knocking.write(request('POST /', {}, 'body'))
-      return server.leave()
+      return server.drain()
     }),
   ])
   assert.match(String(data), /Connection: close[\s\S]*served$/)
   let left = false
-  const deserted = server.deserted().then(() => {
+  const deserted = server.whenDisconnected().then(() => {
     left = true
   })
   await assert.rejects(Client.connect(t, port), /ECONNREFUSED/)

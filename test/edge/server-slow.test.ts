@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { commonHeaders } from '../../edge/http/reply.ts'
 import type { EventSink } from '../../edge/http/server.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { Client, request, serve, until } from './fixtures/raw.ts'
 
 // uWS closes connections with a 10 s timer that it checks every 4 s, so 12 s suffice. All tests run concurrently.
@@ -61,7 +61,7 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
   })
 
   test('an idle connection lives for longer than the answers of an edge say', async (t) => {
-    const [, promised] = commonHeaders(parse({})).find(([name]) => name === 'keep-alive')!
+    const [, promised] = commonHeaders(parseSettings({})).find(([name]) => name === 'keep-alive')!
     const { port } = await serve(t, (_, responder) => responder.send({ status: 200, headers: [], body: 'x' }))
     // The timer of uWS ticks every 4 s.
     const idle = Array.from({ length: 8 }, async (_, i) => {

@@ -66,7 +66,7 @@ const NOTHING = { keys: 0, passkeys: 0, codes: 0, changes: 0, endpoints: 0 }
 const ALL = { keys: 1, passkeys: 1, codes: 1, changes: 1, endpoints: 1 }
 
 async function assertOut(squatter: Holder, edges: readonly Api[]): Promise<void> {
-  await squatter.stream.finished()
+  await squatter.stream.waitForEnd()
   for (const edge of edges) {
     for (const token of [squatter.token, squatter.key])
       await until('the edge has heard of it', async () => (await me(edge, token)).status === 401)

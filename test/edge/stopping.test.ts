@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { area, route, verbatim } from '../../edge/pipeline/route.ts'
+import { area, rawJson, route } from '../../edge/pipeline/route.ts'
 import { until } from '../until.ts'
 import { type Api, edgeAndDatabase } from './harness.ts'
 
@@ -25,7 +25,7 @@ async function requestLarge(lingers: boolean) {
       handle: async () => {
         asking.resolve()
         await answering.promise
-        return verbatim<string>(TEXT)
+        return rawJson<string>(TEXT)
       },
     }),
   ])

@@ -31,7 +31,7 @@ async function openStreams(t: TestContext, { id, token }: Account, edge: Api = o
 
 async function assertEnd(streams: readonly Stream[]): Promise<void> {
   for (const stream of streams) {
-    await stream.finished()
+    await stream.waitForEnd()
     assert.equal(stream.broken, false, 'in order')
   }
 }

@@ -36,7 +36,7 @@ test('a comment every 15 seconds keeps a stream that has nothing to say', async 
     await until('two more', () => stream.comments >= before + 3)
     assert.equal(stream.frames.length, 1, 'which is no frame')
     stream.close()
-    await until('it is gone', () => api.serving.edge.hub.watchers === 0)
+    await until('it is gone', () => api.serving.edge.hub.watcherCount === 0)
   }
 })
 
@@ -52,10 +52,10 @@ test('a notification that never comes is made up for within five seconds, on bot
   })
   await one.until('the first frame', (frames) => frames.length === 1)
   await all.until('the first frames', (frames) => frames.some(({ data }) => data.job_id === job))
-  ledger.quiet = true
+  ledger.isQuiet = true
   await ledger.claim(job)
   await ledger.finish(job, 'done', { result: null })
-  ledger.quiet = false
+  ledger.isQuiet = false
   mock.timers.tick(5_000)
   await one.until('the end', () => one.ended)
   await all.until('the end', (frames) =>
@@ -71,7 +71,7 @@ test('a process that stops ends its streams in order and asks their readers to c
     `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`,
     30_000,
   )
-  await until('both are there', () => stopping.serving.edge.hub.watchers === 2)
+  await until('both are there', () => stopping.serving.edge.hub.watcherCount === 2)
   await stopping.serving.stop()
   await until('it ended', () => stream.ended)
   assert.equal(stream.broken, false)
@@ -127,7 +127,7 @@ test('a reader who comes back to another process goes on where it was', async (t
   t.after(() => after.close())
   await after.until('what happened meanwhile', (frames) => frames.length === 1)
   await ledger.finish(job, 'done', { result: null })
-  const frames = await after.finished()
+  const frames = await after.waitForEnd()
   assert.deepEqual(
     [...before.frames, ...frames].map((frame) => Number(frame.id)),
     [1, 2, 3],

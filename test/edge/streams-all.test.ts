@@ -26,14 +26,14 @@ const statuses = (stream: Stream, id: string) => of(stream, id).map(({ data }) =
  * stream's initial state; the second comes after it.
  */
 async function settle(...streams: readonly Stream[]): Promise<void> {
-  for (const _ of ['begun', 'followed']) await reached(await ledger.ended(null), streams)
+  for (const _ of ['begun', 'followed']) await reached(await ledger.addFinished(null), streams)
 }
 
 /** Waits until the edge has polled and sent the stream its findings. */
 async function poll(stream: Stream): Promise<void> {
-  ledger.quiet = true
-  const marker = await ledger.ended(null)
-  ledger.quiet = false
+  ledger.isQuiet = true
+  const marker = await ledger.addFinished(null)
+  ledger.isQuiet = false
   await ledger.notify('*')
   await reached(marker, [stream])
 }
@@ -44,7 +44,7 @@ const reached = (marker: string, streams: readonly Stream[]): Promise<unknown> =
   )
 
 test('it begins with the jobs that live, as they are, and not with those that ended', async (t) => {
-  const ended = await ledger.ended(ann.id)
+  const ended = await ledger.addFinished(ann.id)
   // Pending notifications would reach the new stream, although their job has already finished.
   const earlier = await open()
   await settle(earlier)
@@ -189,7 +189,7 @@ test('who comes back hears of an end that was under way when the last frame was 
   await worker.query('select job_finish($1::jsonb, 2, 5)', [
     JSON.stringify([{ id, attempt, outcome: 'done' }]),
   ])
-  const other = await ledger.ended(ann.id)
+  const other = await ledger.addFinished(ann.id)
   await stream.until('another end', () => statuses(stream, other).includes('done'))
   stream.close()
   await worker.query('commit')
@@ -206,12 +206,12 @@ test('"too many to name" reaches the stream of all jobs too', async (t) => {
   t.after(() => stream.close())
   const ids = await Promise.all(Array.from({ length: 5 }, () => ledger.add(ann.id)))
   await stream.until('they wait', () => ids.every((id) => statuses(stream, id).includes('queued')))
-  ledger.quiet = true
+  ledger.isQuiet = true
   for (const id of ids) {
     await ledger.claim(id)
     await ledger.finish(id, 'done', { result: null })
   }
-  ledger.quiet = false
+  ledger.isQuiet = false
   await ledger.notify('*')
   await stream.until('they ended', () => ids.every((id) => statuses(stream, id).includes('done')))
   await poll(stream)
@@ -235,7 +235,7 @@ test('of more ends at one moment than are read at once none is left out and none
   await poll(stream)
   assert.equal(new Set(ends(stream).map(({ data }) => data.job_id)).size, ends(stream).length)
   // Behind more jobs of others than one page covers.
-  const last = await ledger.ended(bob.id)
+  const last = await ledger.addFinished(bob.id)
   const [back, other] = [await open(ann.token, before), await open(bob.token, before)]
   t.after(() => {
     back.close()
@@ -257,10 +257,10 @@ test('what happened while nobody listened to the database is made up for', async
     one.close()
   })
   await one.until('it waits', (frames) => frames.length === 1)
-  ledger.quiet = true
+  ledger.isQuiet = true
   await ledger.claim(watched)
   await ledger.finish(watched, 'done', { result: null })
-  ledger.quiet = false
+  ledger.isQuiet = false
   await database.query(
     // Only in this database: edges of other tests use the same server.
     `select pg_terminate_backend(pid) from pg_stat_activity

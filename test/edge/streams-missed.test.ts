@@ -31,15 +31,15 @@ const hears = (stream: Stream, id: string, status = 'done') =>
   stream.until(`${id} is ${status}`, () => statuses(stream, id).includes(status))
 
 async function quietly<T>(work: () => Promise<T>): Promise<T> {
-  ledger.quiet = true
+  ledger.isQuiet = true
   const value = await work()
-  ledger.quiet = false
+  ledger.isQuiet = false
   return value
 }
 
 /** Waits until the edge has polled and sent the stream its findings. */
 async function poll(stream: Stream): Promise<void> {
-  const marker = await quietly(() => ledger.ended(null))
+  const marker = await quietly(() => ledger.addFinished(null))
   await ledger.notify('*')
   await hears(stream, marker)
 }
@@ -61,7 +61,7 @@ const untilLongAfter = (what: string, ms: number, act: () => Promise<unknown>): 
 const pollLongAfter = (stream: Stream, ms: number): Promise<unknown> =>
   untilLongAfter('it has looked some seconds later', ms, async () => {
     await poll(stream)
-    await hears(stream, await ledger.ended(ann.id))
+    await hears(stream, await ledger.addFinished(ann.id))
   })
 
 async function running(stream: Stream): Promise<{ id: string; attempt: number }> {
@@ -69,7 +69,7 @@ async function running(stream: Stream): Promise<{ id: string; attempt: number }>
   const attempt = await ledger.claim(id)
   await hears(stream, id, 'running')
   // A new stream may have read the first job before its notification; the second comes after that notification.
-  for (const _ of ['begun', 'told']) await hears(stream, await ledger.ended(null))
+  for (const _ of ['begun', 'told']) await hears(stream, await ledger.addFinished(null))
   return { id, attempt }
 }
 
@@ -125,7 +125,9 @@ test('who comes back hears of an end of which nothing was said, though others en
   const { id } = await running(stream)
   await quietly(() => ledger.finish(id, 'done', { result: null }))
   const endedAt = Date.now()
-  await untilLongAfter('others ended later', endedAt, async () => hears(stream, await ledger.ended(ann.id)))
+  await untilLongAfter('others ended later', endedAt, async () =>
+    hears(stream, await ledger.addFinished(ann.id)),
+  )
   assert.equal(statuses(stream, id).at(-1), 'running')
   stream.close()
   await hears(await open(t, stream.lastId), id)
@@ -133,11 +135,11 @@ test('who comes back hears of an end of which nothing was said, though others en
 
 test('ids move on with what is certain: whoever comes back is not sent again what ended long before', async (t) => {
   const stream = await open(t)
-  const old = await ledger.ended(ann.id)
+  const old = await ledger.addFinished(ann.id)
   await hears(stream, old)
   await pollLongAfter(stream, Date.now())
   await poll(stream)
-  const last = await ledger.ended(ann.id)
+  const last = await ledger.addFinished(ann.id)
   await hears(stream, last)
   stream.close()
   const again = await open(t, stream.lastId)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import net from 'node:net'
 import { test } from 'node:test'
 import { followJob } from '../../edge/streams/follow.ts'
-import { followEverything } from '../../edge/streams/follow-all.ts'
+import { followAllJobs } from '../../edge/streams/follow-all.ts'
 import type { Hub } from '../../edge/streams/hub.ts'
 import type { JobEvent } from '../../edge/streams/job-event.ts'
 import type { SseFrame, SseStream } from '../../edge/streams/sse.ts'
@@ -166,7 +166,7 @@ function readerOfAll(since: number | null = null) {
   const line = ({ jobId, seq, kind, status, frame }: JobEvent): string =>
     [jobId, seq, kind, status, '', frame].join('\t')
   const open = (): (() => void) =>
-    followEverything(hub, {
+    followAllJobs(hub, {
       sees: () => true,
       since,
       live: async () => {
@@ -350,7 +350,7 @@ test('through a real socket: 40 MB of progress cost a reader who sleeps a few, a
   socket.write(
     `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`,
   )
-  await until('the reader is there', () => api.serving.edge.hub.watchers === 1)
+  await until('the reader is there', () => api.serving.edge.hub.watcherCount === 1)
   const label = 'x'.repeat(20_000)
   let events = 0
   const progress = (count: number) =>
@@ -359,11 +359,11 @@ test('through a real socket: 40 MB of progress cost a reader who sleeps a few, a
       Array.from({ length: count }, () => `${++events} ${label}`),
     )
   // Small batches: each is delivered while it is new; otherwise frames would be skipped for another reason.
-  while (events < 2000 && api.serving.edge.hub.watchers > 0) {
+  while (events < 2000 && api.serving.edge.hub.watcherCount > 0) {
     await progress(100)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  await until('the reader is too slow to be watched for', () => api.serving.edge.hub.watchers === 0)
+  await until('the reader is too slow to be watched for', () => api.serving.edge.hub.watcherCount === 0)
   // All the rest in one batch: uWS closes a connection after 10 s without a read.
   await progress(2000 - events)
   await ledger.finish(id, 'done', { result: null })

@@ -51,7 +51,7 @@ test('the present state at once, then every change in order, one terminal frame,
   await ledger.progress(id, 'Page 2 of 3', 2, 3)
   await ledger.progress(id, 'Page 3 of 3', 3, 3)
   await ledger.finish(id, 'done', { result: RESULT })
-  const frames = await opened.finished()
+  const frames = await opened.waitForEnd()
   assert.deepEqual(states(frames), [
     ['queued', ''],
     ['running', ''],
@@ -83,15 +83,15 @@ test('who comes in the middle begins at the state of that moment', async () => {
   const opened = await stream(id)
   await opened.until('the first frame', (frames) => frames.length === 1)
   await ledger.finish(id, 'done', { result: RESULT })
-  assert.deepEqual(states(await opened.finished()), [
+  assert.deepEqual(states(await opened.waitForEnd()), [
     ['running', 'Page 2 of 3'],
     ['done', 'Page 2 of 3'],
   ])
 })
 
 test('who comes after the end gets the terminal frame and the end', async () => {
-  const id = await ledger.ended(owner, 'done', { result: RESULT })
-  const frames = await (await stream(id)).finished()
+  const id = await ledger.addFinished(owner, 'done', { result: RESULT })
+  const frames = await (await stream(id)).waitForEnd()
   assert.deepEqual(
     frames.map(({ data }) => [data.status, data.result]),
     [['done', RESULT]],
@@ -99,8 +99,8 @@ test('who comes after the end gets the terminal frame and the end', async () => 
 })
 
 test('a failure and a cancellation are terminal too, with the reason of the failure', async () => {
-  const failed = await ledger.ended(owner, 'failed', { code: 'job.crashed', detail: 'The thread died' })
-  const [frame, ...more] = await (await stream(failed)).finished()
+  const failed = await ledger.addFinished(owner, 'failed', { code: 'job.crashed', detail: 'The thread died' })
+  const [frame, ...more] = await (await stream(failed)).waitForEnd()
   assert.deepEqual(
     [frame!.data.status, frame!.data.error, more.length],
     ['failed', { code: 'job.crashed', detail: 'The thread died' }, 0],
@@ -109,15 +109,15 @@ test('a failure and a cancellation are terminal too, with the reason of the fail
   const opened = await stream(waiting)
   await opened.until('the first frame', (frames) => frames.length === 1)
   await api.call('DELETE', `/api/v1/jobs/${waiting}`, { token })
-  assert.deepEqual(states(await opened.finished()), [
+  assert.deepEqual(states(await opened.waitForEnd()), [
     ['queued', ''],
     ['cancelled', ''],
   ])
 })
 
 test('a result of null is there as null', async () => {
-  const id = await ledger.ended(owner, 'done', { result: null })
-  const [frame] = await (await stream(id)).finished()
+  const id = await ledger.addFinished(owner, 'done', { result: null })
+  const [frame] = await (await stream(id)).waitForEnd()
   assert.ok('result' in frame!.data)
   assert.equal(frame!.data.result, null)
 })
@@ -129,7 +129,7 @@ test('a job that is tried again says so, and ends once', async () => {
   await ledger.finish(id, 'retry', { delay_ms: 0 })
   await ledger.claim(id)
   await ledger.finish(id, 'done', { result: RESULT })
-  const frames = await opened.finished()
+  const frames = await opened.waitForEnd()
   assert.deepEqual(
     frames.map(({ data }) => data.status),
     ['running', 'queued', 'running', 'done'],
@@ -154,7 +154,7 @@ test('Last-Event-ID goes on after that frame: nothing lost, nothing twice', asyn
         ids(opened.frames),
         expected.filter((n) => n < 5),
       )
-    } else assert.deepEqual(ids(await opened.finished()), expected)
+    } else assert.deepEqual(ids(await opened.waitForEnd()), expected)
   }
 })
 
@@ -168,13 +168,13 @@ test('a reader who was cut off and comes back has every frame exactly once', asy
   const second = await stream(id, first.lastId)
   await second.until('both', (frames) => frames.length === 2)
   await ledger.finish(id, 'done', { result: RESULT })
-  await second.finished()
+  await second.waitForEnd()
   assert.deepEqual(ids([...first.frames, ...second.frames]), [3, 4, 5, 6])
 })
 
 test('after the terminal frame a reader who comes back is told to stay away', async () => {
-  const id = await ledger.ended(owner)
-  const last = (await (await stream(id)).finished()).at(-1)!.id
+  const id = await ledger.addFinished(owner)
+  const last = (await (await stream(id)).waitForEnd()).at(-1)!.id
   for (const lastSeen of [last, String(Number(last) + 5)]) {
     const answer = await api.get(`/api/v1/jobs/${id}/events`, {
       token,
@@ -204,7 +204,7 @@ test('many readers of one job see the same', async () => {
     Array.from({ length: 50 }, (_, i) => `step ${i}`),
   )
   await ledger.finish(id, 'done', { result: RESULT })
-  const all = await Promise.all(readers.map((reader) => reader.finished()))
+  const all = await Promise.all(readers.map((reader) => reader.waitForEnd()))
   for (const frames of all) assert.deepEqual(frames, all[0])
   assert.deepEqual(
     ids(all[0]!),
@@ -216,10 +216,10 @@ test('a change whose notification was lost comes with the next one, in order', a
   const id = await newRunningJob()
   const opened = await stream(id)
   await opened.until('the first frame', (frames) => frames.length === 1)
-  ledger.quiet = true
+  ledger.isQuiet = true
   await ledger.progress(id, 'unheard')
   await ledger.progress(id, 'unheard too')
-  ledger.quiet = false
+  ledger.isQuiet = false
   await ledger.progress(id, 'heard')
   await opened.until('all three', (frames) => frames.length === 4)
   assert.deepEqual(ids(opened.frames), [3, 4, 5, 6])
@@ -236,9 +236,9 @@ test('HEAD of a stream has its headers and ends', async () => {
 
 test('who leaves is forgotten', async () => {
   const { hub } = api.serving.edge
-  await until('nobody else watches', () => hub.watchers === 0)
+  await until('nobody else watches', () => hub.watcherCount === 0)
   const opened = await stream(await ledger.add(owner))
-  await until('one watches', () => hub.watchers === 1)
+  await until('one watches', () => hub.watcherCount === 1)
   opened.close()
-  await until('nobody watches', () => hub.watchers === 0)
+  await until('nobody watches', () => hub.watcherCount === 0)
 })

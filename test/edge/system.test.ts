@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Spending, Tables } from '../../edge/routes/system/shapes.ts'
-import { SWEPT } from '../../sql/retention.ts'
+import { PRUNED_TABLES } from '../../sql/retention.ts'
 import { measureTables } from '../../sql/sizes.ts'
 import { castOf } from './accounts-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
@@ -51,7 +51,8 @@ describe('GET /system/tables', () => {
       bytes: null,
     })
     assert.equal(all.get('account')!.retention, null)
-    for (const { table } of SWEPT) assert.ok(all.get(table)!.retention!.setting.endsWith('_DAYS'), table)
+    for (const { table } of PRUNED_TABLES)
+      assert.ok(all.get(table)!.retention!.setting.endsWith('_DAYS'), table)
   })
 
   test('shows growth once there is a day to compare with', async () => {

@@ -62,7 +62,7 @@ test('every state a task can be in', async () => {
   ])
 })
 
-test('a result is gone after its time, also before housekeeping has been by', async () => {
+test('a result is gone after its time, also before pruning has been by', async () => {
   const { task_id } = (await enqueue(io())).json
   await ledger.claim(task_id)
   await ledger.finish(task_id, 'done', { result: { total_ms: 1 } })
@@ -88,9 +88,9 @@ test('unknown tasks and queues are refused, and the known ones named', async () 
   const queue = await enqueue(io({ queue_type: 'documents' }))
   assert.equal(queue.status, 400)
   assert.match(queue.json.detail, /documents.*load_test, system/)
-  // The task `housekeeping` belongs to the queue `system`.
-  assert.equal((await enqueue(io({ task_name: 'housekeeping' }))).status, 400)
-  assert.equal((await enqueue({ task_name: 'housekeeping' })).status, 202)
+  // The task `prune` belongs to the queue `system`.
+  assert.equal((await enqueue(io({ task_name: 'prune' }))).status, 400)
+  assert.equal((await enqueue({ task_name: 'prune' })).status, 202)
   // Names of inherited object properties are not tasks.
   for (const name of ['constructor', '__proto__', ''])
     assert.equal((await enqueue(io({ task_name: name }))).status, 400, name)
@@ -200,7 +200,7 @@ test('the list names tasks and queues, with what waits and runs', async () => {
       .filter(({ task_name }: { task_name: string }) => /io_sim|house/.test(task_name))
       .map(({ args: _, ...task }: { args: unknown }) => task),
     [
-      { task_name: 'housekeeping', queue_types: ['system'] },
+      { task_name: 'prune', queue_types: ['system'] },
       { task_name: 'io_simulation_task', queue_types: ['load_test', 'system'] },
     ],
   )
@@ -219,7 +219,7 @@ test('the list has a schema of the arguments of each task, and a wrong argument 
   const { tasks } = (await api.get('/api/v1/tasks', { token: owner.token })).json
   for (const { task_name, args } of tasks) {
     assert.deepEqual([args.type, args.additionalProperties], ['object', false], task_name)
-    if (task_name === 'housekeeping') continue
+    if (task_name === 'prune') continue
     const names = Object.keys(args.properties)
     assert.ok(names.length > 0, task_name)
     const refused = await enqueue({ task_name, args: { colour: 'red' } })

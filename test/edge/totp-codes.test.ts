@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { stepOf, totpSetup } from '../../edge/totp.ts'
+import { matchStep, totpSetup } from '../../edge/totp.ts'
 import { recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../tasks/accounts/tokens.ts'
 import { codeOf, fromBase32 } from '../totp.ts'
 import { SECRET } from './harness.ts'
@@ -14,7 +14,7 @@ describe('one-time codes', () => {
   const HOTP = '755224 287082 359152 969429 338314 254676 287922 162583 399871 520489'.split(' ')
   test('are those of RFC 4226', () => {
     for (const [step, code] of HOTP.entries()) {
-      assert.equal(stepOf(secret, code, step * 30_000), step)
+      assert.equal(matchStep(secret, code, step * 30_000), step)
       assert.equal(codeOf(secret, step), code)
     }
   })
@@ -30,20 +30,20 @@ describe('one-time codes', () => {
   ] as const)
     test(`are those of RFC 6238 at ${seconds} s`, () => {
       const step = Math.floor(seconds / 30)
-      assert.equal(stepOf(secret, code.slice(2), seconds * 1000), step)
+      assert.equal(matchStep(secret, code.slice(2), seconds * 1000), step)
       assert.equal(codeOf(secret, step), code.slice(2))
     })
 
   test('are taken one step early or late, and no further', () => {
     const now = 1_700_000_000_000
     const step = Math.floor(now / 30_000)
-    const taken = [-3, -2, -1, 0, 1, 2, 3].map((off) => stepOf(secret, codeOf(secret, step + off), now))
+    const taken = [-3, -2, -1, 0, 1, 2, 3].map((off) => matchStep(secret, codeOf(secret, step + off), now))
     assert.deepEqual(taken, [-1, -1, step - 1, step, step + 1, -1, -1])
   })
 
   test('are nothing that only looks like one', () => {
     for (const code of ['', '0', '12345', '1234567', 'abcdef', '२८७०८२', ' 28708', '-28708', '287082\n'])
-      assert.equal(stepOf(secret, code, 59_000), -1, JSON.stringify(code))
+      assert.equal(matchStep(secret, code, 59_000), -1, JSON.stringify(code))
   })
 
   test('have a secret of 160 bits for each row and deployment, which an app reads from the URI', () => {

@@ -4,7 +4,7 @@ import { sharedByFiles } from '../services.ts'
 import {
   recording,
   type TranscriptionStandIn,
-  transcribed,
+  transcribe,
   transcriptionServer,
 } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
@@ -57,9 +57,9 @@ export const send = (
 /** Holds requests until `go`; later requests are answered immediately. */
 export function holdRequests(server: TranscriptionStandIn): { go(): void; readonly waiting: number } {
   const waiting: (() => void)[] = []
-  server.answer = (response, asked) => void waiting.push(() => transcribed(response, asked))
+  server.answer = (response, asked) => void waiting.push(() => transcribe(response, asked))
   const go = (): void => {
-    server.answer = transcribed
+    server.answer = transcribe
     for (const one of waiting.splice(0)) one()
   }
   after(go)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { Transcription } from '../../tasks/voice/transcription.ts'
 import { Stream } from '../service.ts'
-import { beginEvents, events, refused, transcribed, WORDS } from '../standins/transcriptions.ts'
+import { beginEvents, events, rejectWith, transcribe, WORDS } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
 import { startEdge } from './harness.ts'
 import {
@@ -21,7 +21,7 @@ const { server, env, api, query, url, admin, newcomer } = await transcribing()
 const user = await newcomer()
 const { token } = user
 afterEach(() => {
-  server.answer = transcribed
+  server.answer = transcribe
 })
 
 const asked = () => server.asked.length
@@ -189,7 +189,7 @@ describe('in the background', () => {
     })
     assert.equal(job.status, 'running')
     more()
-    const frames = await stream.finished()
+    const frames = await stream.waitForEnd()
     const said = frames.filter(({ event }) => event === 'chunk').map(({ data }) => data.content)
     assert.ok(WORDS.join('').endsWith(said.join('')), said.join('|'))
     const { status, result } = frames.at(-1)!.data as { status: string; result: { text: string; id: string } }
@@ -259,13 +259,13 @@ describe('requests for the same', () => {
 describe('what the provider does', () => {
   const fail = (...answers: (typeof server.answer)[]): void => {
     server.answer = (response, one) => {
-      const next = answers.shift() ?? transcribed
+      const next = answers.shift() ?? transcribe
       next(response, one)
     }
   }
 
   test('a passing fault is tried again, and costs nothing', async () => {
-    fail(refused(503, 'overloaded'))
+    fail(rejectWith(503, 'overloaded'))
     const before = (await usage()).length
     assert.equal((await send(api, token, newRecording())).status, 200)
     assert.deepEqual(
@@ -305,7 +305,7 @@ describe('what the provider does', () => {
   })
 
   test('bytes that it cannot decode are refused for good', async () => {
-    const undecodable = refused(400, 'The audio file could not be decoded or its format is not supported.')
+    const undecodable = rejectWith(400, 'The audio file could not be decoded or its format is not supported.')
     fail(undecodable, undecodable)
     const before = asked()
     const answer = await send(api, token, newRecording())
@@ -320,7 +320,7 @@ describe('what the provider does', () => {
   })
 
   test('a refusal says nothing that the provider has said', async () => {
-    fail(refused(401, 'sk-test is not a key'))
+    fail(rejectWith(401, 'sk-test is not a key'))
     const answer = await send(api, token, newRecording())
     assert.deepEqual(
       [answer.status, answer.json.detail],
@@ -337,7 +337,7 @@ describe('what the provider does', () => {
   })
 
   test('a failed one is retried as its job', async () => {
-    fail(refused(400, 'no'))
+    fail(rejectWith(400, 'no'))
     const bytes = newRecording()
     assert.equal((await send(api, token, bytes)).status, 502)
     const [{ id, job_id }] = (await api.get(`${PATH}?limit=1`, { token })).json

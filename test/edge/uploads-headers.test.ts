@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { cleanFileName, disposition, mediaTypeOf } from '../../edge/uploads/headers.ts'
+import { cleanFileName, parseDisposition, parseMediaType } from '../../edge/uploads/headers.ts'
 
 /** A header as a browser sends it: UTF-8, which the splitter decodes as one character per byte. */
 const binary = (text: string): string => Buffer.from(text).toString('latin1')
 
 const named = (parameters: string) =>
-  disposition({ 'content-disposition': [binary(`form-data; ${parameters}`)] })
+  parseDisposition({ 'content-disposition': [binary(`form-data; ${parameters}`)] })
 
 test('file names are cleaned', () => {
   const names: [string, string][] = [
@@ -36,16 +36,16 @@ test('file names are cleaned', () => {
 test('a part without a file name is a field, and only form-data has a name', () => {
   assert.deepEqual(named('name="a"'), { name: 'a', fileName: undefined })
   assert.deepEqual(named('NAME="first"; name="second"'), { name: 'first', fileName: undefined })
-  assert.equal(disposition({ 'content-disposition': ['attachment; name="a"'] }).name, undefined)
-  assert.equal(disposition({}).name, undefined)
+  assert.equal(parseDisposition({ 'content-disposition': ['attachment; name="a"'] }).name, undefined)
+  assert.equal(parseDisposition({}).name, undefined)
 })
 
 test('media types are lower case without parameters, and nonsense is none', () => {
   const types = { 'Text/Plain; charset=x': 'text/plain', 'a b/c': undefined, '': undefined, none: undefined }
   for (const [given, expected] of Object.entries(types)) {
-    assert.equal(mediaTypeOf({ 'content-type': [given] }), expected)
+    assert.equal(parseMediaType({ 'content-type': [given] }), expected)
   }
-  assert.equal(mediaTypeOf({}), undefined)
+  assert.equal(parseMediaType({}), undefined)
 })
 
 test('a header made to be slow is read in no time', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { slowly, sound, spoken } from '../standins/speech.ts'
+import { answerSlowly, answerWithAudio, randomAudio } from '../standins/speech.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { listen, startSpeaker, startVoices } from './voice-help.ts'
@@ -14,7 +14,7 @@ const { api, query, url } = await edgeAndDatabase({ env })
 const second = await startEdge(url, { env })
 const worker = await startSpeaker(url, env)
 afterEach(() => {
-  server.answer = spoken(sound(5000))
+  server.answer = answerWithAudio(randomAudio(5000))
 })
 
 let texts = 0
@@ -26,8 +26,8 @@ const jobs = async () =>
 describe('while it comes', () => {
   test('its first bytes are heard before the last are made, and by one who comes late, too', async () => {
     const text = newText()
-    const bytes = sound(30_000, 5)
-    const speech = slowly(server)
+    const bytes = randomAudio(30_000, 5)
+    const speech = answerSlowly(server)
     const path = `/voice/preview/coral?text=${encodeURIComponent(text)}`
     const before = [asked(), await jobs()]
     const early = listen(api, path)
@@ -57,8 +57,8 @@ describe('while it comes', () => {
   })
 
   test('many tiny pieces arrive whole', async () => {
-    const bytes = sound(20_000, 9)
-    const speech = slowly(server)
+    const bytes = randomAudio(20_000, 9)
+    const speech = answerSlowly(server)
     const one = listen(api, `/voice/preview/coral?text=${newText()}`)
     await speech.begun
     for (let at = 0; at < bytes.length; at += 100) speech.write(bytes.subarray(at, at + 100))
@@ -69,9 +69,9 @@ describe('while it comes', () => {
 
   test('one who leaves stops nothing', async () => {
     const path = `/voice/preview/ash?text=${newText()}`
-    const speech = slowly(server)
+    const speech = answerSlowly(server)
     const one = listen(api, path)
-    speech.write(sound(4000))
+    speech.write(randomAudio(4000))
     await until('the first bytes are heard', () => one.heard().length > 0)
     one.leave()
     speech.end()
@@ -80,34 +80,34 @@ describe('while it comes', () => {
 
   test('what breaks off in the middle is seen to, and spoken anew for the next', async () => {
     const path = `/voice/preview/ash?text=${newText()}`
-    const speech = slowly(server)
+    const speech = answerSlowly(server)
     const one = listen(api, path)
-    speech.write(sound(4000))
+    speech.write(randomAudio(4000))
     await until('the first bytes are heard', () => one.heard().length > 0)
     // For the next attempt, which may start before the listener sees the end of this one.
-    server.answer = spoken(sound(6000, 4))
+    server.answer = answerWithAudio(randomAudio(6000, 4))
     speech.cut()
     assert.equal(await one.end, 'broken')
     const next = await api.get(path)
-    assert.ok(next.bytes.equals(sound(6000, 4)))
+    assert.ok(next.bytes.equals(randomAudio(6000, 4)))
   })
 
   test('an attempt that is begun anew is heard from its beginning by those who heard nothing yet, and by no others', async () => {
     const [text, other] = [newText(), newText()]
-    const speech = slowly(server)
+    const speech = answerSlowly(server)
     const one = listen(api, `/voice/preview/verse?text=${encodeURIComponent(text)}`)
-    speech.write(sound(4000))
+    speech.write(randomAudio(4000))
     await until('the first bytes are heard', () => one.heard().length > 0)
     // As another worker does that takes over the job.
     await query(`update voice_preview set generation = gen_random_uuid() where text = $1`, [text])
     speech.end()
     assert.equal(await one.end, 'broken')
     server.answer = (response) => {
-      server.answer = spoken(sound(7000, 2))
+      server.answer = answerWithAudio(randomAudio(7000, 2))
       response.destroy()
     }
     const again = await api.get(`/voice/preview/verse?text=${encodeURIComponent(other)}`)
-    assert.ok(again.bytes.equals(sound(7000, 2)))
+    assert.ok(again.bytes.equals(randomAudio(7000, 2)))
   })
 })
 
@@ -115,7 +115,7 @@ test('many at once, while providers fail and clients leave: whole is what one an
   const random = randomFrom(7)
   const made = new Map<unknown, Buffer[]>()
   server.answer = (response, { input }) => {
-    const bytes = sound(2000 + random(30_000), random(1e6) + 1)
+    const bytes = randomAudio(2000 + random(30_000), random(1e6) + 1)
     made.set(input, [...(made.get(input) ?? []), bytes])
     const fault = random(5)
     if (fault === 0) return void response.destroy()
@@ -150,7 +150,7 @@ test('many at once, while providers fail and clients leave: whole is what one an
   // The number of complete answers depends on timing, because callers share answers.
   assert.ok(ends.includes('whole'), String(ends))
   for (const status of ends) assert.ok(['whole', 'broken', 0, 502].includes(status), String(status))
-  server.answer = spoken(sound(2000))
+  server.answer = answerWithAudio(randomAudio(2000))
   for (let n = 0; n < 8; n++) {
     const text = `storm-${n}`
     // The first request may share an abandoned answer, which breaks.
@@ -160,7 +160,7 @@ test('many at once, while providers fail and clients leave: whole is what one an
         () => null,
       ),
     )
-    assert.ok([...(made.get(text) ?? []), sound(2000)].some((bytes) => bytes.equals(kept)))
+    assert.ok([...(made.get(text) ?? []), randomAudio(2000)].some((bytes) => bytes.equals(kept)))
   }
 })
 
@@ -187,18 +187,18 @@ async function inPieces(
 }
 
 test('another worker speaks it anew: who had heard nothing hears all of it, and who had is told that it broke', async () => {
-  const [heard, waiting] = [slowly(server), '/voice/preview/sage?text=waited-for']
+  const [heard, waiting] = [answerSlowly(server), '/voice/preview/sage?text=waited-for']
   const path = `/voice/preview/coral?text=${newText()}`
   const one = listen(api, path)
-  heard.write(sound(4000))
+  heard.write(randomAudio(4000))
   await until('the first bytes are heard', () => one.heard().length > 0)
-  const silent = slowly(server)
+  const silent = answerSlowly(server)
   const other = listen(api, waiting)
   await silent.begun
-  server.answer = spoken(sound(9000, 8))
+  server.answer = answerWithAudio(randomAudio(9000, 8))
   await Promise.all([worker.stop(), startSpeaker(url, env)])
   assert.equal(await one.end, 'broken')
   assert.equal(await other.end, 'whole')
-  assert.ok(other.heard().equals(sound(9000, 8)))
-  assert.ok((await api.get(path)).bytes.equals(sound(9000, 8)))
+  assert.ok(other.heard().equals(randomAudio(9000, 8)))
+  assert.ok((await api.get(path)).bytes.equals(randomAudio(9000, 8)))
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { slowly, sound, spoken } from '../standins/speech.ts'
+import { answerSlowly, answerWithAudio, randomAudio } from '../standins/speech.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { startSpeaker, startVoices } from './voice-help.ts'
@@ -12,7 +12,7 @@ const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }
 const { api, query, url } = await edgeAndDatabase({ env })
 await startSpeaker(url, env)
 afterEach(() => {
-  server.answer = spoken(sound(5000))
+  server.answer = answerWithAudio(randomAudio(5000))
 })
 
 let texts = 0
@@ -24,8 +24,8 @@ const jobs = async () =>
 
 describe('a preview', () => {
   test('is spoken once and kept', async () => {
-    const bytes = sound(70_000, 7)
-    server.answer = spoken(bytes)
+    const bytes = randomAudio(70_000, 7)
+    server.answer = answerWithAudio(bytes)
     const first = await preview({ voice_id: 'alloy' })
     assert.equal(first.status, 200, first.text)
     assert.equal(first.headers['content-type'], 'audio/mpeg')
@@ -61,8 +61,8 @@ describe('a preview', () => {
     const tags = new Set<unknown>()
     for (const [n, want] of wants.entries()) {
       const before = asked()
-      const bytes = sound(3000 + n, n + 1)
-      server.answer = spoken(bytes)
+      const bytes = randomAudio(3000 + n, n + 1)
+      server.answer = answerWithAudio(bytes)
       const answer = await preview(want)
       assert.ok(answer.bytes.equals(bytes))
       tags.add(answer.headers.etag)
@@ -89,8 +89,8 @@ describe('a preview', () => {
 
   test('a part of it, and what the client has', async () => {
     const text = newText()
-    const bytes = sound(10_000, 3)
-    server.answer = spoken(bytes)
+    const bytes = randomAudio(10_000, 3)
+    server.answer = answerWithAudio(bytes)
     const whole = await preview({ voice_id: 'echo', text })
     const etag = whole.headers.etag!
     const get = (headers: Record<string, string>, method = 'GET') =>
@@ -116,8 +116,8 @@ describe('a preview', () => {
   })
 
   test('a part of what was not spoken yet comes when all is there', async () => {
-    const bytes = sound(8000, 6)
-    server.answer = spoken(bytes)
+    const bytes = randomAudio(8000, 6)
+    server.answer = answerWithAudio(bytes)
     const get = (text: string, range: string) =>
       api.get(`/voice/preview/nova?text=${text}`, { headers: { range } })
     const text = newText()
@@ -247,11 +247,11 @@ describe('no preview', () => {
 
   test('in time: the job is named', async () => {
     const hasty = await startEdge(url, { env: { ...env, REQUEST_WAIT_SECONDS: '0' } })
-    const speech = slowly(server)
+    const speech = answerSlowly(server)
     const answer = await hasty.get(`/voice/preview/alloy?text=${newText()}`)
     assert.equal(answer.status, 202)
     assert.match(answer.json.job_id, /^[0-9a-f-]{36}$/)
-    speech.write(sound(2000))
+    speech.write(randomAudio(2000))
     speech.end()
     await until('it is spoken all the same', async () => {
       const { json } = await api.get(`/api/v1/jobs/${answer.json.job_id}`)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { webhookSecretOf } from '../../tasks/webhooks/signature.ts'
+import { deriveWebhookSecret } from '../../tasks/webhooks/signature.ts'
 import { assertRefused } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
 import { SECRET } from './harness.ts'
@@ -164,7 +164,7 @@ describe('an endpoint of an organization', () => {
     const { at } = await endpoint()
     const headers = { 'idempotency-key': randomUUID() }
     const roll = ({ token }: Who) => api.post(`${at}/secret`, { token, headers })
-    const secret = webhookSecretOf(SECRET, Number(at.split('/').at(-1)), 2)
+    const secret = deriveWebhookSecret(SECRET, Number(at.split('/').at(-1)), 2)
     assert.equal((await roll(adder!)).json.secret, secret)
     assertRefused(await roll(admin), ...NOT_OWN)
     for (const who of [admin, otherOwner!]) {

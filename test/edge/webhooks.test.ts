@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { webhookSecretOf } from '../../tasks/webhooks/signature.ts'
+import { deriveWebhookSecret } from '../../tasks/webhooks/signature.ts'
 import { assertRefused, sharedCast } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
 import { type Account, type Answered, type Api, SECRET, startEdge } from './harness.ts'
@@ -50,7 +50,7 @@ describe('an endpoint', () => {
     assert.equal(first.headers['cache-control'], 'no-store')
     const { secret, ...shown } = first.json
     const { id, created_at } = shown
-    assert.equal(secret, webhookSecretOf(SECRET, id, 1))
+    assert.equal(secret, deriveWebhookSecret(SECRET, id, 1))
     assert.deepEqual(shown, {
       ...{
         id,
@@ -59,7 +59,7 @@ describe('an endpoint', () => {
         url: TARGET,
         events: ['job.done', 'job.failed'],
       },
-      ...{ description: 'mine', is_active: true, failures: 0, failing_since: null, switched_off_at: null },
+      ...{ description: 'mine', is_active: true, failures: 0, failing_since: null, disabled_at: null },
       ...{ proved_at: null, secret_rolled_at: null, created_at, updated_at: null },
     })
     const list = await api.get(PATH, { token: account.token })
@@ -128,14 +128,14 @@ describe('an endpoint', () => {
     )
     assert.equal((await change(account, id, { is_active: false })).json.is_active, false)
     await query(
-      `update webhook_endpoint set switched_off_at = now(), failures = 7, failing_since = now(), rests_until = now() + interval '1 h'
+      `update webhook_endpoint set disabled_at = now(), failures = 7, failing_since = now(), blocked_until = now() + interval '1 h'
        where id = $1`,
       [id],
     )
-    const { is_active, failures, failing_since, switched_off_at } = (
+    const { is_active, failures, failing_since, disabled_at } = (
       await change(account, id, { is_active: true })
     ).json
-    assert.deepEqual([is_active, failures, failing_since, switched_off_at], [true, 0, null, null])
+    assert.deepEqual([is_active, failures, failing_since, disabled_at], [true, 0, null, null])
   })
 
   test('has another secret when it is rolled, which a repetition shows again', async () => {
@@ -144,7 +144,7 @@ describe('an endpoint', () => {
     const headers = { 'idempotency-key': randomUUID() }
     const roll = () => api.post(`${PATH}/${id}/secret`, { token: account.token, headers })
     const [first, second] = [await roll(), await roll()]
-    assert.deepEqual(first.json, { endpoint_id: id, version: 2, secret: webhookSecretOf(SECRET, id, 2) })
+    assert.deepEqual(first.json, { endpoint_id: id, version: 2, secret: deriveWebhookSecret(SECRET, id, 2) })
     assert.equal(second.text, first.text)
     assert.notEqual(first.json.secret, secret)
   })

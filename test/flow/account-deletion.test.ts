@@ -19,7 +19,7 @@ const worker = () =>
     WORKER_KEEP_RESULT_SECONDS: '86400',
   })
 // Tests run this schedule themselves: its own runs would fall into the middle of them.
-await api.post('/api/v1/schedules/housekeeping/pause', { token: admin!.token })
+await api.post('/api/v1/schedules/prune/pause', { token: admin!.token })
 const working = await worker()
 let names = 0
 // Before it ends a subscription, the worker lists open checkouts and active subscriptions.
@@ -57,11 +57,11 @@ async function addLeavingAccount(at: object | null = {}) {
 
 /** Runs the schedule that starts due deletions. */
 async function startDueDeletions(): Promise<void> {
-  const answer = await api.post('/api/v1/schedules/housekeeping/run', { token: admin!.token })
+  const answer = await api.post('/api/v1/schedules/prune/run', { token: admin!.token })
   assert.ok(answer.status < 300, answer.text)
   const { job_id } = answer.json
   const ended = () => query(`select from job where id = $1 and status = 'done'`, [job_id])
-  await until('housekeeping has looked', async () => (await ended()).length === 1)
+  await until('prune has looked', async () => (await ended()).length === 1)
 }
 
 /** Backdates failed jobs by an hour. */

@@ -57,7 +57,7 @@ test('one that is cancelled while it runs ends, and leaves nothing', async () =>
     return leases.add(lease!.at).size > 3
   })
   await holding.query('commit')
-  assert.equal(((await stream.finished()).at(-1)!.data as { status: string }).status, 'cancelled')
+  assert.equal(((await stream.waitForEnd()).at(-1)!.data as { status: string }).status, 'cancelled')
   assert.deepEqual(await query('select 1 from account_export where id = $1', [job_id]), [])
   await until('its bytes are discarded', async () => {
     const [row] = await query('select count(*)::int as n from blob')
@@ -73,7 +73,7 @@ test('a worker that is killed in the middle of it is followed by one that does i
   await first.kill()
   await holding.query('commit')
   await startProcess('worker', url, env)
-  const last = (await stream.finished()).at(-1)!.data as { status: string; result: object }
+  const last = (await stream.waitForEnd()).at(-1)!.data as { status: string; result: object }
   const [row] = await query('select id, byte_size::int from account_export')
   assert.deepEqual([last.status, last.result], ['done', { export_id: job_id, byte_size: row!.byte_size }])
   assert.equal(row!.id, job_id)

@@ -7,8 +7,8 @@ import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { connect } from '../../sql/driver.ts'
-import { findRunning } from '../../sql/embedded.ts'
-import { BRIEF, Client } from '../service.ts'
+import { findRunningUrl } from '../../sql/embedded.ts'
+import { Client, SHORT_LIVED_FLAGS } from '../service.ts'
 import { until } from '../until.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -87,7 +87,7 @@ async function start(): Promise<Started> {
 async function runCommand(script: string, dataDir: string, ...args: string[]): Promise<string> {
   const file = fileURLToPath(new URL(`../../${script}`, import.meta.url))
   const env = { ...process.env, NODE_ENV: 'development', DATABASE_URL: '', DATA_DIR: dataDir }
-  const words = [...BRIEF, file, ...args]
+  const words = [...SHORT_LIVED_FLAGS, file, ...args]
   return (await promisify(execFile)(process.execPath, words, { env })).stdout
 }
 
@@ -128,7 +128,7 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
   const unlocked = await runCommand('edge/admin-main.ts', folder, 'unlock', 'first@example.com')
   assert.equal(unlocked, 'first@example.com had no failed logins\n')
 
-  const database = await connect({ url: findRunning(folder)!, applicationName: 'look' })
+  const database = await connect({ url: findRunningUrl(folder)!, applicationName: 'look' })
   const { rows } = await database.query(`select distinct usename from pg_stat_activity
     where application_name ~ '^millrace-(edge|worker)'`)
   await database.end()

@@ -10,7 +10,7 @@ import { StartError } from '../../sql/start-error.ts'
 import { backUp } from '../../tasks/backup/backup.ts'
 import { restore } from '../../tasks/backup/restore.ts'
 import { schedule } from '../../tasks/schedule.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { emptyDatabase } from '../database.ts'
 import { textPdf } from '../pdfs.ts'
 import { Client, SECRET, startProcess } from '../service.ts'
@@ -111,7 +111,7 @@ test('edges and workers do all of their work without owning anything', async () 
 })
 
 test('its role makes a backup, which the owner restores for it', async () => {
-  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, DATABASE_APP_ROLE: app })
+  const settings = parseSettings({ NODE_ENV: 'test', SECRET_KEY: SECRET, DATABASE_APP_ROLE: app })
   const report = await backUp(settings, { url: appUrl, directUrl: appUrl }, join(folder, 'backup'))
   assert.ok(report.tables > 20)
   const to = await createOwnedDatabase()
@@ -180,7 +180,7 @@ test('functions with the rights of the owner are found by a fixed path, and only
   )
   const expected = { path: 'search_path=public, pg_temp', app: true, everybody: false }
   assert.deepEqual(called, [
-    { proname: 'partitions_keep', ...expected },
+    { proname: 'partitions_maintain', ...expected },
     { proname: 'rag_neighbours_prepare', ...expected },
   ])
 })

@@ -10,7 +10,7 @@ import { MAGIC, readSections } from '../../sql/backup/format.ts'
 import { connect } from '../../sql/driver.ts'
 import { backUp } from '../../tasks/backup/backup.ts'
 import { restore, verifyBackup } from '../../tasks/backup/restore.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { emptyDatabase } from '../database.ts'
 import { edgeAndDatabase, SECRET, startEdge } from '../edge/harness.ts'
 import { ledgerOf } from '../edge/ledger.ts'
@@ -26,7 +26,8 @@ after(() => rmSync(folder, { recursive: true, force: true }))
 const at = (name: string): string => join(folder, name)
 const store = (name: string) => ({ BLOB_STORE: `file:${at(name)}` })
 const fileOf = (name: string, key: string): string => join(at(name), key.slice(0, 2), key.slice(2, 4), key)
-const settings = (env: Record<string, string> = {}) => parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, ...env })
+const settings = (env: Record<string, string> = {}) =>
+  parseSettings({ NODE_ENV: 'test', SECRET_KEY: SECRET, ...env })
 
 const { api, ...source } = await edgeAndDatabase({ env: store('files') })
 const ledger = ledgerOf(source)
@@ -65,19 +66,19 @@ test('a backup under load is one moment, and a service goes on from it', async (
   await api.call('POST', `/api/v1/documents/${kept}/tags`, { token: ann.token, json: { label: 'kept' } })
   const running = await ledger.add(ann.id)
   await ledger.claim(running)
-  await ledger.ended(ann.id)
+  await ledger.addFinished(ann.id)
 
   await source.query(
     `insert into audit_event (kind, at) values ('account.updated', now() - interval '3 months')`,
   )
-  await source.query(`select partitions_keep('audit_event', 0)`)
+  await source.query(`select partitions_maintain('audit_event', 0)`)
 
   let stop = false
   let written = 0
   const writer = async (n: number): Promise<void> => {
     for (let i = 0; !stop; i++) {
       assert.equal((await api.upload(ann.token, `load ${n} ${i}`)).status, 201)
-      await ledger.ended(ann.id)
+      await ledger.addFinished(ann.id)
       written++
     }
   }
@@ -137,12 +138,12 @@ test('a backup under load is one moment, and a service goes on from it', async (
   await startOwnWorker(url, '', { ...store('elsewhere'), WORKER_THREADS: '1' })
   const client = new Client(service.port)
   client.token = ann.token
-  const end = await (await client.stream(`/api/v1/jobs/${extraction.json.job_id}/events`)).finished()
+  const end = await (await client.stream(`/api/v1/jobs/${extraction.json.job_id}/events`)).waitForEnd()
   assert.equal(end.at(-1)!.data.status, 'done')
   const page = await service.get(`/api/v1/documents/${kept}/pages/1`, { token: ann.token })
   assert.match(page.json.text, /restored/)
   assert.equal((await service.upload(ann.token, 'a new one')).status, 201, 'ids go on where they were')
-  const taken = await (await client.stream(`/api/v1/jobs/${running}/events`)).finished()
+  const taken = await (await client.stream(`/api/v1/jobs/${running}/events`)).waitForEnd()
   assert.notEqual(taken.at(-1)!.data.status, 'running')
 })
 

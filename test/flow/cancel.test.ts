@@ -5,11 +5,11 @@ import { scanPdf } from '../pdfs.ts'
 import { type Child, launch, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
-import { clientOf, startReader } from './reader.ts'
+import { createClient, startReader } from './reader.ts'
 
 const { url, query } = await testDatabase()
 // At 12 ms a page, a document outlasts whatever a test does meanwhile, and 32 of its pages fit into a worker's stop.
-await crash.witness(query, 12)
+await crash.recordWrites(query, 12)
 const PAGES = 400
 /** The first test that needs the worker starts it. */
 let worker: Child | undefined
@@ -33,7 +33,7 @@ test('a job that waits ends at once, and so does the request that waits for it',
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   await stream.until('the state comes', (frames) => frames.length === 1)
   assert.equal((await cancel(jobId)).status, 'cancelled')
-  const frames = await stream.finished()
+  const frames = await stream.waitForEnd()
   assert.deepEqual(
     frames.map(({ data }) => data.status),
     ['queued', 'cancelled'],
@@ -60,7 +60,7 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
   const next = await crash.extract(client, id)
   assert.notEqual(next, jobId)
 
-  const frames = await stream.finished()
+  const frames = await stream.waitForEnd()
   t.diagnostic(`cancelled after ${Math.round((await crash.readClock(query)) - from)} ms`)
   assert.equal(crash.assertWhole(frames).status, 'cancelled')
   await crash.assertGapless(query, jobId, frames)
@@ -77,10 +77,10 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
   ]
   assert.equal(new Set(pages.map(({ number }) => number)).size, pages.length, 'no page is read again')
   await cancel(next)
-  assert.equal((await crash.jobEnded(query, next)).status, 'cancelled')
+  assert.equal((await crash.waitForJob(query, next)).status, 'cancelled')
 
   const short = await crash.extract(client, await crash.uploadText(client, 3, 'short'))
-  assert.equal((await crash.jobEnded(query, short)).status, 'done')
+  assert.equal((await crash.waitForJob(query, short)).status, 'done')
   assert.equal((await cancel(short)).status, 'done')
   assert.deepEqual((await crash.readJobRow(query, short)).result, { read: 3, unread: 0, skipped: 0 })
   assert.ok(worker.process.exitCode === null && worker.process.signalCode === null)
@@ -93,10 +93,10 @@ test('a page that is being recognised is given up', async (t) => {
   await crash.waitForPages(query, jobId, 1)
   const from = await crash.readClock(query)
   await cancel(jobId)
-  assert.equal((await crash.jobEnded(query, jobId)).status, 'cancelled')
+  assert.equal((await crash.waitForJob(query, jobId)).status, 'cancelled')
   t.diagnostic(`cancelled after ${Math.round((await crash.readClock(query)) - from)} ms`)
   const short = await crash.extract(client, await crash.uploadText(client, 2, 'after the scans'))
-  assert.equal((await crash.jobEnded(query, short)).status, 'done')
+  assert.equal((await crash.waitForJob(query, short)).status, 'done')
 })
 
 test('an extraction stops when its document goes: to the trash, for good, or with its owner', async () => {
@@ -105,9 +105,9 @@ test('an extraction stops when its document goes: to the trash, for good, or wit
     const jobId = await crash.extract(client, id)
     await crash.waitForPages(query, jobId, 3)
     assert.equal((await client.fetch(`/api/v1/documents/${id}${rest}`, { method: 'DELETE' })).status, 204)
-    assert.equal((await crash.jobEnded(query, jobId)).status, 'cancelled')
+    assert.equal((await crash.waitForJob(query, jobId)).status, 'cancelled')
   }
-  const owner = await clientOf(url)
+  const owner = await createClient(url)
   const { id } = await owner.register('leaver@example.com')
   const jobId = await crash.extract(owner, await crash.uploadText(owner, PAGES, 'of somebody who leaves'))
   await crash.waitForPages(query, jobId, 3)
@@ -137,9 +137,9 @@ test('a job whose thread is still starting is cancelled', async () => {
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'not even begun'))
   await crash.waitForAttemptStart(query, jobId, 1)
   await cancel(jobId)
-  assert.equal((await crash.jobEnded(query, jobId)).status, 'cancelled')
+  assert.equal((await crash.waitForJob(query, jobId)).status, 'cancelled')
   const short = await crash.extract(client, await crash.uploadText(client, 2, 'after the slow start'))
-  assert.equal((await crash.jobEnded(query, short)).status, 'done')
+  assert.equal((await crash.waitForJob(query, short)).status, 'done')
 })
 
 test('a job that is not there is not cancelled', async () => {

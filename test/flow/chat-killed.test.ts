@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { chanceOf } from '../chance.ts'
+import { assertAnswerRead, readAnswer } from '../chat-reader.ts'
 import { testDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, type Frame, startProcess } from '../service.ts'
 import { modelServer } from '../standins/models.ts'
-import { assertHeard, hear } from '../talk.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
@@ -42,7 +42,7 @@ const hasRestarted = (frames: readonly Frame[]): boolean =>
 test('what readers put together is what is stored, without gaps and repeats; stopping works after a resume', async () => {
   const { next: random } = chanceOf(7)
   const readers = Array.from({ length: READERS }, (_, i) =>
-    hear({
+    readAnswer({
       ports: () => ports,
       message: `Question ${i}`,
       key: `reader ${i}`,
@@ -63,7 +63,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
   ])
   assert.ok(worker)
   const streams = await Promise.all(readers)
-  const checked = await Promise.all(streams.map((one) => assertHeard(query, one)))
+  const checked = await Promise.all(streams.map((one) => assertAnswerRead(query, one)))
   // There may be more attempts: on a busy machine a lease can expire.
   assert.ok(
     checked.every(({ attempts }) => attempts >= 2),

@@ -26,7 +26,7 @@ export interface Write {
 }
 
 /** Records every write of a page or an event from now on. Each page takes at least `pageMs`. */
-export async function witness(query: Ask, pageMs = 0): Promise<void> {
+export async function recordWrites(query: Ask, pageMs = 0): Promise<void> {
   await query(`
     create table witnessed (ordinal bigint generated always as identity, what text, job_id uuid, number integer,
       attempt integer, writer text, at timestamptz default clock_timestamp());
@@ -116,7 +116,7 @@ export async function readJobRow(query: Ask, jobId: string): Promise<JobRow> {
 }
 
 /** Waits until the job has ended, with any outcome. */
-export function jobEnded(query: Ask, jobId: string, deadlineMs = DEADLINE_MS): Promise<JobRow> {
+export function waitForJob(query: Ask, jobId: string, deadlineMs = DEADLINE_MS): Promise<JobRow> {
   const ended = async (): Promise<JobRow | null> => {
     const row = await readJobRow(query, jobId)
     return ['done', 'failed', 'cancelled'].includes(row.status) ? row : null
@@ -156,7 +156,7 @@ export function waitForAttemptStart(query: Ask, jobId: string, attempt: number):
 
 /** Frames of a stream, once the server has ended it. */
 export function readWholeStream(stream: Stream): Promise<readonly Frame[]> {
-  return stream.finished(DEADLINE_MS)
+  return stream.waitForEnd(DEADLINE_MS)
 }
 
 const TERMINAL = ['done', 'failed', 'cancelled']

@@ -44,7 +44,7 @@ test('it is gone at once, its progress is seen, and another worker finishes what
   await first.kill()
   await holding.query('commit')
   await worker()
-  const { result, status } = (await stream.finished()).at(-1)!.data as {
+  const { result, status } = (await stream.waitForEnd()).at(-1)!.data as {
     status: string
     result: { accounts: number }
   }

@@ -93,7 +93,7 @@ test('documents go to the trash, or for good; extractions stop, protected ones s
   const { json } = await bulk({ action: 'delete', ids: [one, two, kept] }, '?background=true', reader)
   const stream = await reader.stream(`/api/v1/jobs/${json.job_id}/events`)
   worker = await startWorker()
-  const frames = await stream.finished()
+  const frames = await stream.waitForEnd()
   crash.assertWhole(frames)
   const stays = refusal(
     kept,
@@ -134,7 +134,7 @@ test('a worker that is killed on the way: the next one finishes, and counts them
   await worker!.kill()
   worker = await startWorker()
   const stream = await reader.stream(`/api/v1/jobs/${json.job_id}/events`)
-  const frames = await stream.finished()
+  const frames = await stream.waitForEnd()
   assert.deepEqual(frames.at(-1)!.data.result, { done: 1000, refused: [] })
   assert.equal((await query(`select from document where tags = '{many}'`)).length, 1000)
 })

@@ -24,7 +24,12 @@ for (const options of synchronous)
 
 if (LONG)
   test('a standby that was behind: only what it had not heard of is lost, and every job that it knows ends', async (t) => {
-    const { acknowledged, lost, doubled, unended } = await failOver({ death: 'killed', behindMs: 2_000 })
+    const {
+      acknowledged,
+      lost,
+      doubled,
+      unfinished: unended,
+    } = await failOver({ death: 'killed', behindMs: 2_000 })
     t.diagnostic(`${lost.length} lost, ${doubled.length} done again of ${JSON.stringify(acknowledged)}`)
     assert.deepEqual(unended, [])
     const all = acknowledged.tags + acknowledged.tasks + acknowledged.mails

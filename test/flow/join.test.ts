@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import * as crash from './crash.ts'
-import { clientOf, startReader } from './reader.ts'
+import { createClient, startReader } from './reader.ts'
 
 // Several batches; the others join once the first is stored.
 const PAGES = 200
 
 const { url, query } = await testDatabase()
 // At 30 ms a page, the document outlasts whatever a test does meanwhile.
-await crash.witness(query, 30)
+await crash.recordWrites(query, 30)
 const client = await startReader(url)
-const other = await clientOf(url)
+const other = await createClient(url)
 other.token = client.token
 await crash.startWorker(url, 'worker')
 
@@ -22,7 +22,7 @@ test('two requests at once, on two edges, become one job', async () => {
   const id = await crash.uploadText(client, 5, 'twice at once')
   const ids = await Promise.all([crash.extract(client, id), crash.extract(other, id)])
   assert.equal(ids[0], ids[1])
-  assert.equal((await crash.jobEnded(query, ids[0]!)).status, 'done')
+  assert.equal((await crash.waitForJob(query, ids[0]!)).status, 'done')
   assert.deepEqual(await readJobs(id), [{ id: ids[0], attempt: 1 }])
 })
 
@@ -44,7 +44,7 @@ test('a hundred requests while one runs are that one, and the next after its end
 
   const later = await crash.extract(client, id)
   assert.notEqual(later, jobId)
-  assert.deepEqual((await crash.jobEnded(query, later)).result, { read: 0, unread: 0, skipped: PAGES })
+  assert.deepEqual((await crash.waitForJob(query, later)).result, { read: 0, unread: 0, skipped: PAGES })
 })
 
 test('documents do not wait for each other, and all are read', async () => {
@@ -54,7 +54,7 @@ test('documents do not wait for each other, and all are read', async () => {
   const jobs = await Promise.all(ids.map((id) => crash.extract(client, id)))
   assert.equal(new Set(jobs).size, jobs.length)
   for (const job of jobs) {
-    const { status, result } = await crash.jobEnded(query, job)
+    const { status, result } = await crash.waitForJob(query, job)
     assert.deepEqual([status, result], ['done', { read: 2, unread: 0, skipped: 0 }])
   }
 })

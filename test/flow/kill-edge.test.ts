@@ -11,7 +11,7 @@ import { createGateAtPage } from './gate.ts'
 const PAGES = 120
 
 const { url, query } = await testDatabase()
-await crash.witness(query)
+await crash.recordWrites(query)
 // The gate keeps the job running until the edge is killed.
 const gate = await createGateAtPage(url, 100)
 const edge = await startProcess('edge', url)
@@ -68,7 +68,7 @@ test('a stream that is asked for after the end gives the end, and nothing to one
   const reader = new Client(other.port)
   reader.token = client.token
   const jobId = await crash.extract(reader, await crash.uploadText(reader, 3, 'short'))
-  await crash.jobEnded(query, jobId)
+  await crash.waitForJob(query, jobId)
   const first = await crash.readWholeStream(await reader.stream(`/api/v1/jobs/${jobId}/events`))
   assert.deepEqual(
     first.map(({ data }) => data.status),

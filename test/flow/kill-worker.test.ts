@@ -9,7 +9,7 @@ import { startReader } from './reader.ts'
 const PAGES = 200
 
 const { url, query } = await testDatabase()
-await crash.witness(query)
+await crash.recordWrites(query)
 const client = await startReader(url)
 // The gate keeps every worker busy until it is killed.
 const gate = await createGateAtPage(url, 150)

@@ -10,7 +10,7 @@ const KILLS = LONG ? 20 : 3
 const PAGES = LONG ? 2000 : 200
 
 const { url, query } = await testDatabase()
-await crash.witness(query)
+await crash.recordWrites(query)
 const client = await startReader(url)
 // The gate keeps the document unfinished, however late a kill comes.
 const gate = await createGateAtPage(url, PAGES - 30)
@@ -27,7 +27,7 @@ test('a document that gets on is read to its end however often its worker is kil
     if (attempt < KILLS) await gate.close()
     worker = await crash.startWorker(url, 'worker')
   }
-  const frames = await stream.finished()
+  const frames = await stream.waitForEnd()
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)

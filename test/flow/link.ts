@@ -11,7 +11,7 @@ export interface Link {
   /** Breaks every connection and refuses new ones. */
   cut(): void
   /** Lets new connections through; silenced ones stay silent. */
-  mend(): void
+  restore(): void
   /**
    * Stops all traffic without closing connections, for new connections, too. `answers` stops only the server's side.
    */
@@ -87,7 +87,7 @@ export async function makeLink(url: string): Promise<Link & { close(): Promise<v
     slow: (ms) => {
       slowMs = ms
     },
-    mend: () => {
+    restore: () => {
       whole = true
       silent = false
       slowMs = 0

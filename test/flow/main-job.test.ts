@@ -14,7 +14,7 @@ test('a PDF goes in, and its pages come out live', async () => {
   assert.equal(started.status, 202)
   const { job_id } = (await started.json()) as { job_id: string }
   const stream = await client.stream(`/api/v1/jobs/${job_id}/events`)
-  const frames = await stream.finished()
+  const frames = await stream.waitForEnd()
 
   const terminal = frames.filter((frame) => frame.data.status === 'done')
   assert.equal(terminal.length, 1)

@@ -10,7 +10,7 @@ import { startReader } from './reader.ts'
 const PAGES = 100
 
 const { url, query } = await testDatabase()
-await crash.witness(query, 20)
+await crash.recordWrites(query, 20)
 const client = await startReader(url)
 const links = await Promise.all([openLink(url), openLink(url)])
 // A longer lease, so that none expires on a busy machine.
@@ -29,7 +29,7 @@ test('workers that were all cut off from the database do not take each other for
     const rows = await query("select from worker_lease where expires_at > now() - interval '0.5 s'")
     return rows.length === 0
   })
-  for (const link of links) link.mend()
+  for (const link of links) link.restore()
   const frames = await crash.readWholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertPagesOnce(query, jobId, PAGES)
@@ -49,15 +49,15 @@ test('a worker that alone was cut off is judged, and comes back', async () => {
   const link = links[workers.indexOf(cutOff)]!
   link.cut()
   await crash.waitForAttemptStart(query, jobId, 2)
-  link.mend()
-  assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+  link.restore()
+  assert.equal((await crash.waitForJob(query, jobId)).status, 'done')
   await crash.assertPagesOnce(query, jobId, PAGES)
   const otherLog = other.log.slice(before[workers.indexOf(other)])
   assert.ok(!otherLog.some((line) => line.includes('lease was lost')))
   await other.kill()
   remaining = { worker: cutOff, link }
   const last = await crash.extract(client, await crash.uploadText(client, 2, 'for the one that came back'))
-  assert.equal((await crash.jobEnded(query, last)).status, 'done')
+  assert.equal((await crash.waitForJob(query, last)).status, 'done')
 })
 
 test('a worker whose connections go silent without a word goes on over others, and nothing is done twice', async () => {
@@ -68,9 +68,9 @@ test('a worker whose connections go silent without a word goes on over others, a
   link.silence()
   const hasLogged = (text: string) => () => worker.log.slice(before).some((line) => line.includes(text))
   await until('it is noticed', hasLogged('The database does not answer'))
-  link.mend()
+  link.restore()
   await until('it is back', hasLogged('The database answers'))
-  assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+  assert.equal((await crash.waitForJob(query, jobId)).status, 'done')
   await crash.assertPagesOnce(query, jobId, PAGES)
   assert.equal(worker.process.exitCode, null)
 })
@@ -85,7 +85,7 @@ test('a worker waits while a stranger locks what it needs for longer than its le
   await stranger.query(`select pg_sleep(12)`)
   await stranger.query('commit')
   await stranger.end()
-  assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+  assert.equal((await crash.waitForJob(query, jobId)).status, 'done')
   await crash.assertPagesOnce(query, jobId, PAGES)
   assert.equal(worker.process.exitCode, null)
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { redirect } from '../../edge/routes/payments/checkout.ts'
-import { parse } from '../../tasks/settings.ts'
+import { redirectUrl } from '../../edge/routes/payments/checkout.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
 import { event } from '../payment-events.ts'
@@ -57,7 +57,7 @@ describe('a checkout', () => {
   test('is possible for one whose customer was deleted at the provider, and what that one paid stays theirs', async () => {
     const [who] = await people(1)
     await world.link(who!, 'gone')
-    const id = await world.paid('gone', 500, { customer: 'cus_gone' })
+    const id = await world.createPayment('gone', 500, { customer: 'cus_gone' })
     stripe.account.deleted.add('cus_gone')
     for (let i = 0; i < 2; i++) {
       const answer = await call(who!, 'POST', '/checkout', BUY)
@@ -104,18 +104,21 @@ describe('a checkout', () => {
 describe('where a checkout leads to', () => {
   const PLACEHOLDER = 'https://shop.example/ok/{CHECKOUT_SESSION_ID}?a={CHECKOUT_SESSION_ID}'
   const settings = (given: Record<string, string> = {}) =>
-    parse({ PUBLIC_BASE_URL: 'https://mill.example', ...given })
+    parseSettings({ PUBLIC_BASE_URL: 'https://mill.example', ...given })
 
   test('is what the request says, else the settings, else pages of ours', () => {
     const set = settings({
       PAYMENT_SUCCESS_URL: '/thanks?s={CHECKOUT_SESSION_ID}',
       PAYMENT_CANCEL_URL: 'https://shop.example/no',
     })
-    assert.equal(redirect(set, 'success', PLACEHOLDER), PLACEHOLDER)
-    assert.equal(redirect(set, 'success', undefined), 'https://mill.example/thanks?s={CHECKOUT_SESSION_ID}')
-    assert.equal(redirect(set, 'cancel', undefined), 'https://shop.example/no')
-    assert.equal(redirect(set, 'cancel', '/left'), 'https://mill.example/left')
-    assert.equal(redirect(settings(), 'cancel', undefined), 'https://mill.example/payment/cancel')
+    assert.equal(redirectUrl(set, 'success', PLACEHOLDER), PLACEHOLDER)
+    assert.equal(
+      redirectUrl(set, 'success', undefined),
+      'https://mill.example/thanks?s={CHECKOUT_SESSION_ID}',
+    )
+    assert.equal(redirectUrl(set, 'cancel', undefined), 'https://shop.example/no')
+    assert.equal(redirectUrl(set, 'cancel', '/left'), 'https://mill.example/left')
+    assert.equal(redirectUrl(settings(), 'cancel', undefined), 'https://mill.example/payment/cancel')
   })
 
   test('reaches the provider with its placeholder as it is', async () => {

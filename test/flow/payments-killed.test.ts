@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { event, intentObject } from '../payment-events.ts'
-import { lifeOf } from '../payment-lives.ts'
+import { lifecycleEvents } from '../payment-lifecycles.ts'
 import { paymentsWorld } from '../payments-world.ts'
 import { type Child, startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -43,7 +43,7 @@ test('however often workers are killed, no refund is made twice at the provider,
     await send(event('payment_intent.succeeded', intentObject({ name, amount: 1000, customer: 'cus_payer' })))
   }
   const events = Array.from({ length: LIVES }, (_, n) =>
-    lifeOf((['refunded', 'disputed', 'recovered'] as const)[n % 3]!, `life${n}x`),
+    lifecycleEvents((['refunded', 'disputed', 'recovered'] as const)[n % 3]!, `life${n}x`),
   ).flat()
   const ids = await until('all payments are there', async () => {
     const rows = await query(

@@ -6,11 +6,11 @@ import { enqueue } from '../../tasks/task.ts'
 import { jobSettings } from '../job-settings.ts'
 import { chargeObject, event, intentObject } from '../payment-events.ts'
 import { paymentsWorld } from '../payments-world.ts'
-import { type Ended, runScript } from '../service.ts'
+import { runScript, type ScriptResult } from '../service.ts'
 import { until } from '../until.ts'
 
 const world = await paymentsWorld()
-const { call, db, env, link, paid, people, query, send, stripe, transaction, url } = world
+const { call, db, env, link, createPayment: paid, people, query, send, stripe, transaction, url } = world
 const now = (): number => Math.floor(Date.now() / 1000)
 
 /** Runs the task as the schedule does; returns its result. */
@@ -143,7 +143,7 @@ test('one that it has not gives back what was reserved', async () => {
 })
 
 /** Runs `npm run reconcile`. */
-const runReconcile = (given: Readonly<Record<string, string>> = {}): Promise<Ended> =>
+const runReconcile = (given: Readonly<Record<string, string>> = {}): Promise<ScriptResult> =>
   runScript('workers/reconcile.ts', { ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given })
 
 test('npm run reconcile does the same, beside any worker', async () => {

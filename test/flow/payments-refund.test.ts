@@ -6,7 +6,18 @@ import { sharedPayments } from '../payments-world.ts'
 import { until } from '../until.ts'
 
 const world = await sharedPayments()
-const { call, link, open, paid, people, query, send, stripe, transaction, unconfigured } = world
+const {
+  call,
+  link,
+  open,
+  createPayment: paid,
+  people,
+  query,
+  send,
+  stripe,
+  transaction,
+  unconfigured,
+} = world
 
 let names = 0
 /** Adds an account with a payment. */

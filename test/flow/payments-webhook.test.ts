@@ -16,7 +16,7 @@ import { sharedPayments } from '../payments-world.ts'
 import { until } from '../until.ts'
 
 const world = await sharedPayments()
-const { api, env, open, query, send, stripe, tell, unconfigured, url } = world
+const { api, env, open, query, send, stripe, postEvent: tell, unconfigured, url } = world
 const line = await cuttableLine(url)
 const severed = await startEdge(line.url, { env })
 const RECEIVED = { received: 'true' }
@@ -109,7 +109,7 @@ describe('an event', () => {
   for (const type of ['radar.early_fraud_warning.created', 'fraudscreen.early_fraud_warning.created'])
     test(`${type} is a dispute that is open`, async () => {
       const name = newName()
-      const id = await world.paid(name)
+      const id = await world.createPayment(name)
       assert.equal((await send(event(type, warningObject({ name }, { id: `issfr_${name}` })))).status, 200)
       const [dispute] = (await list('/disputes?status=open')).disputes
       assert.deepEqual(dispute, {

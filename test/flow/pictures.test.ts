@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { textPdf } from '../pdfs.ts'
 import { withClient } from '../sql/ledger-help.ts'
-import { clientOf } from './reader.ts'
+import { createClient } from './reader.ts'
 import { sharedService } from './shared-service.ts'
 
 const { query, url, ...service } = await sharedService()
@@ -44,7 +44,7 @@ test('a picture of a page that was read anew while it was drawn is asked for aga
 })
 
 test('a picture that is not drawn in time is asked for again later', async () => {
-  const reader = await clientOf(url, { REQUEST_WAIT_SECONDS: '0' })
+  const reader = await createClient(url, { REQUEST_WAIT_SECONDS: '0' })
   reader.token = client.token
   await withClient(url, async (holding) => {
     // Storing the picture waits for this row.

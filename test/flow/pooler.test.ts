@@ -37,7 +37,7 @@ async function enqueue(body: object): Promise<string> {
 test('a PDF goes in, its pages come out live, and are found', async () => {
   const { id } = (await (await client.upload(await textPdf(7), 'report.pdf')).json()) as { id: number }
   const stream = await client.stream(`/api/v1/jobs/${await crash.extract(client, id)}/events`)
-  assert.deepEqual(crash.assertWhole(await stream.finished()).result, { read: 7, unread: 0, skipped: 0 })
+  assert.deepEqual(crash.assertWhole(await stream.waitForEnd()).result, { read: 7, unread: 0, skipped: 0 })
   const found = await client.fetch('/api/v1/documents?search=%22page%203%20of%207%22')
   assert.equal(((await found.json()) as { total: number }).total, 1)
   assert.ok(between.moves > 50, 'clients went from one server connection to another')
@@ -67,7 +67,7 @@ test('tasks are done once, also when the pooler restarts and their worker dies',
   between.restart()
   await worker.kill()
   await startProcess('worker', between.url, { ...env, WORKER_THREADS: '2' })
-  const { status, result } = await crash.jobEnded(query, id)
+  const { status, result } = await crash.waitForJob(query, id)
   assert.equal(status, 'done')
   assert.deepEqual(pick(result as Report), { completed: 300, failed: 0 })
   assert.equal(await countDone(), 300)

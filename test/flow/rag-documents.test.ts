@@ -24,11 +24,11 @@ test('a document that is read joins the collection, also when the worker dies in
   const indexed = await client.post('/rag/index', json)
   assert.equal(indexed.status, 200, await indexed.text())
   const id = await crash.uploadText(client, 5, 'first')
-  await crash.jobEnded(query, await crash.extract(client, id))
+  await crash.waitForJob(query, await crash.extract(client, id))
   await until('its pages to be indexed', async () => (await countChunks()) === 5)
 
   const next = await crash.uploadText(client, 5, 'second')
-  await crash.jobEnded(query, await crash.extract(client, next))
+  await crash.waitForJob(query, await crash.extract(client, next))
   await first.kill()
   await startProcess('worker', url, env)
   await until('its pages to be indexed by another worker', async () => (await countChunks()) === 10)

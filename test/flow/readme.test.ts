@@ -19,12 +19,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import type { Area } from '../../edge/pipeline/route.ts'
 import { createLog } from '../../tasks/log.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { startWorker } from '../../workers/worker.ts'
 import { emptyDatabase, testDatabase } from '../database.ts'
 import { SECRET, startEdge } from '../edge/harness.ts'
 import { blocksOf, readGuides, readPages, readReadme } from '../readme.ts'
-import { BRIEF, Client, startProcess } from '../service.ts'
+import { Client, SHORT_LIVED_FLAGS, startProcess } from '../service.ts'
 
 /** Runs every command of the README. */
 
@@ -58,7 +58,7 @@ const base = new Client(edge.port).base
 async function runShell(text: string, more: Record<string, string> = {}): Promise<string> {
   const direct = text.replace(/npm run (\S+)( --)?/g, (_, name: string) => {
     assert.ok(scripts[name] !== undefined, `npm run ${name}`)
-    return scripts[name].replaceAll('node ', `${[process.execPath, ...BRIEF].join(' ')} `)
+    return scripts[name].replaceAll('node ', `${[process.execPath, ...SHORT_LIVED_FLAGS].join(' ')} `)
   })
   const options = { cwd: ROOT, env: { ...env, ...more }, maxBuffer: 2 ** 25 }
   const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', direct], options)
@@ -135,7 +135,7 @@ test('the settings of the examples are settings', () => {
   for (const { text } of examples) {
     const lines = text.trim().split('\n')
     // A command of the README generates the key.
-    parse({ SECRET_KEY: SECRET, ...Object.fromEntries(lines.map((line) => line.split(/=(.*)/))) })
+    parseSettings({ SECRET_KEY: SECRET, ...Object.fromEntries(lines.map((line) => line.split(/=(.*)/))) })
   }
 })
 
@@ -159,7 +159,7 @@ test('the route and the task that are added work', async () => {
   }
   const api = await startEdge(url, { areas: [mill] })
   const worker = await startWorker({
-    settings: parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'mill' }),
+    settings: parseSettings({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'mill' }),
     databaseUrl: url,
     directUrl: url,
     log: await createLog('silent', 'worker'),

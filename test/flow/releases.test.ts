@@ -7,15 +7,22 @@ import { fileURLToPath } from 'node:url'
 import { dumpSchema } from '../../sql/dump.ts'
 import { emptyDatabase, testDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
-import { assertKept } from '../kept-data.ts'
-import { makeSnapshot, RELEASES, released } from '../releases.ts'
+import { makeSnapshot, RELEASES, releasedVersions } from '../releases.ts'
 import { startProcess } from '../service.ts'
 import { withClient } from '../sql/ledger-help.ts'
-import { contracted, expanded, PRESENT, release, restore, type Version } from '../versions.ts'
+import { assertUpgradeData } from '../upgrade-data.ts'
+import {
+  createContractedVersion,
+  createExpandedVersion,
+  PRESENT,
+  runRelease,
+  runRestore,
+  type Version,
+} from '../versions.ts'
 
 /** Upgrades the database of each release, with data and waiting jobs, to the current version, which then uses it. */
 
-for (const number of released())
+for (const number of releasedVersions())
   test(`the database of ${number} is upgraded to this version`, () =>
     assertUpgraded(fileURLToPath(new URL(`${number}.backup`, RELEASES)), PRESENT))
 
@@ -26,15 +33,15 @@ test('the database of this version is upgraded to one that comes after the next'
   const { port } = await startEdge(url)
   const file = join(folder, 'present.backup')
   await makeSnapshot(url, port, file)
-  await assertUpgraded(file, contracted(expanded()))
+  await assertUpgraded(file, createContractedVersion(createExpandedVersion()))
 })
 
 /** Restores a snapshot with the version's own command, which creates its tables, fills them and migrates them. */
 async function assertUpgraded(file: string, version: Version): Promise<void> {
   const url = await emptyDatabase()
-  const restoring = restore(version, url, file)
+  const restoring = runRestore(version, url, file)
   assert.equal(await restoring.ended, 0, restoring.log.join('\n'))
-  const releasing = release(version, url)
+  const releasing = runRelease(version, url)
   assert.equal(await releasing.ended, 0)
   assert.deepEqual(releasing.log, ['Nothing to migrate'])
   const { rows } = await withClient(url, (client) =>
@@ -48,9 +55,9 @@ async function assertUpgraded(file: string, version: Version): Promise<void> {
       startProcess(kind, url, { WORKER_THREADS: '1' }, [], [], version.root),
     ),
   )
-  await assertKept(edge!.ready.port!)
+  await assertUpgradeData(edge!.ready.port!)
 
   const fresh = await emptyDatabase()
-  assert.equal(await release(version, fresh).ended, 0)
+  assert.equal(await runRelease(version, fresh).ended, 0)
   assert.deepEqual((await dumpSchema(url)).split('\n'), (await dumpSchema(fresh)).split('\n'))
 }

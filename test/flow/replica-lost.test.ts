@@ -47,7 +47,7 @@ test('a read that conflicts with what the standby replays is read from the prima
     text: `select pg_is_in_recovery()::text from blog_tag, pg_sleep(case when pg_is_in_recovery() then 60 else 0 end) limit 1`,
   }
   const { reads } = edge.serving.edge.replica!
-  const reading = countReads(edge, () => reads.of(1, 'statistics', 0).text(held, []))
+  const reading = countReads(edge, () => reads.readsFor(1, 'statistics', 0).text(held, []))
   await until('it is read there', async () => {
     const rows = await cluster.standby.query(
       `select from pg_stat_activity where state = 'active' and query like '%pg_sleep(case%' and pid <> pg_backend_pid()`,
@@ -66,7 +66,7 @@ test('one that falls silent keeps nobody waiting for long, and is used when it a
   assert.deepEqual([all.answer[0], all.primary], [['kept'], 10])
   await waitForState('away')
   assert.deepEqual(await readReadiness(), [200, 'ready', 'away'])
-  link.mend()
+  link.restore()
   await waitUntilUsed()
 })
 

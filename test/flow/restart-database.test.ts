@@ -39,7 +39,7 @@ function query(text: string, values: readonly unknown[] = []): Promise<Record<st
 }
 
 // The document outlasts all restarts.
-await crash.witness(query, 5)
+await crash.recordWrites(query, 5)
 // A long lease, so that none expires on a busy machine. partition.test.ts covers outages that outlast a lease.
 const lease = { LEASE_SECONDS: '10' }
 const workers = await Promise.all(['first', 'second'].map((name) => crash.startWorker(url, name, lease)))
@@ -110,7 +110,7 @@ async function assertWorkersGoOn(): Promise<void> {
       client,
       await crash.uploadText(client, 2, `${title} ${performance.now()}`),
     )
-    assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+    assert.equal((await crash.waitForJob(query, jobId)).status, 'done')
   }
 }
 

@@ -48,7 +48,7 @@ test('posts can be edited all the while, and the progress is seen', async () => 
     assert.equal(answer.json.tags[0].name, post < middle ? 'New' : 'Old')
   }
   await editing.query('commit')
-  const frames = await stream.finished()
+  const frames = await stream.waitForEnd()
   assert.deepEqual(frames.at(-1)?.data.result, { posts: POSTS - 500 })
   assert.ok(frames.some(({ data }) => data.label === `Tag ${id}: posts`))
   assert.equal((await query(`select 1 from blog_post where tags like '%"New"%'`)).length, POSTS)

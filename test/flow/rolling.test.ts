@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { testDatabase } from '../database.ts'
 import { freePort } from '../free-port.ts'
-import { keepingClient } from '../keeping-client.ts'
+import { createKeepAliveClient } from '../keep-alive-client.ts'
 import { type Child, Client, type Frame, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
@@ -28,7 +28,7 @@ let over = false
 
 /** Adds tasks and reads their status, one request after the other. */
 async function keepAsking(): Promise<void> {
-  const { ask, close } = keepingClient(PORT, client.token)
+  const { ask, close } = createKeepAliveClient(PORT, client.token)
   const askFor = async (status: number, ...what: Parameters<typeof ask>): Promise<{ task_id: string }> => {
     const answer = await ask(...what).catch((error: Error) => ({ status: 0, text: error.message }))
     if (answer.status === status) return JSON.parse(answer.text) as { task_id: string }
@@ -49,7 +49,7 @@ async function keepAsking(): Promise<void> {
 
 /** Follows one task after the other to its end; a stream that breaks off is resumed at its last event. */
 async function keepFollowing(): Promise<void> {
-  const { ask, close } = keepingClient(PORT, client.token)
+  const { ask, close } = createKeepAliveClient(PORT, client.token)
   while (!over) {
     const body = { ...TASK, args: { operations: 5, duration_ms: 500 } }
     const { task_id } = JSON.parse((await ask('POST', '/api/v1/tasks/enqueue', body)).text) as {
@@ -60,14 +60,14 @@ async function keepFollowing(): Promise<void> {
     for (let lastId = ''; !isOver(frames); lastId = frames.at(-1)?.id ?? '') {
       const headers = lastId === '' ? {} : { 'last-event-id': lastId }
       const stream = await client.stream(`/api/v1/jobs/${task_id}/events`, headers).catch(nullWhenReset)
-      frames.push(...((await stream?.finished()) ?? []))
+      frames.push(...((await stream?.waitForEnd()) ?? []))
     }
     streams.push(frames)
   }
   close()
 }
 
-/** Returns null if the connection was reset, as `keepingClient` does. */
+/** Returns null if the connection was reset, as `createKeepAliveClient` does. */
 function nullWhenReset(error: Error): null {
   if ((error.cause as NodeJS.ErrnoException | undefined)?.code !== 'ECONNRESET') throw error
   return null

@@ -11,7 +11,7 @@ const PAGES = 200
 
 const { url, query } = await testDatabase()
 // The document outlasts the time that a stopping worker allows it.
-await crash.witness(query, 50)
+await crash.recordWrites(query, 50)
 const client = await startReader(url)
 // No worker is killed here, and a long lease keeps any from being declared dead.
 const lease = { LEASE_SECONDS: '30' }

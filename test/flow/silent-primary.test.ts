@@ -42,7 +42,7 @@ test('an edge refuses in place of holding requests, says so, and comes back by i
   // A busy machine may delay one of them.
   assert.ok(Math.min(...refusals) < 1_000, `at once, not after ${refusals} ms`)
 
-  link.mend()
+  link.restore()
   const restoredAt = performance.now()
   await until('it writes again', async () => (await createTag(client, 'after')).status === 201, SOON_MS)
   assert.ok(performance.now() - restoredAt < SOON_MS)
@@ -60,7 +60,7 @@ test('processes that start before their database wait for it, and say so in a li
   const findWaitLines = (log: readonly string[]) =>
     log.filter((line) => line.includes('Waiting for the database'))
   await until('both say so', () => Object.values(logs).every((log) => findWaitLines(log).length > 0), 60_000)
-  link.mend()
+  link.restore()
   await Promise.all(starting)
   for (const line of Object.values(logs).flatMap(findWaitLines))
     assert.doesNotMatch(line, /\bat .*\.ts:/, 'no stack')

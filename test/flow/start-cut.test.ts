@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { testDatabase } from '../database.ts'
 import { LONG, SEED } from '../runs.ts'
-import { BRIEF, collectLines, launch } from '../service.ts'
+import { collectLines, launch, SHORT_LIVED_FLAGS } from '../service.ts'
 import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
 
@@ -57,7 +57,7 @@ for (const kind of ['edge', 'worker'] as const)
 for (const script of ['edge/main.ts', 'workers/main.ts'])
   test(`${script}: it does not wait for a database longer than its supervisor lives`, async () => {
     const child = fork(fileURLToPath(new URL(`../../${script}`, import.meta.url)), [], {
-      execArgv: BRIEF,
+      execArgv: SHORT_LIVED_FLAGS,
       env: { ...process.env, DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none', MILLRACE_SUPERVISED: '1' },
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     })

@@ -5,7 +5,7 @@ import { documentBombs } from '../document-bombs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
-import { clientOf, startReader } from './reader.ts'
+import { createClient, startReader } from './reader.ts'
 
 /** One account's heaviest documents, and a small document of another account. */
 
@@ -18,11 +18,11 @@ test('a flood of the heaviest documents of one account does not keep the small o
   const { url, query } = await testDatabase()
   const reader = await startReader(url)
   const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents', WORKER_THREADS: `${SLOTS}` })
-  const flooder = await clientOf(url)
+  const flooder = await createClient(url)
   await flooder.register('flooder@example.com')
   // The worker has read one document, so its threads and children are running.
   const first = await crash.uploadText(reader, 1, 'first')
-  await crash.jobEnded(query, await crash.extract(reader, first))
+  await crash.waitForJob(query, await crash.extract(reader, first))
 
   const heavy = documentBombs.filter(({ name }) => HEAVY.includes(name))
   assert.equal(heavy.length, HEAVY.length)
@@ -41,7 +41,7 @@ test('a flood of the heaviest documents of one account does not keep the small o
 
   const small = await crash.uploadText(reader, 1, 'small')
   const job = await crash.extract(reader, small)
-  const ended = await crash.jobEnded(query, job)
+  const ended = await crash.waitForJob(query, job)
   assert.deepEqual([ended.status, ended.result], ['done', { read: 1, unread: 0, skipped: 0 }])
   const [seen] = await query(
     `select extract(epoch from small.finished_at - small.created_at)::float8 as seconds,

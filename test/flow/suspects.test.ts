@@ -112,5 +112,5 @@ test('a job whose workers are killed for other reasons is never given up, howeve
     await worker!.kill()
     await startWorker()
   }
-  assert.equal((await crash.jobEnded(query, innocent)).status, 'done')
+  assert.equal((await crash.waitForJob(query, innocent)).status, 'done')
 })

@@ -5,7 +5,7 @@ import { testDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { type Child, Client, launch, startProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
-import { collector, type TakenSpan } from '../standins/collector.ts'
+import { type ReceivedSpan, startCollector } from '../standins/collector.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
@@ -17,7 +17,7 @@ const SEND = 'POST /api/v1/comms/email/send'
 const CALLER = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
 
 const { url, query } = await testDatabase()
-const [traces, mail] = await Promise.all([collector(), mailServer()])
+const [traces, mail] = await Promise.all([startCollector(), mailServer()])
 after(() => Promise.all([traces.stop(), mail.stop()]))
 const off = {
   EMAIL_SMTP_URL: mail.url,
@@ -45,7 +45,7 @@ const sendFrom = (child: Pick<Child, 'ready'>, headers: Record<string, string> =
   )
 
 /** Spans of the trace of this request, once there are `count`. */
-async function waitForTrace(requestId: string, count: number): Promise<TakenSpan[]> {
+async function waitForTrace(requestId: string, count: number): Promise<ReceivedSpan[]> {
   return until(`${count} spans of ${requestId}`, () => {
     const own = traces.spans.find(
       ({ kind, attributes }) => kind === 'server' && attributes['request.id'] === requestId,

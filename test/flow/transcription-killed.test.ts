@@ -7,7 +7,7 @@ import {
   beginEvents,
   events,
   recording,
-  transcribed,
+  transcribe,
   transcriptionServer,
   WORDS,
 } from '../standins/transcriptions.ts'
@@ -38,7 +38,7 @@ test('what a killed worker had begun is made by another, and the first request c
     const [row] = await query(`select count(*)::int as n from job_event where kind = 'chunk'`)
     return Number(row!.n) > 0
   })
-  server.answer = transcribed
+  server.answer = transcribe
   await Promise.all([firstWorker.kill(), startProcess('worker', url, env)])
   const response = await answered
   const made = (await response.json()) as { text: string; id: string; job_id: string; cost: number }

@@ -117,7 +117,7 @@ test('a stream tells of an end only once the standby has it', async () => {
   assert.equal(early, true, JSON.stringify(early))
   await standby.start()
   const opened = await opening
-  await opened.finished(20_000)
+  await opened.waitForEnd(20_000)
   assert.equal(opened.frames.at(-1)?.data.status, 'cancelled')
   const [job] = await standby.query('select status from job where id = $1', [id])
   assert.equal(job?.status, 'cancelled')

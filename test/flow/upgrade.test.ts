@@ -6,18 +6,25 @@ import { dumpSchema } from '../../sql/dump.ts'
 import { emptyDatabase, testDatabase } from '../database.ts'
 import { multipart } from '../edge/harness.ts'
 import { freePort } from '../free-port.ts'
-import { Content, keepingClient } from '../keeping-client.ts'
-import { assertKept, writeKept } from '../kept-data.ts'
+import { Content, createKeepAliveClient } from '../keep-alive-client.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
-import { type Command, contracted, expanded, PRESENT, release, type Version } from '../versions.ts'
+import { assertUpgradeData, writeUpgradeData } from '../upgrade-data.ts'
+import {
+  type Command,
+  createContractedVersion,
+  createExpandedVersion,
+  PRESENT,
+  runRelease,
+  type Version,
+} from '../versions.ts'
 
 /** Two upgrades under load, with old and new processes side by side: no request fails, and each job is done once. */
 
 const { url, query } = await testDatabase()
 const PORT = await freePort()
-const next = expanded()
-const last = contracted(next)
+const next = createExpandedVersion()
+const last = createContractedVersion(next)
 
 const startEdge = (version: Version) =>
   startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' }, [], [], version.root)
@@ -27,7 +34,7 @@ const startWorker = (version: Version, queues = '') =>
 const LOAD_QUEUES = 'load_test,system'
 
 let edges = [await startEdge(PRESENT)]
-await writeKept(PORT)
+await writeUpgradeData(PORT)
 let workers = [await startWorker(PRESENT, LOAD_QUEUES)]
 const client = new Client(PORT)
 await client.register('loader@example.com')
@@ -40,7 +47,7 @@ let over = false
 
 /** Writes and reads in several areas, one request after the other; reads see the writes, whichever version answers. */
 async function keepAsking(name: string): Promise<void> {
-  const { ask, close } = keepingClient(PORT, client.token)
+  const { ask, close } = createKeepAliveClient(PORT, client.token)
   const askFor = async (status: number, ...what: Parameters<typeof ask>): Promise<Answered> => {
     const answer = await ask(...what).catch((error: Error) => ({ status: 0, text: error.message }))
     if (answer.status === status) return JSON.parse(answer.text) as Answered
@@ -90,7 +97,7 @@ async function replace(version: Version, queues?: string): Promise<void> {
   })
   await until('the new edge shares the work', async () => {
     // The clients of the load keep their connections, so this check needs another one.
-    const another = keepingClient(PORT, client.token)
+    const another = createKeepAliveClient(PORT, client.token)
     const { status, text } = await another.ask('GET', '/api/v1/orgs?limit=1')
     another.close()
     if (status !== 200) failures.push(text)
@@ -137,14 +144,14 @@ test('each release runs beside the processes of the version before, which lose n
   }
   assert.deepEqual(failures, [])
   await assertAllDoneOnce()
-  await assertKept(PORT)
+  await assertUpgradeData(PORT)
 })
 
 async function upgrade(): Promise<void> {
   // A transaction has read the tables that the release changes. The release waits for it without blocking others.
   const report = await connect({ url, applicationName: 'a long report' })
   await report.query('begin; select from organization limit 1')
-  const expanding = release(next, url)
+  const expanding = runRelease(next, url)
   await until('the release waits', () => expanding.log.some((line) => line.includes('could not get a lock')))
   const running = await addRunningJob()
   await waitForRounds()
@@ -157,13 +164,13 @@ async function upgrade(): Promise<void> {
 
   // Rolls back to the previous version, on the new schema with its own functions, and then forward.
   await replace(PRESENT, LOAD_QUEUES)
-  await assertSucceeded(release(PRESENT, url))
+  await assertSucceeded(runRelease(PRESENT, url))
   await waitForRounds()
-  await assertSucceeded(release(next, url))
+  await assertSucceeded(runRelease(next, url))
   await replace(next)
   await waitForRounds()
 
-  await assertSucceeded(release(last, url))
+  await assertSucceeded(runRelease(last, url))
   await waitForRounds()
 }
 
@@ -179,7 +186,7 @@ async function assertAllDoneOnce(): Promise<void> {
 
 test('what was upgraded has the schema of a new database', async () => {
   const fresh = await emptyDatabase()
-  await assertSucceeded(release(last, fresh))
+  await assertSucceeded(runRelease(last, fresh))
   const [upgraded, made] = (await Promise.all([dumpSchema(url), dumpSchema(fresh)])).map((dump) =>
     dump.split('\n'),
   )

@@ -165,14 +165,14 @@ describe('a challenge', () => {
     await until('ten have arrived', () => receiver.received.length === 10)
     const findBackoff = () =>
       query(
-        `select from webhook_rate where account_id = $1 and rests_until > now() + interval '30 seconds'`,
+        `select from webhook_rate where account_id = $1 and blocked_until > now() + interval '30 seconds'`,
         [account],
       )
     await until('the host rests', async () => (await findBackoff()).length === 1)
     assert.equal(receiver.received.length, 10)
     receiver.echoes = true
     await query(
-      'update webhook_rate set slots = array(select s - 61 from unnest(slots) s), rests_until = null',
+      'update webhook_rate set slots = array(select s - 61 from unnest(slots) s), blocked_until = null',
     )
     const again = await client.post(`/api/v1/webhooks/${id}/challenge`)
     assert.equal(again.status, 202)
@@ -239,14 +239,14 @@ describe('what is not taken', () => {
     const client = await registerClient()
     const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
     const endpoint = () =>
-      json<{ is_active: boolean; switched_off_at: string | null; failures: number }>(
+      json<{ is_active: boolean; disabled_at: string | null; failures: number }>(
         client.fetch(`/api/v1/webhooks/${id}`),
       )
     await uploadAndExtract(client)
     await until('it has failed', async () => (await endpoint()).failures > 0)
     // Backdates the failures by a day.
     await query(
-      `update webhook_endpoint set failing_since = now() - interval '1 day', rests_until = null where id = $1`,
+      `update webhook_endpoint set failing_since = now() - interval '1 day', blocked_until = null where id = $1`,
       [id],
     )
     await query(`update webhook_delivery set due_at = now() where endpoint_id = $1 and due_at is not null`, [
@@ -266,8 +266,8 @@ describe('what is not taken', () => {
       body: '{"is_active":true}',
     })
     assert.equal(change.status, 200)
-    const { is_active, switched_off_at, failures } = await endpoint()
-    assert.deepEqual([is_active, switched_off_at, failures], [true, null, 0])
+    const { is_active, disabled_at, failures } = await endpoint()
+    assert.deepEqual([is_active, disabled_at, failures], [true, null, 0])
     const [delivery] = await json<{ id: number; status: string }[]>(
       client.fetch(`/api/v1/webhooks/${id}/deliveries`),
     )

@@ -16,7 +16,7 @@ const FROZEN_MS = 6_000
 const PAGE_MS = 20
 
 const { url, query } = await testDatabase()
-await crash.witness(query, PAGE_MS)
+await crash.recordWrites(query, PAGE_MS)
 const client = await startReader(url)
 const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
 
@@ -34,7 +34,7 @@ test('a worker that was frozen while it wrote pages holds nobody up', async (t) 
   await until('the write is over', async () => !(await isTransaction('active')))
   const takenOverAt = await crash.waitForAttemptStart(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
-  assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+  assert.equal((await crash.waitForJob(query, jobId)).status, 'done')
   zombie.process.kill('SIGCONT')
   await waitForNewLease(zombie, lease)
   await assertNothingAfter(jobId, zombie, takenOverAt)
@@ -67,7 +67,7 @@ test('a worker that was frozen finds its job taken over, changes nothing, and wo
 
   await heir.kill('SIGTERM')
   const next = await crash.extract(client, await crash.uploadText(client, 3, 'for the zombie'))
-  assert.equal((await crash.jobEnded(query, next)).status, 'done')
+  assert.equal((await crash.waitForJob(query, next)).status, 'done')
   const pages = await crash.readWrites(query, 'page', next)
   assert.deepEqual([...new Set(pages.map(({ writer }) => writer))], [`${nameOf(zombie)}-children-thread`])
 })

@@ -122,7 +122,7 @@ const load = fc.record({ operations: fc.constant(1), duration_ms: fc.integer({ m
 const TASKS: Any = fc.oneof(
   fc.record({ task_name: any('io_simulation_task'), queue_type: any('load_test', 'system'), args: load }),
   fc.record({
-    task_name: any('failure_testing_task', 'noop', 'housekeeping', 'unknown'),
+    task_name: any('failure_testing_task', 'noop', 'prune', 'unknown'),
     queue_type: any('system', 'load_test', 'unknown'),
     count: fc.integer({ min: 1, max: 3 }),
     delay_seconds: any(0, 0.01, 2_592_000),

@@ -6,7 +6,7 @@ import { postBombs } from '../bombs.ts'
 import { testDatabase } from '../database.ts'
 import { documentBombs } from '../document-bombs.ts'
 import { folder } from '../edge/rag-help.ts'
-import { clientOf, startReader } from '../flow/reader.ts'
+import { createClient, startReader } from '../flow/reader.ts'
 import { textPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -19,7 +19,7 @@ const { url, query } = await testDatabase()
 const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', REQUEST_WAIT_SECONDS: '280' }
 const worker = await startProcess('worker', url, { ...env, WORKER_QUEUES: 'blog,documents,load_test,rag' })
 const admin = await startReader(url, env)
-const stranger = await clientOf(url, env)
+const stranger = await createClient(url, env)
 await stranger.register('stranger@example.com')
 
 const bomb = (name: string) => [...postBombs, ...documentBombs].find((one) => one.name === name)!

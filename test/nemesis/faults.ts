@@ -200,7 +200,7 @@ export class Nemesis {
     this.#stopped = true
     await this.#running
     await Promise.all(this.#open)
-    for (const link of this.#world.links) link.mend()
+    for (const link of this.#world.links) link.restore()
   }
 
   async #run(): Promise<void> {
@@ -242,7 +242,7 @@ export class Nemesis {
 async function applyFor(links: readonly Link[], act: (link: Link) => void, ms: number): Promise<void> {
   for (const link of links) act(link)
   await delay(ms)
-  for (const link of links) link.mend()
+  for (const link of links) link.restore()
 }
 
 /** Runs `work` on a connection that bypasses all links; false if another fault made it fail. */

@@ -14,9 +14,9 @@ import { retrieval } from './areas/retrieval.ts'
 import { tasks } from './areas/tasks.ts'
 import { voices } from './areas/voices.ts'
 import { Caller, History } from './caller.ts'
+import { diagnose } from './diagnostics.ts'
 import { CHILD_KILLED, Nemesis } from './faults.ts'
 import { judge } from './judge.ts'
-import { diagnose } from './unsettled.ts'
 import { type Mode, startWorld, type World } from './world.ts'
 
 /** Areas and their numbers of simulated users. */

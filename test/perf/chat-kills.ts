@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { type AnswerRead, assertAnswerRead, type Checked, readAnswer } from '../chat-reader.ts'
 import { modelServer } from '../standins/models.ts'
-import { type AnswerRead, assertHeard, type Checked, hear } from '../talk.ts'
 import type { Child } from './children.ts'
 import type { Measured } from './report.ts'
 import { ask, type Stack } from './stack.ts'
@@ -61,7 +61,7 @@ export async function chatKills(stack: Stack): Promise<Measured> {
     for (const i of waiting) {
       const stop = i % 8 === 0 ? 5 + random() * 40 : null
       heard.push(
-        await hear({
+        await readAnswer({
           ports: () => edges.map(({ port }) => port),
           message: `Question ${i}`,
           key: randomUUID(),
@@ -92,7 +92,7 @@ async function check(
   const wrong: string[] = []
   const checked: Checked[] = []
   for (const one of heard) {
-    await assertHeard((text, values = []) => ask(url, text, values), one).then(
+    await assertAnswerRead((text, values = []) => ask(url, text, values), one).then(
       (row) => checked.push(row),
       (error: Error) => wrong.push(error.message.slice(0, 500)),
     )

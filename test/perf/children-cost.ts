@@ -45,7 +45,7 @@ export async function children(stack: Stack): Promise<Measured> {
 
 async function costs(cases: readonly Case[]): Promise<readonly Finding[]> {
   const thread = new Worker(new URL('./servers/reading-thread.ts', import.meta.url))
-  const pool = createChildPool({ log: { warn: () => {} } as never, places: 1 })
+  const pool = createChildPool({ log: { warn: () => {} } as never, concurrency: 1 })
   const { signal } = new AbortController()
 
   const inThread = async ({ what, bytes }: Case): Promise<number> => {

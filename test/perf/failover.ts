@@ -25,7 +25,9 @@ export async function failover(): Promise<Measured> {
     {
       name: `${death}: acknowledged writes lost or doubled, jobs that did not end`,
       unit: '',
-      values: all.map(({ lost, doubled, unended }) => lost.length + doubled.length + unended.length),
+      values: all.map(
+        ({ lost, doubled, unfinished: unended }) => lost.length + doubled.length + unended.length,
+      ),
       target: { of: 'value', atMost: 0 },
     },
   ])

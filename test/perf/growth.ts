@@ -1,5 +1,5 @@
 import { KNOWN, KNOWN_AT_FULL_SIZE } from './growth/known.ts'
-import { growthOf, LIMIT, maxAt, REFORMED } from './growth/limits.ts'
+import { FIXED_GROWTH, growthOf, LIMIT, maxAt } from './growth/limits.ts'
 import { type Cost, UNTIL_PLANNED } from './growth/measure.ts'
 import { type Costs, costsAt } from './growth/share.ts'
 import { statementNames } from './growth/statement-names.ts'
@@ -31,14 +31,14 @@ export async function growth(stack: Stack): Promise<Measured> {
     (a, b) => growthOf(first.get(b)!, last.get(b)!) - growthOf(first.get(a)!, last.get(a)!),
   )
   const reformed = names.filter(
-    (name) => isKnown(name) && growthOf(first.get(name)!, last.get(name)!) <= REFORMED,
+    (name) => isKnown(name) && growthOf(first.get(name)!, last.get(name)!) <= FIXED_GROWTH,
   )
   return {
     rounds: EFFORT.calls,
     findings: names.filter((name) => last.get(name)!.buffers > 0).map((name) => finding(name, first, last)),
     notes: [
       `At most ${LIMIT} times as many buffers at ${SHARES.at(-1)} % as at ${SHARES[0]} %, except for known calls (test/perf/growth/known.ts).`,
-      `Known, but at most ${REFORMED} times as many: ${reformed.join(', ') || 'none'}.`,
+      `Known, but at most ${FIXED_GROWTH} times as many: ${reformed.join(', ') || 'none'}.`,
       'p50 and p95 in ms, and the costliest statement of the last column with its buffers:',
       ...alignColumns([
         ['what', ...SHARES.map((share) => `${share} %`), 'statement'],

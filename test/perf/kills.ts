@@ -2,7 +2,7 @@ import { subscribe } from 'node:diagnostics_channel'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Worker as Thread } from 'node:worker_threads'
 import { createLog } from '../../tasks/log.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { startWorker, type Worker } from '../../workers/worker.ts'
 import { pageLines, textPdf } from '../pdfs.ts'
 import type { Child } from './children.ts'
@@ -72,7 +72,7 @@ export async function kills(stack: Stack): Promise<Measured> {
 async function prepareVictims(stack: Stack, url: string): Promise<Victims> {
   const threads: Thread[] = []
   subscribe('worker_threads', (message) => threads.push((message as { worker: Thread }).worker))
-  const settings = parse({
+  const settings = parseSettings({
     DATABASE_URL: url,
     SECRET_KEY: SECRET,
     WORKER_QUEUES: 'documents',

@@ -1,6 +1,6 @@
 import { createDatabase, type Database } from '../../sql/db.ts'
-import { claimedOf, claimJobs } from '../../sql/jobs/claims.ts'
-import { endJobs, enqueueJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
+import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
+import { endAttempts, enqueueJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
 import { createPublisher } from '../../sql/notify.ts'
 import { noop } from '../../tasks/system/noop.ts'
 import { specsOf } from '../../tasks/task.ts'
@@ -63,7 +63,7 @@ export async function startPublishing(url: string, ownerId: number, count: numbe
     finish: async () => {
       for (let from = 0; from < jobIds.length; from += 100) {
         const batch = jobIds.slice(from, from + 100)
-        await endJobs(
+        await endAttempts(
           db,
           batch.map((id) => ({
             id,
@@ -87,7 +87,7 @@ export async function startPublishing(url: string, ownerId: number, count: numbe
 
 async function runningJobs(db: Database, ownerId: number, count: number): Promise<string[]> {
   const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
-  await db.run(insertLease({ id: LEASE, name: 'bench', queues: [], use }, 3_600_000))
+  await db.run(insertLease({ id: LEASE, name: 'bench', queues: [], load: use }, 3_600_000))
   const specs = specsOf(
     noop,
     Array.from({ length: count }, () => ({ echo: '' })),
@@ -96,7 +96,7 @@ async function runningJobs(db: Database, ownerId: number, count: number): Promis
   await db.any(enqueueJobs(specs, 0))
   const { name: task, mailbox } = specs[0]!
   const delivery = { task, mailbox, limit: null, owner: ownerId, first: 0, last: null }
-  const claimed = claimedOf(await db.one(claimJobs(LEASE, [{ delivery, places: count }])))
+  const claimed = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, places: count }])))
   if (claimed.length !== count) throw new Error('Not all jobs could be claimed')
   return claimed.map(({ id }) => id)
 }

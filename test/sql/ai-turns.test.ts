@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { insertFirstTurn, turnToAnswer } from '../../sql/ai/turns.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { claimedOf, claimJobs } from '../../sql/jobs/claims.ts'
-import { cancelJob, endJobs, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
+import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
+import { cancelJob, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
 import { chat } from '../../tasks/ai/chat.ts'
 import { testDatabase } from '../database.ts'
 
@@ -70,7 +70,7 @@ async function claim({ jobId, conversationId }: Begun): Promise<number> {
     last: null,
     owner: null,
   }
-  const [claimed] = claimedOf(await db.one(claimJobs(LEASE, [{ delivery, places: 1 }])))
+  const [claimed] = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, places: 1 }])))
   assert.equal(claimed!.id, jobId)
   return claimed!.attempt
 }
@@ -93,7 +93,7 @@ const used = (more: object = {}) =>
     },
   ] as const
 const done = ({ jobId, answerId, conversationId }: Begun, attempt: number) =>
-  endJobs(db, [
+  endAttempts(db, [
     {
       id: jobId,
       attempt,
@@ -137,7 +137,7 @@ describe('a turn is settled', () => {
     const first = await claim(turn)
     await emit(turn.jobId, first, [chunk('gone'), used()])
     assert.equal((await db.one(turnToAnswer(turn.answerId, 'assistant', 5, turn.jobId))).shown, true)
-    await endJobs(db, [{ id: turn.jobId, attempt: first, outcome: 'release' }])
+    await endAttempts(db, [{ id: turn.jobId, attempt: first, outcome: 'release' }])
     assert.equal((await readMessage(turn))!.status, 'pending')
     const second = await claim(turn)
     await emit(turn.jobId, second, [
@@ -179,7 +179,7 @@ describe('a turn is settled', () => {
     const turn = await begin()
     const first = await claim(turn)
     await emit(turn.jobId, first, [used({ cost: null, estimated: true })])
-    await endJobs(db, [{ id: turn.jobId, attempt: first, outcome: 'retry' }])
+    await endAttempts(db, [{ id: turn.jobId, attempt: first, outcome: 'retry' }])
     const second = await claim(turn)
     await emit(turn.jobId, second, [used()])
     await done(turn, second)
@@ -191,7 +191,7 @@ describe('a turn is settled', () => {
     const turn = await begin()
     const attempt = await claim(turn)
     await emit(turn.jobId, attempt, [chunk('x'), ['restart', {}], chunk('Par'), chunk('tial'), used()])
-    await endJobs(db, [
+    await endAttempts(db, [
       { id: turn.jobId, attempt, outcome: 'failed', code: 'ai.interrupted', detail: 'It broke off' },
     ])
     const { status, content, error_detail } = (await readMessage(turn))!
@@ -210,7 +210,7 @@ describe('a turn is settled', () => {
     await query('update job set interruptions = 4 where id = $1', [turn.jobId])
     const attempt = await claim(turn)
     await emit(turn.jobId, attempt, [chunk('0123456789')])
-    await endJobs(db, [{ id: turn.jobId, attempt, outcome: 'crashed', code: 'job.crashed', detail: 'x' }])
+    await endAttempts(db, [{ id: turn.jobId, attempt, outcome: 'crashed', code: 'job.crashed', detail: 'x' }])
     assert.deepEqual(
       [(await readMessage(turn))!.status, (await readMessage(turn))!.content],
       ['failed', '0123456789'],
@@ -241,7 +241,7 @@ test('an answer that was stopped before its first word is not sent along with la
   const attempt = await claim(blank)
   await emit(blank.jobId, attempt, [chunk('\n\n'), used()])
   await db.one(cancelJob(blank.jobId))
-  await endJobs(db, [{ id: blank.jobId, attempt, outcome: 'cancelled' }])
+  await endAttempts(db, [{ id: blank.jobId, attempt, outcome: 'cancelled' }])
   const { status, content } = (await readMessage(blank))!
   assert.deepEqual([status, content], ['stopped', '\n\n'])
   await query('update ai_message set conversation_id = $1 where conversation_id = $2', [

@@ -1,5 +1,5 @@
 import { after, describe, test } from 'node:test'
-import { touchSessions } from '../../sql/accounts/sessions.ts'
+import { recordSessionUse } from '../../sql/accounts/sessions.ts'
 import { lockAccount, readAccountState } from '../../sql/accounts.ts'
 import {
   apiKeyOwners,
@@ -9,8 +9,8 @@ import {
   readApiKey,
   readApiKeys,
   readOrganizationKeys,
+  recordKeyUse,
   reserveRequests,
-  touchApiKeys,
 } from '../../sql/api-keys.ts'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
@@ -72,7 +72,7 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'making a key': newKey,
   'whose a key is': () => apiKeyOwners(next()),
   'deleting a key': () => deleteApiKey(next()),
-  'noting the last use': () => touchApiKeys([next(), next()]),
+  'noting the last use': () => recordKeyUse([next(), next()]),
   'reserving requests': () => reserveRequests(next(), 1000, 60, 10),
   'deleting expired keys': () => deleteExpiredApiKeys(2),
   'the end of a membership': () => deleteMember(++organization, organization * 5 - 3),
@@ -86,6 +86,6 @@ describe('writes by index', () => {
   test('noting the last use of sessions', async () => {
     const ids = (await query('select id from session order by id limit 20')).map(({ id }) => id as string)
     const used = () => ids.splice(0, 2).map((id) => ({ id, address: '10.0.0.1', place: null }))
-    await assertWriteByIndex(client, () => touchSessions(used()), 'session')
+    await assertWriteByIndex(client, () => recordSessionUse(used()), 'session')
   })
 })

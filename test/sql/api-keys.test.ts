@@ -7,8 +7,8 @@ import {
   deleteApiKey,
   deleteExpiredApiKeys,
   insertApiKey,
+  recordKeyUse,
   reserveRequests,
-  touchApiKeys,
 } from '../../sql/api-keys.ts'
 import { type Queries, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
@@ -124,14 +124,14 @@ describe('the last use', () => {
   test('is noted for several keys at once, and not again within half a minute', async () => {
     const owner = await account()
     const [one, two, unused] = [await addKey(owner), await addKey(owner), await addKey(owner)]
-    await db.run(touchApiKeys([two, one, randomUUID()]))
+    await db.run(recordKeyUse([two, one, randomUUID()]))
     const noted = await readUsedAt(one)
     assert.ok(noted !== null && (await readUsedAt(two)) !== null)
     assert.equal(await readUsedAt(unused), null)
-    await db.run(touchApiKeys([one]))
+    await db.run(recordKeyUse([one]))
     assert.deepEqual(await readUsedAt(one), noted)
     await query(`update api_key set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
-    await db.run(touchApiKeys([one]))
+    await db.run(recordKeyUse([one]))
     // The clock's milliseconds may be equal.
     assert.ok((await readUsedAt(one))! >= noted)
   })
@@ -142,7 +142,7 @@ describe('the last use', () => {
     try {
       await other.query('begin')
       await other.query('select from api_key where id = $1 for no key update', [one])
-      await db.run(touchApiKeys([one]))
+      await db.run(recordKeyUse([one]))
       assert.equal(await readUsedAt(one), null)
     } finally {
       await other.end()

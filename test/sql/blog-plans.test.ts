@@ -3,11 +3,11 @@ import { after, describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts.ts'
 import {
   deleteAbandonedImports,
-  exportedAfter,
+  findOrCreateTags,
   type ImportedPost,
   insertPosts,
-  neededTags,
   overwritePosts,
+  readExportedPosts,
   setAllTags,
   takenSlugs,
 } from '../../sql/blog/transfer.ts'
@@ -29,7 +29,7 @@ import {
   readPublishedTagged,
   readTags,
   setTags,
-  tagsOf,
+  tagsBySlug,
   unappliedTag,
   updatePost,
   updateTag,
@@ -77,8 +77,8 @@ const reads = [
   planRead('posts of a tag', readPostsTagged, 'tag-5', null, null, 0, 20),
   planRead('posts of a tag and status', readPostsTagged, 'tag-5', 'draft', null, 0, 20),
   planRead('a published post', readPublishedPost, 'post-5'),
-  planRead('export', exportedAfter, 2500, null),
-  planRead('export a status', exportedAfter, 2500, 'published'),
+  planRead('export', readExportedPosts, 2500, null),
+  planRead('export a status', readExportedPosts, 2500, 'published'),
 ]
 
 /** Returns the plan of the first page of a list without other parameters. */
@@ -138,7 +138,7 @@ describe('writes of the blog by index', () => {
     ['publish', () => publishPost(++n * 10)],
     ['archive', () => archivePost(++n)],
     ['delete', () => deletePost(++n)],
-    ['find tags', () => tagsOf(['tag-5', 'tag-6'])],
+    ['find tags', () => tagsBySlug(['tag-5', 'tag-6'])],
     ['set tags', () => setTags(++n, [5, 6])],
     ['add a tag', () => insertTag(`N${++n}`, `n${n}`)],
     ['change a tag', () => updateTag(++n, `M${n}`, null)],
@@ -165,7 +165,7 @@ describe('writes of the blog by index', () => {
     [
       'make tags',
       () =>
-        neededTags([
+        findOrCreateTags([
           { name: `Q${++n}`, slug: `q${n}` },
           { name: 'x', slug: 'tag-8' },
         ]),

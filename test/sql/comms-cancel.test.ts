@@ -6,16 +6,16 @@ import {
   cancelSend,
   closeOrphans,
   insertSend,
+  markFailed,
+  markSent,
   msUntil,
   sendById,
-  settleFailed,
-  settleSent,
 } from '../../sql/comms.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { cancelJob, fenceJob } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 import { rounds } from '../runs.ts'
-import { type Fields, ledgerOf, spec, withClient } from './ledger-help.ts'
+import { type Fields, jobSpec, ledgerOf, withClient } from './ledger-help.ts'
 
 /**
  * A message is either cancelled or sent, whichever comes first. Cancelling its job cancels the message, and vice
@@ -37,7 +37,7 @@ interface Sent {
 async function addMessage(fields: Fields & { readonly sendAt?: string } = {}): Promise<Sent> {
   const { sendAt, ...more } = fields
   const delay_ms = sendAt === undefined ? null : (await db.one(msUntil(sendAt))).ms
-  const job = spec({ actor: `sms:${randomUUID()}`, settle: SETTLE, delay_ms, ...more })
+  const job = jobSpec({ actor: `sms:${randomUUID()}`, settle: SETTLE, delay_ms, ...more })
   const id = uuidv7()
   await ledger.enqueue(job)
   const row = { id, channel: 'sms' as const, ownerId: null, jobId: job.id }
@@ -91,7 +91,7 @@ describe('what waits for its time or its turn', () => {
   test('for another try is cancelled, with nothing of the failure', async () => {
     const one = await addClaimed()
     await begin(one)
-    await db.run(settleFailed(one.id, 1, 'telephony.failed', 'no'))
+    await db.run(markFailed(one.id, 1, 'telephony.failed', 'no'))
     await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'retry', delay_ms: HOUR_MS })
     assert.deepEqual(await readStatuses(one), ['failed', 'queued'])
     assert.equal(await cancel(one), 'cancelled')
@@ -115,7 +115,7 @@ describe('what is being sent', () => {
     assert.equal(await cancel(one), 'sending')
     const { cancel_requested_at } = (await ledger.row(one.jobId)) as unknown as Record<string, unknown>
     assert.deepEqual([await readStatuses(one), cancel_requested_at], [['sending', 'running'], null])
-    await db.one(settleSent(one.id, { providerId: 'SM1', status: 'queued', detail: null }))
+    await db.one(markSent(one.id, { providerId: 'SM1', status: 'queued', detail: null }))
     assert.equal(await cancel(one), 'sent')
   })
 
@@ -125,7 +125,7 @@ describe('what is being sent', () => {
       assert.equal(await cancel(one), 'cancelled')
       assert.deepEqual(await readStatuses(one), ['cancelled', 'running'])
       assert.equal(await begin(one), null)
-      await db.run(settleFailed(one.id, 1, 'telephony.failed', 'no'))
+      await db.run(markFailed(one.id, 1, 'telephony.failed', 'no'))
       await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'cancelled' })
       assert.deepEqual(await readStatuses(one), ['cancelled', 'cancelled'])
     }
@@ -180,11 +180,11 @@ describe('the end of a job', () => {
       await begin(one)
       await ledger.finish({ id: one.jobId, attempt: 1, outcome, code: 'job.timeout' })
       assert.deepEqual(await readStatuses(one), ['sending', outcome])
-      await db.one(settleSent(one.id, { providerId: one.id, status: 'queued', detail: null }))
+      await db.one(markSent(one.id, { providerId: one.id, status: 'queued', detail: null }))
     }
     const failed = await addClaimed()
     await begin(failed)
-    await db.run(settleFailed(failed.id, 1, 'telephony.refused', 'why'))
+    await db.run(markFailed(failed.id, 1, 'telephony.refused', 'why'))
     await ledger.finish({ id: failed.jobId, attempt: 1, outcome: 'failed', code: 'telephony.refused' })
     const [row] = await query('select detail from comms_send where id = $1', [failed.id])
     assert.equal(row!.detail, 'why')

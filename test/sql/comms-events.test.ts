@@ -7,11 +7,11 @@ import {
   type Channel,
   closeOrphans,
   insertSend,
+  markFailed,
+  markSent,
+  markUnknown,
   type SendEvent,
   sendById,
-  settleFailed,
-  settleSent,
-  settleUnknown,
 } from '../../sql/comms.ts'
 import { type Chance, chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
@@ -46,7 +46,7 @@ const readStatus = async (id: string): Promise<string> => (await db.one(sendById
 
 const accept = async (id: string, providerId: string | null = null): Promise<void> => {
   await db.one(beginRequest(id, { id, attempt: 1 }, false))
-  await db.one(settleSent(id, { providerId, status: 'queued', detail: 'but not for b@example.com' }))
+  await db.one(markSent(id, { providerId, status: 'queued', detail: 'but not for b@example.com' }))
 }
 
 /** Brings a send into each state that does not come from the provider's events. */
@@ -59,10 +59,10 @@ const before: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
     ]),
   sending: (id) => db.one(beginRequest(id, { id, attempt: 1 }, false)),
   sent: (id) => accept(id),
-  failed: (id) => db.run(settleFailed(id, 1, 'email.failed', 'no')),
+  failed: (id) => db.run(markFailed(id, 1, 'email.failed', 'no')),
   unknown: async (id) => {
     await before.sending!(id)
-    await db.one(settleUnknown(id, 'no answer'))
+    await db.one(markUnknown(id, 'no answer'))
   },
 }
 
@@ -145,10 +145,10 @@ describe('an event', () => {
         const id = await send('sms')
         await reach(id)
         assert.equal(await apply(eventOf(id, status, { channel: 'sms', providerId: `SM${id}` })), 1, from)
-        await db.maybeOne(settleSent(id, { providerId: `SM${id}`, status: 'queued', detail: null }))
+        await db.maybeOne(markSent(id, { providerId: `SM${id}`, status: 'queued', detail: null }))
         assert.equal(await db.maybeOne(beginRequest(id, { id, attempt: 2 }, true)), null)
-        await db.run(settleFailed(id, 1, 'telephony.failed', 'no'))
-        await db.maybeOne(settleUnknown(id, 'no answer'))
+        await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
+        await db.maybeOne(markUnknown(id, 'no answer'))
         await query(`update comms_send set created_at = now() - interval '1 hour' where id = $1`, [id])
         await db.one(closeOrphans(100))
         assert.equal(await readStatus(id), status, `${status} from ${from}`)

@@ -5,10 +5,10 @@ import {
   beginRequest,
   type Channel,
   insertSend,
+  markFailed,
+  markSent,
+  markUnknown,
   sendById,
-  settleFailed,
-  settleSent,
-  settleUnknown,
 } from '../../sql/comms.ts'
 import { testDatabase } from '../database.ts'
 
@@ -45,15 +45,15 @@ const reach: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   sending: (id) => db.one(beginRequest(id, attempt(1), false)),
   sent: async (id) => {
     await reach.sending!(id)
-    await db.one(settleSent(id, acceptance(`SM${id}`)))
+    await db.one(markSent(id, acceptance(`SM${id}`)))
   },
   failed: async (id) => {
     await reach.sending!(id)
-    await db.run(settleFailed(id, 1, 'telephony.failed', 'no'))
+    await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
   },
   unknown: async (id) => {
     await reach.sending!(id)
-    await db.run(settleUnknown(id, 'no answer'))
+    await db.run(markUnknown(id, 'no answer'))
   },
 }
 
@@ -69,21 +69,21 @@ describe('every step, from every state', () => {
       },
     ],
     'it was taken': [
-      (id) => db.maybeOne(settleSent(id, acceptance(`SM${id}`))),
+      (id) => db.maybeOne(markSent(id, acceptance(`SM${id}`))),
       {
         ...{ queued: 'queued', sending: 'sent', sent: 'sent', failed: 'failed', unknown: 'sent' },
         ...{ scheduled: 'scheduled', cancelled: 'cancelled' },
       },
     ],
     'it was not': [
-      (id) => db.run(settleFailed(id, 1, 'telephony.failed', 'no')),
+      (id) => db.run(markFailed(id, 1, 'telephony.failed', 'no')),
       {
         ...{ queued: 'failed', sending: 'failed', sent: 'sent', failed: 'failed', unknown: 'unknown' },
         ...{ scheduled: 'failed', cancelled: 'cancelled' },
       },
     ],
     'nobody knows': [
-      (id) => db.run(settleUnknown(id, 'no answer')),
+      (id) => db.run(markUnknown(id, 'no answer')),
       {
         ...{ queued: 'queued', sending: 'unknown', sent: 'sent', failed: 'failed', unknown: 'unknown' },
         ...{ scheduled: 'scheduled', cancelled: 'cancelled' },
@@ -106,9 +106,9 @@ describe('every step, from every state', () => {
 test('an attempt does not settle what a later one is sending', async () => {
   const id = await send()
   await db.one(beginRequest(id, attempt(2), false))
-  await db.run(settleFailed(id, 1, 'telephony.failed', 'no'))
+  await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
   assert.equal(await readStatus(id), 'sending')
-  await db.run(settleFailed(id, 2, 'telephony.failed', 'no'))
+  await db.run(markFailed(id, 2, 'telephony.failed', 'no'))
   assert.equal(await readStatus(id), 'failed')
 })
 
@@ -122,16 +122,16 @@ test('a request begins once at a time, and again only where that changes nothing
   assert.notEqual(await db.maybeOne(beginRequest(id, attempt(1), true)), null)
   const [row] = await query('select requests from comms_send where id = $1', [id])
   assert.equal(row!.requests, 2)
-  await db.one(settleSent(id, acceptance('SM1')))
+  await db.one(markSent(id, acceptance('SM1')))
   assert.equal(await db.maybeOne(beginRequest(id, attempt(1), true)), null)
 })
 
 test('a message of the provider is the answer to one send of its channel', async () => {
   const [first, second, call] = [await send(), await send(), await send('call')]
   for (const id of [first, second, call]) await reach.sending!(id)
-  assert.notEqual(await db.maybeOne(settleSent(first, acceptance('SM2'))), null)
-  assert.equal(await db.maybeOne(settleSent(second, acceptance('SM2'))), null)
-  assert.notEqual(await db.maybeOne(settleSent(call, acceptance('SM2'))), null)
+  assert.notEqual(await db.maybeOne(markSent(first, acceptance('SM2'))), null)
+  assert.equal(await db.maybeOne(markSent(second, acceptance('SM2'))), null)
+  assert.notEqual(await db.maybeOne(markSent(call, acceptance('SM2'))), null)
   const clash = query(
     `update comms_send set status = 'sent', provider_id = 'SM2', settled_at = now() where id = $1`,
     [second],
@@ -140,7 +140,7 @@ test('a message of the provider is the answer to one send of its channel', async
   const mails = [await send('email'), await send('email')]
   for (const id of mails) {
     await reach.sending!(id)
-    assert.notEqual(await db.maybeOne(settleSent(id, acceptance(null))), null, 'mail has no such id')
+    assert.notEqual(await db.maybeOne(markSent(id, acceptance(null))), null, 'mail has no such id')
   }
 })
 

@@ -249,7 +249,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['webhook_endpoint_description_check', webhook({ description: 'd'.repeat(501) })],
     ['webhook_endpoint_events_check', webhook({ events: [] }), webhook({ url: null })],
     ['webhook_endpoint_failures_check', webhook({ failures: 1 }), webhook({ failing_since: new Date() })],
-    ['webhook_endpoint_switched_off_check', webhook({ switched_off_at: new Date() })],
+    ['webhook_endpoint_disabled_check', webhook({ disabled_at: new Date() })],
     ['webhook_endpoint_deleted_check', webhook({ deleted_at: new Date() })],
     ['webhook_endpoint_account_id_fkey', webhook({ account_id: 999_999 })],
     ['webhook_endpoint_callbacks_key', webhook({ url: null, events: [] })],

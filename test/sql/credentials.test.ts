@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { endCredentials, lockFactors } from '../../sql/accounts/credentials.ts'
+import { lockFactors, revokeCredentials } from '../../sql/accounts/credentials.ts'
 import { confirmTotp, insertTotp } from '../../sql/accounts/totp.ts'
-import { lockAccount, touchLogin } from '../../sql/accounts.ts'
+import { lockAccount, recordLogin } from '../../sql/accounts.ts'
 import type { Queries } from '../../sql/db.ts'
-import { endLogin } from '../../sql/limits.ts'
-import { insertPasskey, touchAccount, touchPasskey } from '../../sql/passkeys.ts'
+import { decideLogin } from '../../sql/limits.ts'
+import { insertPasskey, recordPasskeyLogin, recordPasskeyUse } from '../../sql/passkeys.ts'
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
@@ -40,7 +40,7 @@ test('it names every table that refers to accounts, but for those that do none o
   const keys = await query(
     `select conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'account'::regclass`,
   )
-  const { sql } = endCredentials(1)
+  const { sql } = revokeCredentials(1)
   const unnamed = keys.map(({ name }) => name as string).filter((name) => !sql.includes(` ${name} `))
   assert.deepEqual([...new Set(unnamed)].sort(), OTHERS.sort())
 })
@@ -65,12 +65,12 @@ async function addPerson() {
     email,
     signIns: {
       code: {
-        begin: (tx: Queries) => tx.run(endLogin(subject, true, 5, 900, given)),
-        end: (tx: Queries) => tx.maybeOne(touchLogin(id, { passwordHash: 'hash', totpId })),
+        begin: (tx: Queries) => tx.run(decideLogin(subject, true, 5, 900, given)),
+        end: (tx: Queries) => tx.maybeOne(recordLogin(id, { passwordHash: 'hash', totpId })),
       },
       passkey: {
-        begin: (tx: Queries) => tx.run(touchPasskey(key, 1, false)),
-        end: (tx: Queries) => tx.maybeOne(touchAccount(id)),
+        begin: (tx: Queries) => tx.run(recordPasskeyUse(key, 1, false)),
+        end: (tx: Queries) => tx.maybeOne(recordPasskeyLogin(id)),
       },
     },
   }
@@ -89,7 +89,7 @@ describe('it waits for a sign-in that is under way, without a deadlock', () => {
           attempts++
           await other.run(lockFactors(email))
           await other.run(lockAccount(id))
-          await other.run(endCredentials(id))
+          await other.run(revokeCredentials(id))
         })
         await until('it waits', async () => {
           const waiting = await query(`select from pg_stat_activity where datname = current_database()

@@ -5,8 +5,8 @@ import {
   type Claim,
   claimKey,
   deleteExpiredIdempotencyKeys,
-  keepKey,
-  storeAnswer,
+  storeKey,
+  storeResponse,
 } from '../../sql/idempotency.ts'
 import { testDatabase } from '../database.ts'
 import { ledgerOf } from './ledger-help.ts'
@@ -20,10 +20,10 @@ const claim = (key: string, fingerprint = 'same', scope = 'scope', on: Queries =
   on.one(claimKey(scope, key, print(fingerprint)))
 const keep = (
   key: string,
-  what: Parameters<typeof keepKey>[1],
+  what: Parameters<typeof storeKey>[1],
   fingerprint = 'same',
   on: Queries = db,
-): Promise<number> => on.run(keepKey({ scope: 'scope', key, fingerprint: print(fingerprint) }, what))
+): Promise<number> => on.run(storeKey({ scope: 'scope', key, fingerprint: print(fingerprint) }, what))
 const nothing = { status: null, headers: null, body: null, job_id: null }
 const answer = { status: 201, headers: [['content-type', 'application/json']] as const, body: '{"a": 1}' }
 const age = (key: string, interval: string) =>
@@ -62,7 +62,7 @@ describe('idempotency keys', () => {
     const { id: jobId } = await ledger.running()
     await keep('k4', { jobId })
     assert.deepEqual(await claim('k4'), { state: 'repeated', ...nothing, job_id: jobId })
-    await db.run(storeAnswer('scope', 'k4', answer))
+    await db.run(storeResponse('scope', 'k4', answer))
     assert.deepEqual(await claim('k4'), { state: 'repeated', job_id: jobId, ...answer })
     await keep('k5', { jobId, answer })
     assert.deepEqual(await claim('k5'), { state: 'repeated', job_id: jobId, ...answer })

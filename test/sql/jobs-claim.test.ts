@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { claimedOf, claimJobs } from '../../sql/jobs/claims.ts'
+import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
 import { cancelJob, fenceJob, storeProgress } from '../../sql/jobs.ts'
 import { listen } from '../../sql/listen.ts'
 import { JOB_EVENTS } from '../../sql/notify.ts'
-import { lockAwaited, testDatabase } from '../database.ts'
+import { testDatabase, waitForLock } from '../database.ts'
 import { until } from '../until.ts'
-import { ledgerOf, spec, withClient } from './ledger-help.ts'
+import { jobSpec, ledgerOf, withClient } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, query, url } = base
@@ -16,7 +16,7 @@ const other = await ledger.lease()
 
 describe('job_claim', () => {
   test('takes the job for the lease, and answers all that running it needs', async () => {
-    const job = spec({ payload: { page: 3 }, max_tries: 7, actor: 'a1', request_id: 'r1' })
+    const job = jobSpec({ payload: { page: 3 }, max_tries: 7, actor: 'a1', request_id: 'r1' })
     await ledger.enqueue(job)
     const { waited, ...claimed } = (await ledger.claim(job.id, lease))!
     assert.ok(waited >= 0 && waited < 60, `waited ${waited} s`)
@@ -46,7 +46,7 @@ describe('job_claim', () => {
   test('a job that is traced keeps its trace, and says how long it has waited', async () => {
     const trace_parent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
     for (const actor of [null, 'traced']) {
-      const job = spec({ actor, trace_parent })
+      const job = jobSpec({ actor, trace_parent })
       await ledger.enqueue(job)
       await query(`update job set run_at = run_at - interval '5 s' where id = $1`, [job.id])
       const claimed = await ledger.claim(job.id, lease)
@@ -56,7 +56,7 @@ describe('job_claim', () => {
   })
 
   test('what runs, is cancelled, has ended or is gone is not claimed', async () => {
-    const [running, cancelled, gone] = [spec(), spec(), spec()]
+    const [running, cancelled, gone] = [jobSpec(), jobSpec(), jobSpec()]
     await ledger.enqueue(running, cancelled, gone)
     const deliveries = await ledger.deliveries(running.id, cancelled.id, gone.id)
     assert.equal(deliveries.length, 3)
@@ -75,7 +75,7 @@ describe('job_claim', () => {
   })
 
   test('a stale delivery finds what waits now', async () => {
-    const job = spec()
+    const job = jobSpec()
     await ledger.enqueue(job)
     const [delivery] = await ledger.deliveries(job.id)
     await ledger.claim(job.id, lease)
@@ -88,7 +88,7 @@ describe('job_claim', () => {
   })
 
   test('of many claims of one job by as many leases exactly one wins', async () => {
-    const job = spec()
+    const job = jobSpec()
     await ledger.enqueue(job)
     const leases = await Promise.all(Array.from({ length: 20 }, () => ledger.lease()))
     const claims = await Promise.all(leases.map((id) => ledger.claim(job.id, id)))
@@ -97,7 +97,7 @@ describe('job_claim', () => {
   })
 
   test('a lease that is gone claims nothing, and the delivery comes again', async () => {
-    const job = spec()
+    const job = jobSpec()
     await ledger.enqueue(job)
     const gone = await ledger.lease()
     await query('delete from worker_lease where id = $1', [gone])
@@ -108,7 +108,7 @@ describe('job_claim', () => {
   })
 
   test('many deliveries in one call: of each mailbox what it has, in the order in which it was added', async () => {
-    const jobs = Array.from({ length: 30 }, (_, i) => spec({ mailbox: `many/${i % 3}` }))
+    const jobs = Array.from({ length: 30 }, (_, i) => jobSpec({ mailbox: `many/${i % 3}` }))
     await ledger.enqueue(...jobs)
     const deliveries = await ledger.deliveries(...jobs.map(({ id }) => id))
     assert.equal(deliveries.length, 3)
@@ -156,7 +156,7 @@ describe('the row of a job that waits is locked by others', () => {
 
   test('no message of its actor overtakes it', async () => {
     const id = await redeliver('locked')
-    await ledger.enqueue(spec({ actor: 'locked' }))
+    await ledger.enqueue(jobSpec({ actor: 'locked' }))
     assert.deepEqual(await whileLocked(id, 'share', () => claimAll(id)), [])
     const [delivery] = await ledger.deliveries(id)
     assert.ok(delivery!.run_at > new Date((await ledger.row(id)).run_at), 'not at once, nobody is to spin')
@@ -178,10 +178,10 @@ test('a claim that tells names the jobs it took, and says nothing when it took n
     onReconnect: () => {},
     onError: () => {},
   })
-  const [first, second] = [spec(), spec()]
+  const [first, second] = [jobSpec(), jobSpec()]
   await ledger.enqueue(first, second)
   const wanted = (await ledger.deliveries(first.id, second.id)).map((delivery) => ({ delivery, places: 1 }))
-  const claim = async () => claimedOf(await db.one(claimJobs(lease, wanted, true)))
+  const claim = async () => parseClaims(await db.one(claimJobs(lease, wanted, true)))
   assert.deepEqual(
     (await claim()).map(({ id }) => id),
     [first.id, second.id],
@@ -298,7 +298,7 @@ describe('job_progress', () => {
       const finishing = query('select job_finish($1, 2, 5)', [lost]).then(() => {
         ended = true
       })
-      await lockAwaited(query)
+      await waitForLock(query)
       assert.equal(ended, false)
       return { finishing }
     })
@@ -316,7 +316,7 @@ describe('job_progress', () => {
       await db.one(cancelJob(job.id))
       assert.deepEqual(await ledger.finish({ ...job, outcome: 'done', limited: null }), [job.id])
       const deleting = query('delete from job where id = $1', [job.id])
-      await lockAwaited(query)
+      await waitForLock(query)
       await client.query('commit')
       return { deleting }
     })

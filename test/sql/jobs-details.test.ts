@@ -3,9 +3,9 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { uuidv7 } from '../../sql/ids.ts'
 import { linkRetry } from '../../sql/jobs/retry.ts'
-import { cancelJob, recoverJobs, SUSPECT_FROM } from '../../sql/jobs.ts'
+import { cancelJob, rescueRunningJobs, SUSPECT_FROM } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
-import { type Attempt, ledgerOf, spec } from './ledger-help.ts'
+import { type Attempt, jobSpec, ledgerOf } from './ledger-help.ts'
 
 /** Details of a job: its past attempts, its dependencies and its retries. */
 
@@ -27,7 +27,7 @@ async function claimAgain(id: string, lease: string): Promise<void> {
 
 describe('attempts', () => {
   test('a job that waits has none, one that runs has one without an end', async () => {
-    const job = spec()
+    const job = jobSpec()
     await ledger.enqueue(job)
     assert.deepEqual((await ledger.details(job.id)).attempts, [])
     await ledger.claim(job.id, one)
@@ -90,7 +90,7 @@ describe('attempts', () => {
   })
 
   test('a wait counts from when an attempt was due, not from when the job was added or had failed', async () => {
-    const job = spec({ delay_ms: 3_600_000 })
+    const job = jobSpec({ delay_ms: 3_600_000 })
     await ledger.enqueue(job)
     assert.ok((await ledger.details(job.id)).due_at !== null)
     await query(
@@ -113,7 +113,7 @@ describe('attempts', () => {
     const dead = await ledger.lease(60_000, [], 'host/dead')
     const job = await ledger.running({}, dead)
     await query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [dead])
-    await db.any(recoverJobs(null))
+    await db.any(rescueRunningJobs(null))
     assert.deepEqual(outline((await ledger.details(job.id)).attempts), [
       [1, 'host/dead', 'interrupted', null],
     ])
@@ -168,8 +168,8 @@ describe('attempts', () => {
 describe('what it waits for', () => {
   test('jobs ahead in its mailbox, and the one that runs; nothing once it runs itself', async () => {
     const running = await ledger.running({ actor: 'x' }, one)
-    const [second, third] = [spec({ actor: 'x' }), spec({ actor: 'x' })]
-    await ledger.enqueue(second, third, spec({ actor: 'y' }))
+    const [second, third] = [jobSpec({ actor: 'x' }), jobSpec({ actor: 'x' })]
+    await ledger.enqueue(second, third, jobSpec({ actor: 'y' }))
     const holding = [{ job_id: running.id, name: 'test.task' }]
     assert.deepEqual((await ledger.details(second.id)).waits_for, {
       ahead: 0,
@@ -181,7 +181,7 @@ describe('what it waits for', () => {
   })
 
   test('a mailbox without a limit is held up by nobody, and jobs ahead are counted up to a thousand', async () => {
-    const many = Array.from({ length: 1100 }, () => spec({ mailbox: 'many' }))
+    const many = Array.from({ length: 1100 }, () => jobSpec({ mailbox: 'many' }))
     await ledger.enqueue(...many)
     const readAhead = async (n: number) => (await ledger.details(many[n]!.id)).waits_for
     assert.deepEqual(await readAhead(999), { ahead: 999, queue: FREE, running: [] })
@@ -195,7 +195,7 @@ describe('what it waits for', () => {
       )
     ).map(({ id }) => id as number)
     await ledger.running({ actor: 'both', owner_id: other! }, one)
-    const waiting = spec({ actor: 'both', owner_id: mine! })
+    const waiting = jobSpec({ actor: 'both', owner_id: mine! })
     await ledger.enqueue(waiting)
     assert.deepEqual((await ledger.details(waiting.id, mine!)).waits_for, {
       ahead: 0,
@@ -208,7 +208,7 @@ describe('what it waits for', () => {
 
 test('a chain of retries is told from each of its jobs, also after the first is gone', async () => {
   const ids = Array.from({ length: 4 }, () => uuidv7())
-  await ledger.enqueue(...ids.map((id) => spec({ id })))
+  await ledger.enqueue(...ids.map((id) => jobSpec({ id })))
   for (const [i, id] of ids.entries()) if (i > 0) await db.run(linkRetry(id, ids[i - 1]!))
   const readChain = async (n: number) => (await ledger.details(ids[n]!)).chain
   assert.deepEqual(await readChain(0), { retry_of: [], retried_by: ids.slice(1) })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { cancelJob, enqueueJobs } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
-import { ledgerOf, spec } from './ledger-help.ts'
+import { jobSpec, ledgerOf } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, query } = base
@@ -10,7 +10,7 @@ const ledger = ledgerOf(base)
 
 describe('job_enqueue', () => {
   test('a job waits, with one delivery', async () => {
-    const job = spec({ payload: { a: 1 }, request_id: 'r1', name: 'test.other', queue: 'else' })
+    const job = jobSpec({ payload: { a: 1 }, request_id: 'r1', name: 'test.other', queue: 'else' })
     assert.deepEqual(await ledger.enqueue(job), [{ spec_ordinal: 1, job_id: job.id, joined: false }])
     const row = await ledger.row(job.id)
     assert.deepEqual(
@@ -28,7 +28,11 @@ describe('job_enqueue', () => {
   })
 
   test('an idle actor has a delivery, what waits behind its message has none', async () => {
-    const [first, second, third] = [spec({ actor: 'a1' }), spec({ actor: 'a1' }), spec({ actor: 'a1' })]
+    const [first, second, third] = [
+      jobSpec({ actor: 'a1' }),
+      jobSpec({ actor: 'a1' }),
+      jobSpec({ actor: 'a1' }),
+    ]
     await ledger.enqueue(first)
     await ledger.enqueue(second)
     const { id } = first
@@ -45,7 +49,7 @@ describe('job_enqueue', () => {
   })
 
   test('joining: the busy actor answers with its live job, and nothing is added', async () => {
-    const [first, second, third] = [1, 2, 3].map(() => spec({ actor: 'a2', when_busy: 'join' }))
+    const [first, second, third] = [1, 2, 3].map(() => jobSpec({ actor: 'a2', when_busy: 'join' }))
     const before = await ledger.enqueue(first!)
     assert.deepEqual(before, [{ spec_ordinal: 1, job_id: first!.id, joined: false }])
     assert.deepEqual(await ledger.enqueue(second!), [{ spec_ordinal: 1, job_id: first!.id, joined: true }])
@@ -57,26 +61,26 @@ describe('job_enqueue', () => {
 
   test('joining what waits: a running job is not joined, the first one behind it is', async () => {
     const running = await ledger.running({ actor: 'a6' })
-    const [first, second] = [1, 2].map(() => spec({ actor: 'a6', when_busy: 'join_waiting' }))
+    const [first, second] = [1, 2].map(() => jobSpec({ actor: 'a6', when_busy: 'join_waiting' }))
     assert.deepEqual(await ledger.enqueue(first!), [{ spec_ordinal: 1, job_id: first!.id, joined: false }])
     assert.deepEqual(await ledger.enqueue(second!), [{ spec_ordinal: 1, job_id: first!.id, joined: true }])
     await ledger.finish({ ...running, outcome: 'done' })
     await ledger.claim(first!.id, await ledger.lease())
-    const third = spec({ actor: 'a6', when_busy: 'join_waiting' })
+    const third = jobSpec({ actor: 'a6', when_busy: 'join_waiting' })
     assert.deepEqual(await ledger.enqueue(third), [{ spec_ordinal: 1, job_id: third.id, joined: false }])
   })
 
   test('joining an actor whose job has ended starts a new one', async () => {
     const first = await ledger.running({ actor: 'a3' })
     await ledger.finish({ ...first, outcome: 'done' })
-    const next = spec({ actor: 'a3', when_busy: 'join' })
+    const next = jobSpec({ actor: 'a3', when_busy: 'join' })
     assert.deepEqual(await ledger.enqueue(next), [{ spec_ordinal: 1, job_id: next.id, joined: false }])
     assert.equal((await ledger.deliveries(next.id)).length, 1)
   })
 
   test('a spec that says what it joins becomes the first job that holds it, live or waiting, and else waits', async () => {
     const job = (force: boolean, joins: object = force ? { force } : {}) =>
-      spec({ actor: 'a5', when_busy: 'join', payload: { force, other: 1 }, joins })
+      jobSpec({ actor: 'a5', when_busy: 'join', payload: { force, other: 1 }, joins })
     const enqueueJoining = async (one: ReturnType<typeof job>) => (await ledger.enqueue(one))[0]!.job_id
     const first = await ledger.running(job(false))
     assert.equal(await enqueueJoining(job(false)), first.id)
@@ -96,7 +100,7 @@ describe('job_enqueue', () => {
   test('a job that is being cancelled is not joined: the message waits behind it', async () => {
     const first = await ledger.running({ actor: 'a4', when_busy: 'join' })
     await db.one(cancelJob(first.id))
-    const next = spec({ actor: 'a4', when_busy: 'join' })
+    const next = jobSpec({ actor: 'a4', when_busy: 'join' })
     assert.deepEqual(await ledger.enqueue(next), [{ spec_ordinal: 1, job_id: next.id, joined: false }])
     assert.deepEqual(await ledger.deliveries(next.id), [])
     await ledger.finish({ ...first, outcome: 'cancelled' })
@@ -105,13 +109,13 @@ describe('job_enqueue', () => {
 
   test('many specs in one call: answers in order, a delivery for each mailbox', async () => {
     const specs = [
-      spec({ actor: 'b1' }),
-      spec(),
-      spec({ actor: 'b2' }),
-      spec({ actor: 'b1' }),
-      spec({ actor: 'b1', when_busy: 'join' }),
-      spec(),
-      spec({ actor: 'b2', when_busy: 'join' }),
+      jobSpec({ actor: 'b1' }),
+      jobSpec(),
+      jobSpec({ actor: 'b2' }),
+      jobSpec({ actor: 'b1' }),
+      jobSpec({ actor: 'b1', when_busy: 'join' }),
+      jobSpec(),
+      jobSpec({ actor: 'b2', when_busy: 'join' }),
     ]
     const answers = await ledger.enqueue(...specs)
     const id = (i: number): string => specs[i]!.id
@@ -138,7 +142,7 @@ describe('job_enqueue', () => {
   })
 
   test('what one call adds to a mailbox has one delivery for each time at which it is due, from the first of it on', async () => {
-    const added = (fields: Parameters<typeof spec>[0]) => spec({ mailbox: 'test/one', ...fields })
+    const added = (fields: Parameters<typeof jobSpec>[0]) => jobSpec({ mailbox: 'test/one', ...fields })
     const now = Array.from({ length: 25 }, () => added({}))
     const later = Array.from({ length: 3 }, () => added({ delay_ms: 60_000 }))
     const other = Array.from({ length: 2 }, () => added({ mailbox: 'test/two' }))
@@ -151,8 +155,8 @@ describe('job_enqueue', () => {
   })
 
   test('what is added behind a job that is due has no delivery; behind one that is not, or runs, it has', async () => {
-    const add = async (mailbox: string, fields: Parameters<typeof spec>[0] = {}) => {
-      const job = spec({ mailbox, ...fields })
+    const add = async (mailbox: string, fields: Parameters<typeof jobSpec>[0] = {}) => {
+      const job = jobSpec({ mailbox, ...fields })
       await ledger.enqueue(job)
       return job.id
     }
@@ -168,14 +172,14 @@ describe('job_enqueue', () => {
 
   test('no specs, or none to deliver, is no error', async () => {
     assert.deepEqual(await ledger.enqueue(), [])
-    await ledger.enqueue(spec({ actor: 'c1' }))
-    const [waiting] = [spec({ actor: 'c1' })]
+    await ledger.enqueue(jobSpec({ actor: 'c1' }))
+    const [waiting] = [jobSpec({ actor: 'c1' })]
     assert.equal((await ledger.enqueue(waiting)).length, 1)
     assert.deepEqual(await ledger.deliveries(waiting.id), [])
   })
 
   test('a later start is kept by job and delivery', async () => {
-    const jobs = [spec({ delay_ms: 3_600_000 }), spec({ delay_ms: 3_600_000, actor: 'd1' })]
+    const jobs = [jobSpec({ delay_ms: 3_600_000 }), jobSpec({ delay_ms: 3_600_000, actor: 'd1' })]
     await ledger.enqueue(...jobs)
     for (const { id } of jobs) {
       const { run_at } = await ledger.row(id)
@@ -192,7 +196,7 @@ describe('job_enqueue', () => {
   })
 
   test('a rolled back transaction leaves neither job nor delivery', async () => {
-    const job = spec({ actor: 'e1' })
+    const job = jobSpec({ actor: 'e1' })
     const thrown = new Error('the business row is refused')
     await assert.rejects(
       db.transaction(async (tx) => {
@@ -206,13 +210,13 @@ describe('job_enqueue', () => {
   })
 
   test('fifty enqueues for one actor at once: one has a delivery, all others wait', async () => {
-    const specs = Array.from({ length: 50 }, () => spec({ actor: 'f1' }))
+    const specs = Array.from({ length: 50 }, () => jobSpec({ actor: 'f1' }))
     await Promise.all(specs.map((job) => ledger.enqueue(job)))
     assert.equal((await ledger.deliveries(...specs.map((s) => s.id))).length, 1)
   })
 
   test('fifty joins for one actor at once become one job', async () => {
-    const specs = Array.from({ length: 50 }, () => spec({ actor: 'f2', when_busy: 'join' }))
+    const specs = Array.from({ length: 50 }, () => jobSpec({ actor: 'f2', when_busy: 'join' }))
     const answers = await Promise.all(specs.map((job) => ledger.enqueue(job)))
     assert.equal(new Set(answers.map(([answer]) => answer!.job_id)).size, 1)
     assert.equal(answers.filter(([answer]) => !answer!.joined).length, 1)
@@ -221,7 +225,7 @@ describe('job_enqueue', () => {
   test('calls that name the same actors in other orders do not wait for each other for ever', async () => {
     const actors = ['g1', 'g2', 'g3', 'g4']
     const calls = Array.from({ length: 40 }, (_, i) =>
-      actors.map((_, k) => spec({ actor: actors[(i + (i % 2 ? k : -k) + 8) % 4]! })),
+      actors.map((_, k) => jobSpec({ actor: actors[(i + (i % 2 ? k : -k) + 8) % 4]! })),
     )
     await Promise.all(calls.map((specs) => ledger.enqueue(...specs)))
     const counts = await query(

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { cancelJob, type FinishEntry, MAX_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
-import { lockAwaited, testDatabase } from '../database.ts'
-import { ledgerOf, spec, withClient } from './ledger-help.ts'
+import { testDatabase, waitForLock } from '../database.ts'
+import { jobSpec, ledgerOf, withClient } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, url, query } = base
@@ -12,7 +12,7 @@ const lease = await ledger.lease()
 /** A running job of an actor, and a message that waits behind it. */
 async function addBusyActor(actor: string) {
   const first = await ledger.running({ actor }, lease)
-  const next = spec({ actor })
+  const next = jobSpec({ actor })
   await ledger.enqueue(next)
   return { first, next }
 }
@@ -134,7 +134,7 @@ describe('job_finish', () => {
   test('whatever ends it, the next message of the mailbox is sent, and only that one', async () => {
     for (const outcome of ['done', 'failed', 'cancelled'] as const) {
       const { first, next } = await addBusyActor(`mailbox-${outcome}`)
-      const third = spec({ actor: `mailbox-${outcome}` })
+      const third = jobSpec({ actor: `mailbox-${outcome}` })
       await ledger.enqueue(third)
       await ledger.finish({ ...first, outcome, code: 'internal', detail: '' })
       assert.deepEqual(
@@ -219,7 +219,7 @@ describe('job_finish', () => {
         await client.query('begin')
         await client.query('select job_cancel($1)', [job.id])
         const finishing = ledger.finish({ ...job, outcome: 'retry', delay_ms: 60_000 })
-        await lockAwaited(query)
+        await waitForLock(query)
         await client.query('commit')
         return { ended: finishing }
       })
@@ -231,12 +231,12 @@ describe('job_finish', () => {
 
   test('a message that commits while its actor becomes idle is sent', async () => {
     const job = await ledger.running({ actor: 'late-message' }, lease)
-    const late = spec({ actor: 'late-message' })
+    const late = jobSpec({ actor: 'late-message' })
     const finishing = await withClient(url, async (client) => {
       await client.query('begin')
       await client.query('select job_enqueue($1)', [JSON.stringify([late])])
       const finishing = ledger.finish({ ...job, outcome: 'done' })
-      await lockAwaited(query)
+      await waitForLock(query)
       await client.query('commit')
       return { ended: finishing }
     })
@@ -253,7 +253,7 @@ describe('job_finish', () => {
       outcome: outcomes[i % 6]!,
       code: 'internal',
     }))
-    const foreign = { id: spec().id, attempt: 1, outcome: 'done' as const }
+    const foreign = { id: jobSpec().id, attempt: 1, outcome: 'done' as const }
     assert.deepEqual(
       (await ledger.finish(foreign, ...entries)).sort(),
       busy.map(({ first }) => first.id).sort(),

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
-import { sendAgain } from '../../sql/jobs/claims.ts'
+import { redeliver } from '../../sql/jobs/claims.ts'
 import { cancelJob } from '../../sql/jobs.ts'
-import { lockAwaited, testDatabase } from '../database.ts'
-import { type Fields, ledgerOf, spec, withClient } from './ledger-help.ts'
+import { testDatabase, waitForLock } from '../database.ts'
+import { type Fields, jobSpec, ledgerOf, withClient } from './ledger-help.ts'
 
 /** Each job that waits in a mailbox has a delivery, or is behind a job that will send it one. */
 
@@ -16,7 +16,7 @@ beforeEach(() =>
 )
 
 const addJobs = async (count: number, fields: Fields = {}): Promise<string[]> => {
-  const specs = Array.from({ length: count }, () => spec({ mailbox: 'm', ...fields }))
+  const specs = Array.from({ length: count }, () => jobSpec({ mailbox: 'm', ...fields }))
   await ledger.enqueue(...specs)
   return specs.map(({ id }) => id)
 }
@@ -67,7 +67,7 @@ describe('a mailbox without a limit', () => {
 
   test('a job whose transaction has seen others wait, and commits when they are claimed, has a delivery then', async () => {
     const [first] = await addJobs(1)
-    const late = spec({ mailbox: 'm' })
+    const late = jobSpec({ mailbox: 'm' })
     const lease = await ledger.lease()
     await withClient(url, async (client) => {
       await client.query('begin')
@@ -83,7 +83,7 @@ describe('a mailbox without a limit', () => {
 
   test('a job that is added while those before it are claimed waits for that, and has a delivery of its own', async () => {
     const [first] = await addJobs(1)
-    const late = spec({ mailbox: 'm' })
+    const late = jobSpec({ mailbox: 'm' })
     const lease = await ledger.lease()
     const [delivery] = await ledger.deliveries()
     await query('delete from graphile_worker._private_jobs')
@@ -98,7 +98,7 @@ describe('a mailbox without a limit', () => {
       const adding = ledger.enqueue(late).then(() => {
         isAdded = true
       })
-      await lockAwaited(query)
+      await waitForLock(query)
       assert.equal(isAdded, false)
       await client.query('commit')
       return { adding }
@@ -111,9 +111,9 @@ describe('a mailbox without a limit', () => {
     const ids = await addJobs(2)
     const [delivery] = await ledger.deliveries()
     await query('delete from graphile_worker._private_jobs')
-    await db.run(sendAgain([delivery!], 0))
+    await db.run(redeliver([delivery!], 0))
     assert.deepEqual(await drain(5), [ids])
-    await db.run(sendAgain([delivery!], 0))
+    await db.run(redeliver([delivery!], 0))
     assert.deepEqual(await drain(5), [[]])
   })
 

@@ -2,18 +2,25 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { lostAttempts } from '../../sql/jobs/lost.ts'
-import { cancelJob, type Judge, recoverJobs, renewLease, SUSPECT_FROM, unlockPools } from '../../sql/jobs.ts'
-import { lockAwaited, testDatabase } from '../database.ts'
+import {
+  cancelJob,
+  type Rescuer,
+  renewLease,
+  rescueRunningJobs,
+  SUSPECT_FROM,
+  unlockPools,
+} from '../../sql/jobs.ts'
+import { testDatabase, waitForLock } from '../database.ts'
 import { rounds } from '../runs.ts'
-import { type Fields, IDLE, ledgerOf, spec, withClient } from './ledger-help.ts'
+import { type Fields, IDLE, jobSpec, ledgerOf, withClient } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, url, query } = base
 const ledger = ledgerOf(base)
 const alive = await ledger.lease()
 
-const recover = async (judge: Judge | null = null): Promise<string[]> =>
-  (await db.any(recoverJobs(judge))).map((row) => row.id)
+const recover = async (judge: Rescuer | null = null): Promise<string[]> =>
+  (await db.any(rescueRunningJobs(judge))).map((row) => row.id)
 const readLeases = async (): Promise<unknown[]> =>
   (await query('select id from worker_lease')).map((row) => row.id)
 const expire = (lease: string) =>
@@ -35,7 +42,7 @@ async function addOrphan(fields: Fields = {}) {
   return job
 }
 
-describe('job_recover', () => {
+describe('job_rescue_running', () => {
   test('nothing to do is no work', async () => {
     await ledger.running({}, alive)
     assert.deepEqual(await recover(), [])
@@ -48,7 +55,7 @@ describe('job_recover', () => {
       await ledger.running({ actor: 'a1' }, dead),
       await ledger.running({}, alive),
     ]
-    const waiting = spec({ actor: 'a1' })
+    const waiting = jobSpec({ actor: 'a1' })
     await ledger.enqueue(waiting)
     await expire(dead)
     assert.deepEqual((await recover()).sort(), [one.id, two.id].sort())
@@ -73,7 +80,7 @@ describe('job_recover', () => {
   test('the whole is looked at when asked for, or when a lease has run out', async () => {
     const orphan = await addOrphan()
     const recoverPartly = async (): Promise<string[]> =>
-      (await db.any(recoverJobs(null, false))).map((row) => row.id)
+      (await db.any(rescueRunningJobs(null, false))).map((row) => row.id)
     assert.deepEqual(await recoverPartly(), [])
     await expire(await ledger.lease())
     assert.deepEqual(await recoverPartly(), [orphan.id])
@@ -86,7 +93,7 @@ describe('job_recover', () => {
     )
     await expire(dead)
     const recoverSome = async (whole: boolean) =>
-      (await db.any(recoverJobs(null, whole, 2))).map((row) => row.id)
+      (await db.any(rescueRunningJobs(null, whole, 2))).map((row) => row.id)
     const found = [
       await recoverSome(false),
       await recoverSome(true),
@@ -140,7 +147,7 @@ describe('job_recover', () => {
         lease,
       ])
       const recovering = recover()
-      await lockAwaited(query)
+      await waitForLock(query)
       await client.query('commit')
       return { recovering }
     })
@@ -186,7 +193,7 @@ describe('job_recover', () => {
 
   test('what was to be cancelled is cancelled, and the mailbox goes on', async () => {
     const job = await addOrphan({ actor: 'c1' })
-    const next = spec({ actor: 'c1' })
+    const next = jobSpec({ actor: 'c1' })
     await ledger.enqueue(next)
     await db.one(cancelJob(job.id))
     await recover()
@@ -243,7 +250,7 @@ describe('job_recover', () => {
   test("a dead worker's queue pools are unlocked, others stay locked", async () => {
     const dead = await ledger.lease(60_000, ['pool-dead-1', 'pool-dead-2'])
     const mine = await ledger.lease(3_600_000, ['pool-alive'])
-    const jobs = Array.from({ length: 3 }, () => spec())
+    const jobs = Array.from({ length: 3 }, () => jobSpec())
     await ledger.enqueue(...jobs)
     const [a, b, c] = jobs.map((job) => job.id)
     await lock('pool-dead-1', [a!])
@@ -265,7 +272,7 @@ describe('job_cancel', () => {
   test('a job that is missing', async () => assert.equal(await cancel(randomUUID()), false))
 
   test('a job that waits in the mailbox ends at once; the others keep their order', async () => {
-    const jobs = [1, 2, 3].map(() => spec({ actor: 'd1' }))
+    const jobs = [1, 2, 3].map(() => jobSpec({ actor: 'd1' }))
     await ledger.enqueue(...jobs)
     const [first, second, third] = jobs.map((job) => job.id)
     assert.equal(await cancel(second!), true)
@@ -282,7 +289,7 @@ describe('job_cancel', () => {
   })
 
   test('a sent job ends at once, its delivery is void, and the next message is sent', async () => {
-    const jobs = [1, 2, 3].map(() => spec({ actor: 'd2' }))
+    const jobs = [1, 2, 3].map(() => jobSpec({ actor: 'd2' }))
     await ledger.enqueue(...jobs)
     const [first, second, third] = jobs.map((job) => job.id)
     assert.equal(await cancel(first!), true)
@@ -328,7 +335,7 @@ describe('job_cancel', () => {
   test('against a claim at once: either it ends, or its worker is told; never both', async () => {
     const ended = new Set<string>()
     for (let round = 0; round < rounds(30); round++) {
-      const job = spec({ actor: round % 2 ? `race-${round}` : null })
+      const job = jobSpec({ actor: round % 2 ? `race-${round}` : null })
       await ledger.enqueue(job)
       const [claimed] = await Promise.all([ledger.claim(job.id, alive), cancel(job.id)])
       const row = await ledger.row(job.id)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJob, endJobs, recoverJobs } from '../../sql/jobs.ts'
+import { cancelJob, endAttempts, rescueRunningJobs } from '../../sql/jobs.ts'
 import { tasks } from '../../tasks/index.ts'
 import { testDatabase } from '../database.ts'
-import { ledgerOf, spec } from './ledger-help.ts'
+import { jobSpec, ledgerOf } from './ledger-help.ts'
 
 /** A task's settle function is called once, in the transaction that ends its jobs, however they end. */
 
@@ -17,7 +17,7 @@ await query(`create function refuse(ended job) returns void language plpgsql as
   $$ begin raise exception 'not now'; end $$`)
 
 let actors = 0
-const job = (settle: string) => spec({ actor: `settled:${++actors}`, settle, max_tries: 3 })
+const job = (settle: string) => jobSpec({ actor: `settled:${++actors}`, settle, max_tries: 3 })
 const readSettled = async (id: string) =>
   (await query('select status from settled where job_id = $1', [id])).map(({ status }) => status)
 const running = (settle: string) => ledger.running({ actor: `settled:${++actors}`, settle })
@@ -25,24 +25,24 @@ const running = (settle: string) => ledger.running({ actor: `settled:${++actors}
 describe('a job is settled', () => {
   test('when it is done', async () => {
     const { id } = await running('note')
-    await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1' }])
+    await endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1' }])
     assert.deepEqual(await readSettled(id), ['done'])
   })
 
   test('when it is done, and it is said of which mailbox', async () => {
     const { id } = await running('note')
     const limited = `settled:${actors}`
-    await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
+    await endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
     assert.deepEqual(await readSettled(id), ['done'])
-    await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
+    await endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
     assert.deepEqual(await readSettled(id), ['done'], 'once')
   })
 
   test('when nothing limits its mailbox, too: done, or cancelled while it waits', async () => {
     const done = await ledger.running({ settle: 'note' })
-    await endJobs(db, [{ id: done.id, attempt: 1, outcome: 'done', result: '1', limited: null }])
+    await endAttempts(db, [{ id: done.id, attempt: 1, outcome: 'done', result: '1', limited: null }])
     assert.deepEqual(await readSettled(done.id), ['done'])
-    const waiting = spec({ settle: 'note', delay_ms: 60_000 })
+    const waiting = jobSpec({ settle: 'note', delay_ms: 60_000 })
     await ledger.enqueue(waiting)
     await db.one(cancelJob(waiting.id))
     assert.deepEqual(await readSettled(waiting.id), ['cancelled'])
@@ -76,14 +76,14 @@ describe('a job is settled', () => {
     assert.deepEqual(await readSettled(one.id), ['failed'])
     await db.one(cancelJob(two.id))
     await query('delete from worker_lease')
-    await db.any(recoverJobs(null))
+    await db.any(rescueRunningJobs(null))
     assert.deepEqual(await readSettled(two.id), ['cancelled'])
   })
 
   test('or does not end: both are one transaction', async () => {
     const { id } = await running('refuse')
     await assert.rejects(
-      endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited: `settled:${actors}` }]),
+      endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited: `settled:${actors}` }]),
     )
     assert.equal(await ledger.status(id), 'running')
   })
@@ -91,8 +91,8 @@ describe('a job is settled', () => {
 
 test('what names no function is refused when it is added', async () => {
   await assert.rejects(ledger.enqueue(job('nowhere')))
-  await assert.rejects(ledger.enqueue(spec(), spec({ settle: 'nowhere' })))
-  await assert.rejects(ledger.enqueue(spec({ actor: 'x', settle: 'job_gone' })))
+  await assert.rejects(ledger.enqueue(jobSpec(), jobSpec({ settle: 'nowhere' })))
+  await assert.rejects(ledger.enqueue(jobSpec({ actor: 'x', settle: 'job_delete_traces' })))
 })
 
 test('what tasks declare is there', async () => {

@@ -52,7 +52,7 @@ async function countAfterServing(): Promise<number> {
 
 /** Counts promises that callers keep after they gave up. */
 async function countAfterGivingUp(): Promise<number> {
-  const semaphore = createSemaphore(1, { waitMs: 1, timeout: () => new Error('late') })
+  const semaphore = createSemaphore(1, { waitMs: 1, createError: () => new Error('late') })
   const gate = Promise.withResolvers<void>()
   const held = semaphore.run(() => gate.promise)
   const before = count(Promise)
@@ -70,14 +70,14 @@ async function countAfterGivingUp(): Promise<number> {
 async function countAfterProbes(url: string): Promise<number> {
   // The other cases do not need these modules.
   const { Connections } = await import('../../sql/driver.ts')
-  const { startPulse } = await import('../../sql/pulse.ts')
+  const { startHealthCheck: startPulse } = await import('../../sql/health-check.ts')
   let probed = 0
   const pulse = await startPulse({
     url,
     applicationName: 'pulse-memory',
     connections: new Connections(),
     onChange: () => {},
-    onProbe: () => probed++,
+    onValue: () => probed++,
     intervalMs: 0,
   })
   await until('it has warmed up', () => probed > 500)

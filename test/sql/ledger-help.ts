@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type Client, connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { claimedOf, claimJobs, type Wanted } from '../../sql/jobs/claims.ts'
+import { type ClaimRequest, claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
 import { readJobDetails } from '../../sql/jobs/details.ts'
 import {
   type Enqueued,
-  endJobs,
+  endAttempts,
   enqueueJobs,
   type FinishEntry,
   insertLease,
@@ -98,7 +98,7 @@ export const TERMINAL = ['done', 'failed', 'cancelled']
 /** A job to add, by default in its own mailbox. With `actor`, it is a message to that actor. */
 export type Fields = Partial<JobSpec> & { readonly actor?: string | null }
 
-export function spec({ actor = null, ...fields }: Fields = {}): JobSpec {
+export function jobSpec({ actor = null, ...fields }: Fields = {}): JobSpec {
   const id = fields.id ?? uuidv7()
   return {
     id,
@@ -176,7 +176,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
     name = 'test',
   ): Promise<string> => {
     const id = randomUUID()
-    await db.run(insertLease({ id, name, queues: ['test'], use: { ...IDLE, poolIds } }, ttlMs))
+    await db.run(insertLease({ id, name, queues: ['test'], load: { ...IDLE, poolIds } }, ttlMs))
     return id
   }
 
@@ -193,12 +193,12 @@ export function ledgerOf({ db, query }: TestDatabase) {
     return claimed ?? null
   }
 
-  const claimMany = async (leaseId: string, ...wanted: readonly Wanted[]) =>
-    claimedOf(await db.one(claimJobs(leaseId, wanted)))
+  const claimMany = async (leaseId: string, ...wanted: readonly ClaimRequest[]) =>
+    parseClaims(await db.one(claimJobs(leaseId, wanted)))
 
   /** Adds a running job; returns its id, attempt and lease. */
   const running = async (fields: Fields = {}, leaseId?: string) => {
-    const job = spec(fields)
+    const job = jobSpec(fields)
     await enqueue(job)
     const held = leaseId ?? (await lease())
     const claimed = await claim(job.id, held)
@@ -207,7 +207,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
   }
 
   const finish = async (...entries: readonly End[]): Promise<string[]> => [
-    ...(await endJobs(db, entries.map(entryOf))),
+    ...(await endAttempts(db, entries.map(entryOf))),
   ]
 
   const progress = async (

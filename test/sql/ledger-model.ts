@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { cancelJob, endJobs, type FinishEntry, recoverJobs } from '../../sql/jobs.ts'
+import { cancelJob, endAttempts, type FinishEntry, rescueRunningJobs } from '../../sql/jobs.ts'
 import type { TestDatabase } from '../database.ts'
-import { type Fields, ledgerOf, spec, TERMINAL } from './ledger-help.ts'
+import { type Fields, jobSpec, ledgerOf, TERMINAL } from './ledger-help.ts'
 
 /** Random operations of workers, a queue and clients on the ledger, and the invariants that always hold. */
 
@@ -132,7 +132,7 @@ export async function createWorld(base: TestDatabase) {
       code: 'internal',
       delay_ms: 0,
     }))
-    for (const id of await endJobs(db, entries)) {
+    for (const id of await endAttempts(db, entries)) {
       if (TERMINAL.includes(outcome)) ends.set(id, (ends.get(id) ?? 0) + 1)
     }
   }
@@ -141,7 +141,7 @@ export async function createWorld(base: TestDatabase) {
     switch (op.kind) {
       case 'enqueue': {
         const specs = op.mailboxes.map((fields) =>
-          spec({
+          jobSpec({
             ...fields,
             when_busy: op.join ? 'join' : 'wait',
             max_tries: 100,
@@ -200,7 +200,7 @@ export async function createWorld(base: TestDatabase) {
         leases[op.lease] = await ledger.lease()
         return
       case 'recover':
-        await db.any(recoverJobs(null))
+        await db.any(rescueRunningJobs(null))
     }
   }
 

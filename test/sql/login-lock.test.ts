@@ -2,8 +2,14 @@ import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import pg from 'pg'
-import { deleteOldLoginFailures, endLogin, lockedLogin, loginSubject, unlockLogin } from '../../sql/limits.ts'
-import { lockAwaited } from '../database.ts'
+import {
+  decideLogin,
+  deleteOldLoginFailures,
+  lockedLogin,
+  loginSubject,
+  unlockLogin,
+} from '../../sql/limits.ts'
+import { waitForLock } from '../database.ts'
 import { rounds } from '../runs.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
@@ -15,7 +21,7 @@ const LOCK_SECONDS = 900
 function createAddress() {
   const subject = createHash('sha256').update(randomUUID()).digest()
   const end = async (matches: boolean, max = MAX): Promise<string> =>
-    (await db.one(endLogin(subject, matches, max, LOCK_SECONDS))).outcome
+    (await db.one(decideLogin(subject, matches, max, LOCK_SECONDS))).outcome
   return {
     subject,
     right: () => end(true),
@@ -43,7 +49,7 @@ test('a known device counts apart, and is unlocked with its address', async () =
   const known = loginSubject(one.subject, device)
   assert.equal(known.length, 32)
   assert.deepEqual(loginSubject(one.subject, null), one.subject)
-  const end = async (subject: Buffer) => (await db.one(endLogin(subject, false, 1, LOCK_SECONDS))).outcome
+  const end = async (subject: Buffer) => (await db.one(decideLogin(subject, false, 1, LOCK_SECONDS))).outcome
   const isLocked = async (subject: Buffer) => (await db.maybeOne(lockedLogin(subject)))?.locked ?? false
   assert.equal(await one.wrong(1), 'wrong, now locked')
   assert.deepEqual([await isLocked(one.subject), await isLocked(known)], [true, false])
@@ -166,15 +172,17 @@ describe('failed logins', () => {
     await holder.query('begin')
     await holder.query('select from account_totp where id = $1 for update', [totpId])
     // The sign-in has seen no failure, and waits for the second factor.
-    const ending = db.one(endLogin(one.subject, true, MAX, LOCK_SECONDS, { totpId, step: 1, recovery: null }))
-    await lockAwaited(query)
+    const ending = db.one(
+      decideLogin(one.subject, true, MAX, LOCK_SECONDS, { totpId, step: 1, recovery: null }),
+    )
+    await waitForLock(query)
     assert.equal((await repeat(MAX, one.wrong)).at(-1), 'wrong, now locked')
     await holder.query('commit')
     assert.equal((await ending).outcome, 'locked')
     assert.equal(await one.right(), 'locked')
   })
 
-  test('housekeeping removes failures past their time and ended locks, and no lock that holds', async () => {
+  test('pruning removes failures past their time and ended locks, and no lock that holds', async () => {
     await query('truncate login_failure')
     const [old, young, locked, ended] = [createAddress(), createAddress(), createAddress(), createAddress()]
     await old.wrong()

@@ -9,10 +9,10 @@ import {
   lockCredentials,
   type MailedKind,
   mailedToken,
+  recordLogin,
+  redeemMailedToken,
   setPassword,
   setVerified,
-  touchLogin,
-  useMailedToken,
 } from '../../sql/accounts.ts'
 import { connect } from '../../sql/driver.ts'
 import { rounds } from '../runs.ts'
@@ -39,7 +39,7 @@ async function addToken(accountId: number, kind: MailedKind = 'reset', seconds =
     id,
     again: store,
     look: (as: MailedKind = kind) => db.maybeOne(mailedToken(as, key)),
-    use: (as: MailedKind = kind) => db.maybeOne(useMailedToken(as, key)),
+    use: (as: MailedKind = kind) => db.maybeOne(redeemMailedToken(as, key)),
   }
 }
 
@@ -63,7 +63,7 @@ describe('mailed tokens', () => {
     const expired = await addToken(id, 'reset', -1)
     assert.deepEqual([await expired.look(), await expired.use()], [null, null])
     assert.notEqual(await reset.look(), null, 'nor does an expired one use up the others')
-    assert.equal(await db.maybeOne(useMailedToken('reset', digest('unknown'))), null)
+    assert.equal(await db.maybeOne(redeemMailedToken('reset', digest('unknown'))), null)
   })
 
   test('using one uses up the others of its kind and account', async () => {
@@ -92,7 +92,7 @@ describe('mailed tokens', () => {
       const used = await Promise.all(
         tokens.map((token) =>
           db.transaction(async (tx) => {
-            const owner = await tx.maybeOne(useMailedToken('reset', digest(token.id)))
+            const owner = await tx.maybeOne(redeemMailedToken('reset', digest(token.id)))
             if (owner !== null) await tx.maybeOne(setPassword(id, `hash ${round}`))
             return owner
           }),
@@ -119,7 +119,7 @@ describe('mailed tokens', () => {
     assert.deepEqual([await token.look(), await token.use()], [null, null])
   })
 
-  test('they go with their account, and housekeeping removes the expired, used or not', async () => {
+  test('they go with their account, and pruning removes the expired, used or not', async () => {
     await query('delete from account_token')
     const [gone, owner] = [await addAccount(), await addAccount()]
     const orphan = await addToken(gone.id)
@@ -165,21 +165,21 @@ describe('a token for an address', () => {
 describe('passwords', () => {
   test('one that changed since it was compared signs nobody in, and is not changed again', async () => {
     const { id, email } = await addAccount()
-    assert.deepEqual(await db.maybeOne(touchLogin(id, { passwordHash: 'first hash', totpId: null })), {
+    assert.deepEqual(await db.maybeOne(recordLogin(id, { passwordHash: 'first hash', totpId: null })), {
       role: 'user',
       is_active: true,
     })
     assert.deepEqual(await db.maybeOne(lockCredentials(id, 'first hash')), { email })
     assert.deepEqual(await db.maybeOne(lockCredentials(id, null)), { email })
     await db.one(setPassword(id, 'second hash'))
-    assert.equal(await db.maybeOne(touchLogin(id, { passwordHash: 'first hash', totpId: null })), null)
+    assert.equal(await db.maybeOne(recordLogin(id, { passwordHash: 'first hash', totpId: null })), null)
     assert.equal(await db.maybeOne(lockCredentials(id, 'first hash')), null)
     assert.deepEqual(await query('select password_hash from account where id = $1', [id]), [
       { password_hash: 'second hash' },
     ])
     await db.run(setVerified(id))
     await query('update account set is_active = false where id = $1', [id])
-    assert.deepEqual(await db.maybeOne(touchLogin(id, { passwordHash: 'second hash', totpId: null })), {
+    assert.deepEqual(await db.maybeOne(recordLogin(id, { passwordHash: 'second hash', totpId: null })), {
       role: 'user',
       is_active: false,
     })

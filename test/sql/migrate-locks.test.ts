@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { type Client, connect } from '../../sql/driver.ts'
 import { LOCK_WAIT, type LockWait } from '../../sql/lock-retry.ts'
 import { migrate } from '../../sql/migrate.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
@@ -121,7 +121,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
     const [row] = await query(
       `select extract(epoch from reset_val::int * interval '1 ms') * 1000 as ms from pg_settings where name = 'deadlock_timeout'`,
     )
-    const { readTimeoutMs } = parse({ NODE_ENV: 'test', SECRET_KEY: 'x'.repeat(32) })
+    const { readTimeoutMs } = parseSettings({ NODE_ENV: 'test', SECRET_KEY: 'x'.repeat(32) })
     assert.ok(LOCK_WAIT.waitMs > Number(row!.ms))
     assert.ok(LOCK_WAIT.waitMs < readTimeoutMs * 0.9)
   })

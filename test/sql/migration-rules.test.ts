@@ -31,7 +31,7 @@ const REFUSED: readonly (readonly [statement: string, reason: RegExp])[] = [
   ['drop table job_tally', /breaks/],
   ['drop function iso(timestamptz)', /breaks/],
   ['drop index job_queued_idx', /breaks/],
-  ['drop trigger job_gone on job', /breaks/],
+  ['drop trigger job_delete_traces on job', /breaks/],
   ['truncate job_tally', /breaks/],
   ['alter table job drop column label', /breaks/],
   ['alter table job drop label', /breaks/],

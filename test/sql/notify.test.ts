@@ -4,7 +4,7 @@ import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { listen } from '../../sql/listen.ts'
-import { createPublisher, JOB_EVENTS, jobsChanged } from '../../sql/notify.ts'
+import { createPublisher, JOB_EVENTS, notifyJobChanges } from '../../sql/notify.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
@@ -81,7 +81,7 @@ describe('a publisher', { concurrency: false }, () => {
     for (let i = 0; i < 500; i++) publisher.notify(id)
     await publisher.close()
     const last = uuidv7()
-    await db.run(jobsChanged([last]))
+    await db.run(notifyJobChanges([last]))
     await until('what was sent after all is heard', () => receivedIds().includes(last))
     assert.deepEqual(
       received.map(({ payload }) => payload),
@@ -154,17 +154,17 @@ test('jobs just added are told of 25 ms later, or with what a statement of anoth
   assert.deepEqual([sent(), await after(2), await after(22), await after(1)], [0, 0, 0, 1])
   await after(2)
   await after(23)
-  assert.equal(publisher.claimSlot(), true, 'nothing is under way')
-  assert.equal(publisher.claimSlot(), false, 'once per burst')
+  assert.equal(publisher.claimNotify(), true, 'nothing is under way')
+  assert.equal(publisher.claimNotify(), false, 'once per burst')
   publisher.notify('a')
   publisher.notify('b', 'later')
   await turn()
   assert.deepEqual([await after(2), await after(22), await after(1)], [1, 1, 2])
   await after(2)
   await after(72)
-  assert.equal(publisher.claimSlot(), false, 'within 100 ms of the last')
+  assert.equal(publisher.claimNotify(), false, 'within 100 ms of the last')
   await after(1)
-  assert.equal(publisher.claimSlot(), true)
+  assert.equal(publisher.claimNotify(), true)
 })
 
 test('what somebody waits for word by word goes out within 2 ms of the last, other things within 25', async (t) => {

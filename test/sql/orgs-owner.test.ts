@@ -5,11 +5,11 @@ import type { Queries } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
 import {
   deleteMember,
+  findMember,
   hideOrganization,
   insertMember,
   insertOrganization,
   lockOrganization,
-  memberOf,
   setMemberRole,
 } from '../../sql/orgs.ts'
 import { purge } from '../purge.ts'
@@ -104,7 +104,7 @@ describe('an organization keeps an owner', () => {
       await tx.one(setMemberRole(id, other, 'owner'))
       await tx.one(setMemberRole(id, owners[0]!, 'admin'))
     })
-    assert.deepEqual((await db.one(memberOf(id, other))).role, 'owner')
+    assert.deepEqual((await db.one(findMember(id, other))).role, 'owner')
   })
 
   test('but goes with its members, also while one of them leaves', async () => {

@@ -3,7 +3,7 @@ import { after, beforeEach, describe, test } from 'node:test'
 import { appendAudit, readAudit } from '../../sql/audit.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
-import { keepPartitions } from '../../sql/retention.ts'
+import { maintainPartitions } from '../../sql/retention.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { until } from '../until.ts'
 
@@ -14,7 +14,7 @@ const client = await connect({ url, applicationName: 'plans' })
 const reader = createReader({ url, applicationName: 'plans' })
 after(() => Promise.all([client.end(), reader.close()]))
 
-const keep = (days = 0) => db.one(keepPartitions('audit_event', days))
+const keep = (days = 0) => db.one(maintainPartitions('audit_event', days))
 const EVENT = `insert into audit_event (kind, account_id, at) select 'account.updated', n % 100`
 /** Offsets of the months with partitions; 0 is the current month. */
 const readMonths = async (): Promise<unknown[]> =>
@@ -33,7 +33,7 @@ describe('partitions', { concurrency: false }, () => {
     await query('truncate audit_event')
     await query('alter table audit_event enable trigger audit_append_only')
     // Drops all partitions.
-    await query(`select partitions_keep('audit_event', 1)`)
+    await query(`select partitions_maintain('audit_event', 1)`)
   })
 
   test('are there for this month and the next two, as soon as there is a database', async () => {

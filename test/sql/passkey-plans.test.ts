@@ -1,19 +1,19 @@
 import { after, describe, test } from 'node:test'
-import { deleteTotp, insertTotp, readTotp, totpOf } from '../../sql/accounts/totp.ts'
-import { credentials, credentialsOf, touchLogin } from '../../sql/accounts.ts'
+import { deleteTotp, findTotp, insertTotp, readTotp } from '../../sql/accounts/totp.ts'
+import { credentialsByEmail, credentialsById, recordLogin } from '../../sql/accounts.ts'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { endLogin } from '../../sql/limits.ts'
+import { decideLogin } from '../../sql/limits.ts'
 import {
-  credentialIdsOf,
+  consumeChallenge,
   deleteExpiredChallenges,
   deletePasskey,
-  passkeyOf,
+  findPasskey,
   readPasskeys,
+  recordPasskeyUse,
+  registeredCredentials,
   renamePasskey,
-  touchPasskey,
-  useChallenge,
 } from '../../sql/passkeys.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { testDatabase } from '../database.ts'
@@ -53,20 +53,21 @@ const next = (): number => ++count
 const digest = (n: number): Buffer => digestOf(String(n))
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
-  'whose a passkey is': () => passkeyOf(digest(next())),
-  'what an account has': () => credentialIdsOf(next()),
-  'a use': () => touchPasskey(idOf(next()), 1, true),
+  'whose a passkey is': () => findPasskey(digest(next())),
+  'what an account has': () => registeredCredentials(next()),
+  'a use': () => recordPasskeyUse(idOf(next()), 1, true),
   'another name': () => renamePasskey(1 + next(), idOf(count), 'x'),
   'an end': () => deletePasskey(1 + next(), idOf(count)),
-  'a challenge': () => useChallenge(digest(next()), null),
+  'a challenge': () => consumeChallenge(digest(next()), null),
   'challenges that nobody signed': () => deleteExpiredChallenges(2),
-  'one-time codes': () => totpOf(next()),
+  'one-time codes': () => findTotp(next()),
   'begun anew': () => insertTotp(uuidv7(), next()),
   'switched off': () => deleteTotp(next()),
-  'used up': () => endLogin(digest(next()), true, 5, 900, { totpId: idOf(count), step: 7, recovery: null }),
-  'a login': () => touchLogin(next(), { passwordHash: 'x', totpId: idOf(count) }),
-  'what a login is checked against': () => credentials(`a${next()}@example.com`),
-  'what its owner is checked against': () => credentialsOf(next()),
+  'used up': () =>
+    decideLogin(digest(next()), true, 5, 900, { totpId: idOf(count), step: 7, recovery: null }),
+  'a login': () => recordLogin(next(), { passwordHash: 'x', totpId: idOf(count) }),
+  'what a login is checked against': () => credentialsByEmail(`a${next()}@example.com`),
+  'what its owner is checked against': () => credentialsById(next()),
 }
 
 // Only these tables have many rows.

@@ -7,7 +7,7 @@ import { objectOf } from '../../tasks/payments/reading.ts'
 import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import type { TestEvent } from '../payment-events.ts'
-import { LIVES, type Life, lifeOf } from '../payment-lives.ts'
+import { LIFECYCLES, type Lifecycle, lifecycleEvents } from '../payment-lifecycles.ts'
 import { runs } from '../runs.ts'
 import { readPaymentRows } from './payment-rows.ts'
 
@@ -17,7 +17,7 @@ const database = await testDatabase()
 const AT_ONCE = 8
 // Each run has one life of each kind, and as many permutations.
 
-const expected = new Map<Life, unknown>()
+const expected = new Map<Lifecycle, unknown>()
 let names = 0
 
 const apply = (event: TestEvent): Promise<unknown> => {
@@ -36,9 +36,9 @@ async function applyAll(events: readonly TestEvent[], atOnce: number): Promise<v
 }
 
 before(async () => {
-  for (const life of LIVES) {
+  for (const life of LIFECYCLES) {
     const name = `told${++names}x`
-    await applyAll(lifeOf(life, name), 1)
+    await applyAll(lifecycleEvents(life, name), 1)
     expected.set(life, await readPaymentRows(database, name))
   }
 })
@@ -52,10 +52,10 @@ const shuffling = fc.array(fc.record({ copies: fc.integer({ min: 1, max: 5 }), s
 test('events in any order, up to five times each and eight at once, leave the same rows', async () => {
   await fc.assert(
     fc.asyncProperty(shuffling, fc.integer(), async (copies, seed) => {
-      const lives = LIVES.map((life) => ({ life, name: `told${++names}x` }))
+      const lives = LIFECYCLES.map((life) => ({ life, name: `told${++names}x` }))
       const { next } = chanceOf(seed)
       const events = lives
-        .flatMap(({ life, name }) => lifeOf(life, name))
+        .flatMap(({ life, name }) => lifecycleEvents(life, name))
         .flatMap((event, i) => Array.from({ length: copies[i % copies.length]!.copies }, () => event))
         .map((event) => ({ event, place: next() }))
         .sort((a, b) => a.place - b.place)
@@ -70,11 +70,11 @@ test('events in any order, up to five times each and eight at once, leave the sa
 })
 
 test('they leave what has happened', () => {
-  const rowsOfKind = (life: Life, kind: string): Record<string, unknown>[] =>
+  const rowsOfKind = (life: Lifecycle, kind: string): Record<string, unknown>[] =>
     (expected.get(life) as { kind: string; row: Record<string, unknown> }[])
       .filter((row) => row.kind === kind)
       .map(({ row }) => row)
-  const state = (life: Life) =>
+  const state = (life: Lifecycle) =>
     rowsOfKind(life, 'transaction').map(({ type, status, amount }) => [type, status, amount])
   assert.deepEqual(state('payment'), [['charge', 'succeeded', 2000]])
   assert.deepEqual(state('declined'), [['charge', 'failed', 2000]])
@@ -91,7 +91,7 @@ test('they leave what has happened', () => {
     ['subscription', 'partially_refunded', 1500],
     ['refund', 'succeeded', 500],
   ])
-  const subscriptions = LIVES.flatMap((life) =>
+  const subscriptions = LIFECYCLES.flatMap((life) =>
     rowsOfKind(life, 'subscription').map(({ status, cancel_at_period_end: ends }) => [life, status, ends]),
   )
   assert.deepEqual(subscriptions, [
@@ -99,7 +99,7 @@ test('they leave what has happened', () => {
     ['subscription', 'canceled', true],
     ['renewal', 'active', false],
   ])
-  const disputes = LIVES.flatMap((life) =>
+  const disputes = LIFECYCLES.flatMap((life) =>
     rowsOfKind(life, 'dispute').map(({ status, event_type }) => [status, event_type]),
   )
   assert.deepEqual(disputes, [

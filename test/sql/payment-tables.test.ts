@@ -44,7 +44,7 @@ describe('constraints', () => {
     )
     await assertBroken(
       'payment_customer_same_as_fkey',
-      `insert into payment_customer (provider_customer_id, same_as) values ('cus_4', 999999)`,
+      `insert into payment_customer (provider_customer_id, replaced_by) values ('cus_4', 999999)`,
     )
   })
 

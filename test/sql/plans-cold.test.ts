@@ -7,7 +7,7 @@ import { readJob } from '../../sql/jobs.ts'
 import { createReader } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { spec } from './ledger-help.ts'
+import { jobSpec } from './ledger-help.ts'
 
 /** Plans that the server makes for an empty table, before the first analyze, and keeps while the table fills. */
 
@@ -34,7 +34,7 @@ async function countReads(): Promise<number> {
 
 async function enqueue(count: number): Promise<readonly string[]> {
   const ids = Array.from({ length: count }, () => uuidv7())
-  const specs = ids.map((id) => spec({ id, mailbox: 'test.task/0' }))
+  const specs = ids.map((id) => jobSpec({ id, mailbox: 'test.task/0' }))
   await query('select job_enqueue($1::jsonb)', [JSON.stringify(specs)])
   return ids
 }
@@ -109,9 +109,9 @@ test('a flood does not make claims, progress and ends read the whole ledger', as
 })
 
 test('what is scheduled ahead for an actor is not read by those who add, claim and end messages of it', async () => {
-  const scheduled = Array.from({ length: FLOOD }, () => spec({ actor: 'actor', delay_ms: 3_600_000 }))
+  const scheduled = Array.from({ length: FLOOD }, () => jobSpec({ actor: 'actor', delay_ms: 3_600_000 }))
   const message = async (): Promise<void> => {
-    const job = spec({ actor: 'actor' })
+    const job = jobSpec({ actor: 'actor' })
     await query('select job_enqueue($1::jsonb)', [JSON.stringify([job])])
     const [row] = await query(
       `select job_claim((select id from worker_lease), array['test.task'], array['actor'], array[1], array[null::int],

@@ -7,8 +7,8 @@ import type { Query } from '../../sql/db.ts'
 import { searchDocuments } from '../../sql/documents/search.ts'
 import {
   addTag,
+  alreadyDeleted,
   deleteDocuments,
-  deletedBefore,
   insertDocument,
   readDocument,
   readDocuments,
@@ -22,19 +22,19 @@ import {
 import { connect } from '../../sql/driver.ts'
 import { claimKey, deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { claimJobs, sendAgain } from '../../sql/jobs/claims.ts'
+import { claimJobs, redeliver } from '../../sql/jobs/claims.ts'
 import { readJobDetails } from '../../sql/jobs/details.ts'
 import { readJobs, readJobsInOrder, readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
 import { lostAttempts } from '../../sql/jobs/lost.ts'
 import { jobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
-import { jobToRetry, linkRetry, retryOf } from '../../sql/jobs/retry.ts'
+import { findRetry, jobToRetry, linkRetry } from '../../sql/jobs/retry.ts'
 import {
-  countMeant,
+  countSelected,
   deleteEnded,
-  idsMeant,
-  type Meant,
+  type JobSelection,
   readFailures,
-  readFound,
+  readFoundJobs,
+  selectedIds,
 } from '../../sql/jobs/search.ts'
 import {
   cancelJob,
@@ -48,25 +48,25 @@ import {
   readJob,
   readStates,
   readVisibleState,
-  recoverJobs,
+  refundInterruptions,
   renewLease,
-  spareJobs,
+  rescueRunningJobs,
   storeProgress,
 } from '../../sql/jobs.ts'
 import {
   cancelExtractions,
   countPages,
   extractedPages,
+  ownedDocuments,
   readExtraction,
   readHasBytes,
   readPage,
   readPages,
-  withBytes,
 } from '../../sql/pages.ts'
 import { readSchedules } from '../../sql/schedules.ts'
 import { readNamedQueues } from '../../sql/tasks.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { IDLE, spec } from './ledger-help.ts'
+import { IDLE, jobSpec } from './ledger-help.ts'
 import { assertWriteByIndex, FORCED_MODES, planRead, testReads } from './plans-help.ts'
 
 /** Frequent queries use an index, in tables of 1500 rows and more. */
@@ -138,7 +138,12 @@ const waiting = await readOne(`select id from job where owner_id = 5 and status 
 /** No kind, no tags, any day. */
 const ALL = [null, null, null, null] as const
 const TAGGED = [null, ['tag 5'], null, null] as const
-const FAILED: Meant = { filter: { queue: 'ai' }, states: ['failed'], before: uuidv7(), unretried: true }
+const FAILED: JobSelection = {
+  filter: { queue: 'ai' },
+  states: ['failed'],
+  before: uuidv7(),
+  unretried: true,
+}
 const OF_TIME = [null, 3600, '2026-01-01T00:00:00Z', '2036-01-01T00:00:00Z'] as const
 const ORDERS = ['received_at', 'document_date', 'title'] as const
 
@@ -262,9 +267,9 @@ const reads = [
     planRead(`sorted jobs, ${way}`, readJobsInOrder.created_at[way].all, null, ...OF_TIME, null, 100),
   ]),
   planRead('jobs of a time', readJobs.own, 5, ...OF_TIME, null, 100),
-  planRead('found jobs', readFound['-created_at'], '{}', null, 50),
-  planRead('found jobs that failed', readFound['-finished_at'], '{"status":"failed"}', null, 50),
-  planRead('found jobs that ended', readFound['-finished_at'], '{}', '["2026-01-31T12:00:00Z",5]', 50),
+  planRead('found jobs', readFoundJobs['-created_at'], '{}', null, 50),
+  planRead('found jobs that failed', readFoundJobs['-finished_at'], '{"status":"failed"}', null, 50),
+  planRead('found jobs that ended', readFoundJobs['-finished_at'], '{}', '["2026-01-31T12:00:00Z",5]', 50),
   planRead('the failures of an hour', readFailures, '{}', 3600),
   planRead('failed jobs', readJobs.own, 5, 'failed', 3600, null, null, null, 100),
   planRead('waiting jobs', readJobs.own, 5, 'queued', 3600, null, null, null, 1000),
@@ -308,7 +313,8 @@ describe('writes by index', () => {
   const writes: readonly [what: string, () => Promise<Query<unknown>>][] = [
     [
       'enqueue',
-      async () => enqueueJobs([spec(), spec({ actor: 'actor:50' }), spec({ actor: 'fresh' })], 1_000_000),
+      async () =>
+        enqueueJobs([jobSpec(), jobSpec({ actor: 'actor:50' }), jobSpec({ actor: 'fresh' })], 1_000_000),
     ],
     [
       'claim',
@@ -357,23 +363,23 @@ describe('writes by index', () => {
     [
       'put back',
       async () =>
-        sendAgain([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, last: null, owner: null }], 20),
+        redeliver([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, last: null, owner: null }], 20),
     ],
-    ['recover', async () => recoverJobs(null)],
+    ['recover', async () => rescueRunningJobs(null)],
     ['lost attempts', async () => lostAttempts([job])],
     ['cancel', async () => cancelJob(await readOne(`select id from job where status = 'queued' limit 1`))],
     ['fence', async () => fenceJob(job, 1)],
     ['renew', async () => renewLease(lease, IDLE, 60_000)],
     ['the history of a job', async () => jobHistory(job, 100)],
     ['a job to retry', async () => jobToRetry(job)],
-    ['the retry of a job', async () => retryOf(job)],
+    ['the retry of a job', async () => findRetry(job)],
     ['a retry', async () => linkRetry(uuidv7(), job)],
-    ['failed jobs', async () => idsMeant(FAILED, null, 100_000)],
-    ['how many failed jobs', async () => countMeant(FAILED, 1_000_000)],
-    ['some of them', async () => idsMeant({ ...FAILED, only: [job] }, null, 100)],
+    ['failed jobs', async () => selectedIds(FAILED, null, 100_000)],
+    ['how many failed jobs', async () => countSelected(FAILED, 1_000_000)],
+    ['some of them', async () => selectedIds({ ...FAILED, only: [job] }, null, 100)],
     ['delete ended jobs', async () => deleteEnded([job])],
     ['remove expired jobs', async () => deleteExpiredJobs(4000, 100)],
-    ['spare jobs', async () => spareJobs([job])],
+    ['spare jobs', async () => refundInterruptions([job])],
     ['a new document', async () => insertDocument(newDocument(5, randomBytes(32)))],
     ['a document that is there', async () => insertDocument(newDocument(5, binary(await sha(205))))],
     [
@@ -381,8 +387,8 @@ describe('writes by index', () => {
       async () => insertDocument(newDocument(null, binary(await sha(200)))),
     ],
     ['cancel the extractions of a document', async () => cancelExtractions([7, 8], 7)],
-    ['which documents were deleted before', async () => deletedBefore([7, 8], 7)],
-    ['which documents are stored', async () => withBytes([7, 8], 7)],
+    ['which documents were deleted before', async () => alreadyDeleted([7, 8], 7)],
+    ['which documents are stored', async () => ownedDocuments([7, 8], 7)],
     ['tag documents', async () => addTag([7, 207], 7, 'blue')],
     ['untag documents', async () => removeTag([7, 207], 7, 'blue')],
     ['move a document to the trash', async () => deleteDocuments([7], 7, 30)],

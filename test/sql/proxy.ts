@@ -1,5 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net'
-import { listenAnywhere, listenAt } from '../free-port.ts'
+import { listenOn, listenOnFreePort } from '../free-port.ts'
 
 /** A TCP proxy of the test database that can be cut, refuse connections or swallow everything. */
 export interface Proxy {
@@ -38,7 +38,7 @@ export async function startProxy(url: string): Promise<Proxy> {
       })
     }
   })
-  const own = await listenAnywhere(server)
+  const own = await listenOnFreePort(server)
   const refuse = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve())
@@ -49,7 +49,7 @@ export async function startProxy(url: string): Promise<Proxy> {
     refuse,
     accept: () => {
       isMute = false
-      return listenAt(server, own)
+      return listenOn(server, own)
     },
     swallow: (forGood = false) => {
       isMute = forGood

@@ -4,10 +4,16 @@ import { deleteAccount, LEAVE_BATCH } from '../../sql/accounts.ts'
 import { insertDocument } from '../../sql/documents.ts'
 import { enqueueJobs } from '../../sql/jobs.ts'
 import { hideOrganization, insertMember } from '../../sql/orgs.ts'
-import { OF_COLLECTION, OF_ORGANIZATION, PURGE_BATCH, purgeRows, removeAccount } from '../../sql/purge.ts'
-import { lockAwaited } from '../database.ts'
+import {
+  COLLECTION_DEPENDENTS,
+  ORGANIZATION_DEPENDENTS,
+  PURGE_BATCH,
+  purgeRows,
+  removeAccount,
+} from '../../sql/purge.ts'
+import { waitForLock } from '../database.ts'
 import { purge } from '../purge.ts'
-import { spec } from './ledger-help.ts'
+import { jobSpec } from './ledger-help.ts'
 import { createPurgeWorld, MANY, tablesOf } from './purge-help.ts'
 
 /** Visibility of deleted accounts, organizations and collections until their rows are gone. */
@@ -36,7 +42,7 @@ describe('a deleted account', () => {
     await other.query({ text: sql.replaceAll('$slonik_', '$'), values: values as unknown[] })
     const deleted = db.one(deleteAccount(id))
     // The deletion waits for that transaction, whose row references the account.
-    await lockAwaited(query)
+    await waitForLock(query)
     await other.query('commit')
     await deleted
     await db.one(document(id))
@@ -44,7 +50,7 @@ describe('a deleted account', () => {
     assert.equal(await count(`document where owner_id = ${id}`), 0)
     const late = { code: 'auth.required' }
     await assert.rejects(db.one(document(id)), late)
-    await assert.rejects(db.any(enqueueJobs([{ ...spec(), owner_id: id }], 0)), late)
+    await assert.rejects(db.any(enqueueJobs([{ ...jobSpec(), owner_id: id }], 0)), late)
   })
 
   test('joins no organization', async () => {
@@ -130,7 +136,7 @@ test('a deleted organization loses its members and invites a batch at a time', a
   assert.deepEqual(await db.maybeOne(hideOrganization(id)), { slug: 'big' })
   assert.equal(await db.maybeOne(hideOrganization(id)), null)
   await query(`insert into organization (name, slug) values ('N', 'big')`)
-  for (const some of OF_ORGANIZATION) {
+  for (const some of ORGANIZATION_DEPENDENTS) {
     const before = await count(some.table)
     await db.transaction(async (tx) => {
       assert.equal((await tx.one(purgeRows(some, id))).count, PURGE_BATCH)
@@ -146,7 +152,7 @@ test('a deleted collection loses its files and their chunks a batch at a time', 
     `insert into rag_collection (name, version, deleted_at) values ('c', 1, now()) returning id`,
   )
   const id = row!.id as number
-  const files = OF_COLLECTION[0]!
+  const files = COLLECTION_DEPENDENTS[0]!
   await query(
     `insert into rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
      select $1, 's' || n, sha256(''), 1, 'text', 1, 1, 1 from generate_series(1, $2) n`,

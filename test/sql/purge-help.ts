@@ -1,6 +1,6 @@
 import { after } from 'node:test'
 import { type Client, connect } from '../../sql/driver.ts'
-import { type Belongings, PURGE_BATCH } from '../../sql/purge.ts'
+import { type Dependents, PURGE_BATCH } from '../../sql/purge.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
 
 /** Accounts with many rows, and counts of their remaining and unlocked rows. */
@@ -109,4 +109,7 @@ export async function createPurgeWorld(): Promise<PurgeWorld> {
 }
 
 /** The tables from which a batch deletes rows. */
-export const tablesOf = ({ table, below = {} }: Belongings): string[] => [table, ...Object.keys(below)]
+export const tablesOf = ({ table, children: below = {} }: Dependents): string[] => [
+  table,
+  ...Object.keys(below),
+]

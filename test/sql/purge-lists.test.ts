@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { OF_ACCOUNT, OF_COLLECTION, OF_ORGANIZATION, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
+import {
+  ACCOUNT_DEPENDENTS,
+  COLLECTION_DEPENDENTS,
+  ORGANIZATION_DEPENDENTS,
+  PURGE_BATCH,
+  purgeRows,
+} from '../../sql/purge.ts'
 import { vacuumAnalyze } from '../database.ts'
 import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
@@ -29,9 +35,9 @@ describe('the lists of what is deleted in batches', () => {
   const LEFT = ['organization_member_user_id_fkey']
 
   for (const [table, constant, belongings, others] of [
-    ['account', 'OF_ACCOUNT', OF_ACCOUNT, [...SINGLE, ...LEFT]],
-    ['organization', 'OF_ORGANIZATION', OF_ORGANIZATION, []],
-    ['rag_collection', 'OF_COLLECTION', OF_COLLECTION, []],
+    ['account', 'OF_ACCOUNT', ACCOUNT_DEPENDENTS, [...SINGLE, ...LEFT]],
+    ['organization', 'OF_ORGANIZATION', ORGANIZATION_DEPENDENTS, []],
+    ['rag_collection', 'OF_COLLECTION', COLLECTION_DEPENDENTS, []],
   ] as const)
     test(`have every foreign key to ${table}, with what it does`, async () => {
       const keys = await query(
@@ -54,7 +60,11 @@ describe('the lists of what is deleted in batches', () => {
     // Each row has few of these: a conversation has one score, a file at most two vectors, a document few successors.
     // An organization has few of an account's at most 100 keys.
     const FEW = ['ai_sentiment', 'rag_vector', 'document', 'api_key']
-    for (const { table, clears, below = {} } of [...OF_ACCOUNT, ...OF_ORGANIZATION, ...OF_COLLECTION]) {
+    for (const { table, clears, children: below = {} } of [
+      ...ACCOUNT_DEPENDENTS,
+      ...ORGANIZATION_DEPENDENTS,
+      ...COLLECTION_DEPENDENTS,
+    ]) {
       if (clears) continue
       const keys = await query(
         `select conrelid::regclass::text as name from pg_constraint where confrelid = $1::regclass and not conrelid::regclass::text = any($2)`,
@@ -70,8 +80,8 @@ describe('the lists of what is deleted in batches', () => {
 describe('by index', () => {
   // Seven batches reach both the child rows and then the rows themselves.
   for (const [of, all] of [
-    [organization, OF_ORGANIZATION],
-    [id, OF_ACCOUNT],
+    [organization, ORGANIZATION_DEPENDENTS],
+    [id, ACCOUNT_DEPENDENTS],
   ] as const)
     for (const some of all)
       test(`${some.table} by ${some.by}`, () =>

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts.ts'
-import { type Belongings, OF_ACCOUNT, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
+import { ACCOUNT_DEPENDENTS, type Dependents, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
 import { type Progress, purge } from '../purge.ts'
 import { createPurgeWorld, FEWER, MANY, tablesOf } from './purge-help.ts'
 
 /** Rows of a deleted account are deleted in batches. */
 
 const { db, other, account, count, countUnlocked } = await createPurgeWorld()
-const rowsPerKind = ({ max }: Belongings): number => (max === undefined ? MANY : FEWER)
+const rowsPerKind = ({ max }: Dependents): number => (max === undefined ? MANY : FEWER)
 
 describe('at most a batch of each table is locked at once', () => {
   let id = 0
@@ -17,7 +17,7 @@ describe('at most a batch of each table is locked at once', () => {
   })
 
   // One kind after the other, in the task's order.
-  for (const some of OF_ACCOUNT)
+  for (const some of ACCOUNT_DEPENDENTS)
     test(some.label, async () => {
       const max = some.max ?? PURGE_BATCH
       const all = await count(some.table)
@@ -52,7 +52,7 @@ describe('the rows of an account', () => {
     const done = await purge(db, seen)
     assert.deepEqual([done.accounts, done.organizations], [1, 0])
     assert.equal(await count(`account where id = ${id}`), 0)
-    for (const { table, by } of OF_ACCOUNT)
+    for (const { table, by } of ACCOUNT_DEPENDENTS)
       assert.deepEqual(
         [await count(`${table} where ${by} = ${id}`), await count(`${table} where ${by} = ${neighbour}`)],
         [0, 3],
@@ -68,7 +68,7 @@ describe('the rows of an account', () => {
     )
     assert.deepEqual(
       [...new Set(seen.map(([label]) => label))],
-      OF_ACCOUNT.map(({ label }) => `Account ${id}: ${label}`),
+      ACCOUNT_DEPENDENTS.map(({ label }) => `Account ${id}: ${label}`),
     )
     const rows = seen.filter(([label]) => label.endsWith(': documents')).map(([, current]) => current!)
     assert.ok(rows.length > 3 && rows.every((n, i) => i === 0 || n > rows[i - 1]!), `${rows}`)
@@ -104,7 +104,7 @@ describe('the rows of an account', () => {
     await db.one(deleteAccount(id))
     await other.query('begin')
     await other.query(`select from document where owner_id = ${id} order by id limit 1 for update`)
-    const documents = OF_ACCOUNT.find(({ table }) => table === 'document')!
+    const documents = ACCOUNT_DEPENDENTS.find(({ table }) => table === 'document')!
     for (let n = 1; n > 0; ) n = (await db.one(purgeRows(documents, id))).count
     assert.equal(await count(`document where owner_id = ${id}`), 1)
     const ended = purge(db)

@@ -7,7 +7,7 @@ import { enqueueJobs } from '../../sql/jobs.ts'
 import { QUOTA_NAMES, type QuotaKind, readQuotas, requireQuota, setQuotas } from '../../sql/quotas.ts'
 import { createReader } from '../../sql/reader.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
-import { spec } from './ledger-help.ts'
+import { jobSpec } from './ledger-help.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
 /** Quotas of accounts: their counts, and limits that hold however many transactions add rows in parallel. */
@@ -33,7 +33,7 @@ const CHANGES: Readonly<Record<QuotaKind, { add: string; remove: string; each?: 
     add: `insert into document (owner_id, title, media_type, byte_size, sha256, page_count)
       values ($1, 't', 'text/plain', 1, sha256(gen_random_uuid()::text::bytea), 7)`,
     remove:
-      'update document set deleted_at = now(), expires_at = now(), collected_at = now() where owner_id = $1',
+      'update document set deleted_at = now(), expires_at = now(), pruned_at = now() where owner_id = $1',
     each: 7,
   },
   organizations: {
@@ -132,7 +132,7 @@ test('a quota of an account takes the place of the setting, which null restores;
 
 describe('jobs', () => {
   const jobs = (owner: number | null, count: number) =>
-    Array.from({ length: count }, () => ({ ...spec(), id: uuidv7(), owner_id: owner }))
+    Array.from({ length: count }, () => ({ ...jobSpec(), id: uuidv7(), owner_id: owner }))
   const countWaiting = async (owner: number) => (await readUses(owner)).get('waiting_jobs')!.used
 
   test('beyond the quota are refused together, those of others in the same statement as well', async () => {

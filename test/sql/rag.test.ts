@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { OF_COLLECTION, purgeRows } from '../../sql/purge.ts'
+import { COLLECTION_DEPENDENTS, purgeRows } from '../../sql/purge.ts'
 import {
   affectedCollections,
   openDocuments,
@@ -23,7 +23,7 @@ import {
   addVectors,
   chunkTexts,
   deleteDeadBuilds,
-  dropMade,
+  dropBuildFiles,
   dropOtherBuilds,
   hideCollection,
   knownFiles,
@@ -116,13 +116,13 @@ describe('statements by index', () => {
     ['texts of chunks', () => chunkTexts(files)],
     ['vectors to add', () => addVectors('m', [{ file: files[0]!, dimensions: 2, floats: Buffer.alloc(8) }])],
     ['other builds', () => dropOtherBuilds(id, randomUUID())],
-    ['files of a build to drop', () => dropMade(randomUUID(), files)],
+    ['files of a build to drop', () => dropBuildFiles(randomUUID(), files)],
     ['a collection to hide', () => hideCollection(78)],
     ['a collection of documents', () => selectionOf(id)],
     ['collections that follow', () => affectedCollections(owner, documents)],
     ['collections to open', () => openDocuments('mine7', owner, ALL)],
     ['texts of pages', () => pageTexts(documents[0]!, 0, 16)],
-    ['files of a collection', () => purgeRows(OF_COLLECTION[0]!, other++)],
+    ['files of a collection', () => purgeRows(COLLECTION_DEPENDENTS[0]!, other++)],
     ['builds without a job', () => deleteDeadBuilds(5)],
   ] as const)
     test(what, () => assertWriteByIndex(client, make, 'rag_'))

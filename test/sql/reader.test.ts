@@ -38,7 +38,12 @@ const countConnections = async (name: string): Promise<number> =>
 const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
 
 test('values that a statement was not made for do not compile', async () => {
-  const reader: Reader = { text: async () => null, texts: async () => [], close: async () => {}, opened: 1 }
+  const reader: Reader = {
+    text: async () => null,
+    texts: async () => [],
+    close: async () => {},
+    connectionCount: 1,
+  }
   const pair = statement<[name: string, count: number | null]>('select $1::text || $2::int')
   const values = ['a', 1] as const
   await reader.text(pair, values)

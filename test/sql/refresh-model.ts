@@ -39,7 +39,7 @@ export const thiefStep = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('steal' as const), pick, old: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('use' as const), pick }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('repeat' as const), pick }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('housekeeping' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('prune' as const) }) },
 )
 export type ThiefStep = typeof thiefStep extends fc.Arbitrary<infer T> ? T : never
 
@@ -149,7 +149,7 @@ export async function createWorld({ db, query }: TestDatabase) {
   }
 
   const steal = async (clients: readonly Client[], step: ThiefStep): Promise<void> => {
-    if (step.kind === 'housekeeping') {
+    if (step.kind === 'prune') {
       await db.one(deleteExpiredRefreshTokens(10))
     } else if (step.kind === 'steal') {
       const { family, token } = clients[step.pick % clients.length]!

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { digests, needsSnapshot, RELEASES, released, versionOf } from '../releases.ts'
+import { digests, needsSnapshot, RELEASES, releasedVersions, versionOf } from '../releases.ts'
 
 /** Files that each release leaves, so that later versions are tested on its data. */
 
@@ -9,7 +9,7 @@ const version = versionOf(new URL('../../package.json', import.meta.url))
 
 test('each version from 1.0.0 on has a snapshot', () => {
   const hint = `${version} has no snapshot in test/data/releases: run \`npm run snapshot\``
-  assert.ok(!needsSnapshot(version) || released().includes(version), hint)
+  assert.ok(!needsSnapshot(version) || releasedVersions().includes(version), hint)
 })
 
 test('versions before 1.0.0 need none', () => {
@@ -19,7 +19,7 @@ test('versions before 1.0.0 need none', () => {
 
 test('the baseline and the migrations that a release has are not changed after it', async () => {
   const present = await digests()
-  for (const name of released()) {
+  for (const name of releasedVersions()) {
     const then = JSON.parse(readFileSync(new URL(`${name}.json`, RELEASES), 'utf8')) as Record<string, string>
     for (const [migration, digest] of Object.entries(then))
       assert.equal(

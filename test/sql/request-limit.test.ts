@@ -4,8 +4,8 @@ import { after, describe, test } from 'node:test'
 import { z } from 'zod'
 import { createDatabase, type Query, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
-import { deleteExpiredLimits, takeRequest } from '../../sql/limits.ts'
-import { lockAwaited } from '../database.ts'
+import { countRequest, deleteExpiredLimits } from '../../sql/limits.ts'
+import { waitForLock } from '../database.ts'
 import { rounds } from '../runs.ts'
 import { sharedDatabase } from './shared-database.ts'
 
@@ -24,7 +24,7 @@ function client(name = 'login') {
   return {
     subject,
     take: async (on = db, max = MAX, span = SPAN): Promise<number> =>
-      (await on.one(takeRequest(name, subject, max, span))).wait_ms,
+      (await on.one(countRequest(name, subject, max, span))).wait_ms,
     hits: async (): Promise<number> =>
       ((await query('select cardinality(hits) as n from request_limit where subject = $1', [subject]))[0]
         ?.n as number) ?? 0,
@@ -91,7 +91,7 @@ describe('request limits', () => {
     const [one, other] = [client(), client()]
     for (let i = 0; i <= MAX; i++) await one.take()
     assert.equal(await other.take(), 0)
-    const { wait_ms } = await db.one(takeRequest('register', one.subject, MAX, SPAN))
+    const { wait_ms } = await db.one(countRequest('register', one.subject, MAX, SPAN))
     assert.equal(wait_ms, 0)
   })
 
@@ -114,7 +114,7 @@ describe('request limits', () => {
         const on = [db, ...others][i % 3]!
         for (let n = 0; n < 60; n++) {
           await on.transaction(async (tx) => {
-            const { wait_ms } = await tx.one(takeRequest('span', one.subject, MAX, spanMs / 1000))
+            const { wait_ms } = await tx.one(countRequest('span', one.subject, MAX, spanMs / 1000))
             if (wait_ms > 0) return
             admitted.push((await tx.one(lastHit(one.subject))).at)
           })
@@ -131,7 +131,7 @@ describe('request limits', () => {
     }
   })
 
-  test('housekeeping removes what limits nothing any more, and nothing else', async () => {
+  test('pruning removes what limits nothing any more, and nothing else', async () => {
     await query('truncate request_limit')
     const [over, live] = [client(), client()]
     await over.take()
@@ -141,7 +141,7 @@ describe('request limits', () => {
     assert.deepEqual([await over.hits(), await live.hits()], [0, 1])
   })
 
-  test('housekeeping in the middle of requests costs no count', async () => {
+  test('pruning in the middle of requests costs no count', async () => {
     for (let round = 0; round < rounds(15); round++) {
       const one = client()
       await one.take()
@@ -159,13 +159,13 @@ describe('request limits', () => {
     const one = client()
     await one.take()
     await one.age(SPAN + 1)
-    const housekeeper = await connect({ url, applicationName: 'housekeeper' })
-    await housekeeper.query('begin')
-    await housekeeper.query('delete from request_limit where subject = $1', [one.subject])
+    const pruner = await connect({ url, applicationName: 'pruner' })
+    await pruner.query('begin')
+    await pruner.query('delete from request_limit where subject = $1', [one.subject])
     const waiting = one.take()
-    await lockAwaited(query)
-    await housekeeper.query('commit')
-    await housekeeper.end()
+    await waitForLock(query)
+    await pruner.query('commit')
+    await pruner.end()
     assert.equal(await waiting, 0)
     assert.equal(await one.hits(), 1, 'and the request is counted')
   })

@@ -1,6 +1,6 @@
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { PARTITIONED, SWEPT } from '../../sql/retention.ts'
+import { PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
@@ -11,7 +11,7 @@ const { url, query } = await testDatabase()
 
 /** Reasons why tables need no retention setting. */
 const REASONS: Readonly<Record<string, readonly string[]>> = {
-  'housekeeping deletes it soon': [
+  'pruned soon': [
     'job',
     'job_event_row',
     'job_log',
@@ -32,11 +32,11 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'organization',
     'organization_member',
   ],
-  'a quota bounds them; housekeeping deletes those that have expired': ['api_key', 'api_key_allowance'],
+  'a quota bounds them; pruning deletes those that have expired': ['api_key', 'api_key_allowance'],
   'an account has one at most': ['account_totp'],
   'an account has one of each kind at most': ['account_quota'],
   'an account has at most 20': ['passkey'],
-  'a quota bounds them; housekeeping deletes those that were deleted': ['webhook_endpoint'],
+  'a quota bounds them; pruning deletes those that were deleted': ['webhook_endpoint'],
   'the end of its job takes it along': ['job_callback'],
   'its owner deletes it, or the account': [
     'document',
@@ -78,9 +78,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'ai_conversation_count',
     'webhook_pending_sum',
   ],
-  'system.housekeeping deletes the spans that no window shows; a row for each task and outcome stays': [
-    'job_tally',
-  ],
+  'system.prune deletes the spans that no window shows; a row for each task and outcome stays': ['job_tally'],
   'a row for each table and day, for 400 days': ['table_size'],
   configuration: [
     'queue_control',
@@ -108,7 +106,10 @@ test('every table has a retention, or a reason to have none', async () => {
   const tables =
     await query(`select relname as name from pg_class c where relnamespace = 'public'::regnamespace
     and relkind in ('r', 'p') and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')`)
-  const known = [...[...PARTITIONED, ...SWEPT].map(({ table }) => table), ...Object.values(REASONS).flat()]
+  const known = [
+    ...[...PARTITIONED_TABLES, ...PRUNED_TABLES].map(({ table }) => table),
+    ...Object.values(REASONS).flat(),
+  ]
   assertListed(
     tables.map(({ name }) => name),
     known,
@@ -134,7 +135,7 @@ describe('what is old is found by an index', async () => {
     `voice_preview (digest, provider, model, voice, speed, text, used_at) select sha256(n::text::bytea), 'p', 'm', 'v', 1, 't', ${times}`,
     `organization_invite (organization_id, email, role, status, expires_at)
      select (select id from organization), 'i' || n || '@example.com', 'member', 'revoked', ${times}`,
-    `document (title, media_type, byte_size, sha256, deleted_at, expires_at, collected_at)
+    `document (title, media_type, byte_size, sha256, deleted_at, expires_at, pruned_at)
      select 't', 't', 1, sha256(n::text::bytea), ${times}, ${times}, now()`,
     `document (title, media_type, byte_size, sha256, tags) select 'live', 't', 1, sha256(('live' || n)::bytea), '{a}'`,
     `webhook_delivery (endpoint_id, type, body, created_at)
@@ -152,6 +153,6 @@ describe('what is old is found by an index', async () => {
   const client = await connect({ url, applicationName: 'plans' })
   after(() => client.end())
   // search-words.test.ts covers `search_word`.
-  for (const { table, sweep } of SWEPT.filter(({ table }) => table !== 'search_word'))
+  for (const { table, prune: sweep } of PRUNED_TABLES.filter(({ table }) => table !== 'search_word'))
     test(table, () => assertWriteByIndex(client, () => sweep(700, 10)))
 })

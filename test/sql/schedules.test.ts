@@ -3,14 +3,14 @@ import { test } from 'node:test'
 import { readWithin } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import {
-  pauseScheduled,
+  pauseScheduleEntry,
   readSchedule,
   readSchedules,
-  resumeScheduled,
-  runScheduled,
+  resumeScheduleEntry,
+  runScheduleEntry,
 } from '../../sql/schedules.ts'
 import { testDatabase } from '../database.ts'
-import { ledgerOf, spec } from './ledger-help.ts'
+import { jobSpec, ledgerOf } from './ledger-help.ts'
 
 /** Paused schedules, and the last job of each schedule. */
 
@@ -25,8 +25,8 @@ const by = account!.id as number
 let count = 0
 const name = (): string => `entry-${++count}`
 const jobs = async (): Promise<number> => Number((await query('select count(*) from job'))[0]!.count)
-const run = async (identifier: string, evenPaused = false, job = spec()) =>
-  (await db.maybeOne(runScheduled(identifier, job, evenPaused)))?.job_id ?? null
+const run = async (identifier: string, ignorePause = false, job = jobSpec()) =>
+  (await db.maybeOne(runScheduleEntry(identifier, job, ignorePause)))?.job_id ?? null
 const declared = (identifier: string) => ({
   name: identifier,
   cron: '* * * * *',
@@ -49,7 +49,7 @@ test('a run adds the job and is remembered, each time', async () => {
   }
   assert.deepEqual(before, untouched)
   for (const _ of [1, 2]) {
-    const job = spec()
+    const job = jobSpec()
     assert.equal(await run(entry, false, job), job.id)
     assert.equal(await ledger.status(job.id), 'queued')
     const { last_run_at, last_job } = await read(entry)
@@ -61,9 +61,9 @@ test('a run adds the job and is remembered, each time', async () => {
 test('a run that joins the job under way remembers that one', async () => {
   const entry = name()
   const actor = { actor: entry, when_busy: 'join' } as const
-  const first = (await run(entry, false, spec(actor)))!
+  const first = (await run(entry, false, jobSpec(actor)))!
   const before = await jobs()
-  assert.equal(await run(entry, false, spec(actor)), first)
+  assert.equal(await run(entry, false, jobSpec(actor)), first)
   assert.equal(await jobs(), before)
   assert.equal((await read(entry)).last_job.job_id, first)
 })
@@ -71,7 +71,7 @@ test('a run that joins the job under way remembers that one', async () => {
 test('what is paused adds nothing and changes nothing, unless it is told to', async () => {
   const entry = name()
   await run(entry)
-  assert.equal(await db.run(pauseScheduled(entry, by)), 1)
+  assert.equal(await db.run(pauseScheduleEntry(entry, by)), 1)
   const [paused, before] = [await read(entry), await jobs()]
   assert.deepEqual([paused.paused_by, paused.next_run_at], [by, null])
   assert.equal(await run(entry), null)
@@ -79,7 +79,7 @@ test('what is paused adds nothing and changes nothing, unless it is told to', as
   const id = await run(entry, true)
   const after = await read(entry)
   assert.deepEqual([after.last_job.job_id, after.paused_at], [id, paused.paused_at])
-  assert.equal(await db.run(resumeScheduled(entry)), 1)
+  assert.equal(await db.run(resumeScheduleEntry(entry)), 1)
   const resumed = await read(entry)
   assert.deepEqual(
     [resumed.paused_at, resumed.paused_by, resumed.next_run_at],
@@ -90,13 +90,13 @@ test('what is paused adds nothing and changes nothing, unless it is told to', as
 
 test('pausing twice keeps the first time and account; resuming what is not paused changes nothing', async () => {
   const entry = name()
-  assert.equal(await db.run(resumeScheduled(entry)), 0)
-  await db.run(pauseScheduled(entry, by))
+  assert.equal(await db.run(resumeScheduleEntry(entry)), 0)
+  await db.run(pauseScheduleEntry(entry, by))
   const first = await read(entry)
-  assert.equal(await db.run(pauseScheduled(entry, null)), 0)
+  assert.equal(await db.run(pauseScheduleEntry(entry, null)), 0)
   assert.deepEqual(await read(entry), first)
-  await db.run(resumeScheduled(entry))
-  assert.equal(await db.run(resumeScheduled(entry)), 0)
+  await db.run(resumeScheduleEntry(entry))
+  assert.equal(await db.run(resumeScheduleEntry(entry)), 0)
 })
 
 test('the pause outlives the account, the run its job', async () => {
@@ -105,7 +105,7 @@ test('the pause outlives the account, the run its job', async () => {
     `insert into account (email, password_hash) values ('other@example.com', 'x') returning id`,
   )
   const id = (await run(entry))!
-  await db.run(pauseScheduled(entry, other!.id as number))
+  await db.run(pauseScheduleEntry(entry, other!.id as number))
   await query('delete from account where id = $1', [other!.id])
   const { attempt } = (await ledger.claim(id, await ledger.lease()))!
   await ledger.finish({ id, attempt, outcome: 'failed', code: 'internal', detail: 'It broke' })
@@ -132,7 +132,7 @@ test('all are listed by name', async () => {
 
 test('runs at the same time leave one row, and each its job', async () => {
   const entry = name()
-  const ids = await Promise.all(Array.from({ length: 8 }, () => run(entry, false, spec({ id: uuidv7() }))))
+  const ids = await Promise.all(Array.from({ length: 8 }, () => run(entry, false, jobSpec({ id: uuidv7() }))))
   assert.equal(new Set(ids).size, 8)
   assert.ok(ids.includes((await read(entry)).last_job.job_id))
 })

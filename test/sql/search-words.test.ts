@@ -3,15 +3,15 @@ import { beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
 import { noRows, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
-import { SWEPT } from '../../sql/retention.ts'
-import { lockAwaited, testDatabase, vacuumAnalyze } from '../database.ts'
+import { PRUNED_TABLES } from '../../sql/retention.ts'
+import { testDatabase, vacuumAnalyze, waitForLock } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
 /** A word stays while a text has it. */
 
 const { url, db, query } = await testDatabase()
-const { sweep } = SWEPT.find(({ table }) => table === 'search_word')!
+const { prune: sweep } = PRUNED_TABLES.find(({ table }) => table === 'search_word')!
 const sweepWords = (max = 100) => db.one(sweep(30, max))
 const readWords = async (): Promise<string> =>
   (await query('select word from search_word order by word')).map(({ word }) => word).join(' ')
@@ -106,7 +106,7 @@ describe('words', { concurrency: false }, () => {
     await other.query(PAGE, [id, 1, 'okapi'])
     const sweeping = sweepWords()
     // The deletion waits for the row that the page's transaction has marked.
-    await lockAwaited(query)
+    await waitForLock(query)
     await other.query('commit')
     assert.deepEqual(await sweeping, { count: 1, deleted: 0 }, 'it has looked at the document')
     assert.equal(await readWords(), 'okapi t')
@@ -129,7 +129,7 @@ describe('words', { concurrency: false }, () => {
     await assertWriteByIndex(client, () => sweep(30, 100), 'document_page')
     await assertWriteByIndex(
       client,
-      () => sql.type(noRows)`select search_words_of(array['w17 w18 w5001'::tsvector])`,
+      () => sql.type(noRows)`select search_words_store(array['w17 w18 w5001'::tsvector])`,
       'search_word',
     )
   })

@@ -48,7 +48,7 @@ test('work that fails gives its place back, too', async () => {
 
 test('who waits longer than it may gives up, in whatever order, and takes no place', async () => {
   const late = () => new Error('late')
-  const semaphore = createSemaphore(1, { waitMs: 30, timeout: late })
+  const semaphore = createSemaphore(1, { waitMs: 30, createError: late })
   const gate = Promise.withResolvers<void>()
   const first = semaphore.run(() => gate.promise)
   const refused = [1, 2, 3].map(() =>

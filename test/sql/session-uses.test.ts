@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { touchSessions } from '../../sql/accounts/sessions.ts'
+import { recordSessionUse } from '../../sql/accounts/sessions.ts'
 import { insertSession } from '../../sql/accounts.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
@@ -36,16 +36,18 @@ const from = (id: string, address: string | null, place: string | null = null) =
 
 test('it is noted for several sessions at once, and not again within half a minute', async () => {
   const [one, two, unused] = [await addSession(), await addSession(), await addSession()]
-  await db.run(touchSessions([from(two, '10.0.0.2'), from(one, '10.0.0.3', 'Rome'), from(randomUUID(), 'x')]))
+  await db.run(
+    recordSessionUse([from(two, '10.0.0.2'), from(one, '10.0.0.3', 'Rome'), from(randomUUID(), 'x')]),
+  )
   const noted = await useOf(one)
   assert.ok(noted.at !== null)
   assert.deepEqual([noted.address, noted.place], ['10.0.0.3', 'Rome'])
   assert.equal((await useOf(two)).address, '10.0.0.2')
   assert.deepEqual(await useOf(unused), { at: null, address: null, place: null })
-  await db.run(touchSessions([from(one, '10.0.0.4')]))
+  await db.run(recordSessionUse([from(one, '10.0.0.4')]))
   assert.deepEqual(await useOf(one), noted)
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
-  await db.run(touchSessions([from(one, '10.0.0.4')]))
+  await db.run(recordSessionUse([from(one, '10.0.0.4')]))
   const later = await useOf(one)
   // The clock's milliseconds may be equal.
   assert.ok(later.at! >= noted.at!)
@@ -54,9 +56,9 @@ test('it is noted for several sessions at once, and not again within half a minu
 
 test('an address that is not known leaves the last one, with its place', async () => {
   const one = await addSession()
-  await db.run(touchSessions([from(one, '10.0.0.3', 'Rome')]))
+  await db.run(recordSessionUse([from(one, '10.0.0.3', 'Rome')]))
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
-  await db.run(touchSessions([from(one, null)]))
+  await db.run(recordSessionUse([from(one, null)]))
   const { at, ...where } = await useOf(one)
   assert.ok(Date.now() - at!.getTime() < 30_000)
   assert.deepEqual(where, { address: '10.0.0.3', place: 'Rome' })
@@ -68,7 +70,7 @@ test('it is left to another edge that is noting it', async () => {
   try {
     await other.query('begin')
     await other.query('select from session where id = $1 for no key update', [one])
-    await db.run(touchSessions([from(one, '10.0.0.2'), from(two, '10.0.0.2')]))
+    await db.run(recordSessionUse([from(one, '10.0.0.2'), from(two, '10.0.0.2')]))
     assert.equal((await useOf(one)).at, null)
     assert.notEqual((await useOf(two)).at, null)
   } finally {
@@ -78,7 +80,7 @@ test('it is left to another edge that is noting it', async () => {
 
 test('whatever a header may hold is an address, in part', async () => {
   const [one, two] = [await addSession(), await addSession()]
-  await db.run(touchSessions([from(one, '"\\\'; drop table session; --'), from(two, 'ü'.repeat(5000))]))
+  await db.run(recordSessionUse([from(one, '"\\\'; drop table session; --'), from(two, 'ü'.repeat(5000))]))
   assert.equal((await useOf(one)).address, '"\\\'; drop table session; --')
   assert.equal((await useOf(two)).address, 'ü'.repeat(100))
 })

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import {
   countAdmins,
-  credentials,
+  credentialsByEmail,
   deleteAccount,
   insertAccount,
   insertSession,
@@ -261,14 +261,14 @@ describe('accounts', () => {
       db.one(insertAccount(first)),
       (error) => error instanceof Failure && error.code === 'account.email_taken',
     )
-    assert.deepEqual(await db.maybeOne(credentials('same@example.com')), {
+    assert.deepEqual(await db.maybeOne(credentialsByEmail('same@example.com')), {
       id: made.id,
       password_hash: 'x',
       role: 'user',
       is_active: true,
       totp_id: null,
     })
-    assert.equal(await db.maybeOne(credentials('other@example.com')), null)
+    assert.equal(await db.maybeOne(credentialsByEmail('other@example.com')), null)
     const { admins } = await db.one(countAdmins())
     await db.one(insertAccount({ ...first, email: newAddress(), role: 'admin', isActive: false }))
     assert.deepEqual(await db.one(countAdmins()), { admins })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
-import { PARTITIONED, SWEPT } from '../../sql/retention.ts'
-import { measureTables, RETAINED, readTables } from '../../sql/sizes.ts'
+import { PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention.ts'
+import { measureTables, RETAINED_TABLES, readTables } from '../../sql/sizes.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex } from './plans-help.ts'
 
@@ -32,7 +32,7 @@ await query(`insert into webhook_delivery (endpoint_id, type, body, created_at)
   select id, 't', '{}', ${LONG_AGO} from webhook_endpoint, generate_series(1, ${ROWS}) n`)
 await query(`insert into account_export (id, account_id, sha256, byte_size, created_at)
   select gen_random_uuid(), id, sha256(n::text::bytea), 1, ${AGO} from account, generate_series(1, ${ROWS}) n`)
-await query(`insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at, collected_at)
+await query(`insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at, pruned_at)
   select 't', 't', 1, sha256(n::text::bytea), ${AGO}, ${AGO}, now() from generate_series(1, ${ROWS}) n`)
 await query(`insert into organization (name, slug) select 'N', 'n' || n from generate_series(1, 2000) n`)
 await query(`insert into organization_invite (organization_id, email, role, status, expires_at)
@@ -44,7 +44,7 @@ await query(`insert into voice_preview_chunk (digest, generation, ordinal, start
 await query(
   `insert into audit_event (kind, at) select 'account.updated', ${AGO} from generate_series(1, ${ROWS}) n`,
 )
-await query(`select partitions_keep('audit_event', 0)`)
+await query(`select partitions_maintain('audit_event', 0)`)
 // Only the oldest row of these tables is read.
 for (const rows of [
   `account (email, password_hash) select 'a' || n || '@example.com', 'x'`,
@@ -76,7 +76,7 @@ interface Table {
   } | null
 }
 const values = (days: number | Readonly<Record<string, number>>) => {
-  const named = RETAINED.map(({ table }) => table)
+  const named = RETAINED_TABLES.map(({ table }) => table)
   const each = named.map((table) => (typeof days === 'number' ? days : (days[table] ?? 0)))
   return [named, named.map((table) => table.toUpperCase()), each] as const
 }
@@ -180,7 +180,7 @@ describe('tables', { concurrency: false }, () => {
 
   test('free what they say', async () => {
     const { of } = await read({ payment_event: 800, organization_invite: 200, document: 200 })
-    for (const { table, sweep } of SWEPT)
+    for (const { table, prune: sweep } of PRUNED_TABLES)
       if (['payment_event', 'organization_invite', 'document'].includes(table))
         assert.equal(
           (await db.one(sweep(table === 'payment_event' ? 800 : 200, 100_000))).deleted,
@@ -211,7 +211,11 @@ describe('what is asked about tables is found by an index', async () => {
   test('what the tables take', () => assertReadByIndex(client, readTables, values(830)))
   test('also by what the statement calls, and by the measurement', async () => {
     const asked = { sql: readTables.text, values: values(90) } as never
-    await assertWriteByIndex(client, () => asked, ...[...SWEPT, ...PARTITIONED].map(({ table }) => table))
+    await assertWriteByIndex(
+      client,
+      () => asked,
+      ...[...PRUNED_TABLES, ...PARTITIONED_TABLES].map(({ table }) => table),
+    )
     await assertWriteByIndex(client, measureTables, 'table_size')
   })
 })

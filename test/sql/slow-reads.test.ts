@@ -50,19 +50,19 @@ for (const [through, more] of [
 ] as const)
   test(`each kind has its limit, after which the connection goes on: through ${through}`, async () => {
     const reads = open(`slow-limits ${through}`, more)
-    await assert.rejects(reads.of(ONE, 'list').text(sleep, ['x', 30]), isFailure('database.too_slow'))
-    assert.equal(await reads.of(ONE, 'search').text(sleep, ['x', 0.5]), 'x')
-    assert.deepEqual(await reads.of(ONE, 'statistics').texts(sleep, ['y', 0]), ['y'])
+    await assert.rejects(reads.readsFor(ONE, 'list').text(sleep, ['x', 30]), isFailure('database.too_slow'))
+    assert.equal(await reads.readsFor(ONE, 'search').text(sleep, ['x', 0.5]), 'x')
+    assert.deepEqual(await reads.readsFor(ONE, 'statistics').texts(sleep, ['y', 0]), ['y'])
   })
 
 test('one caller has so many reads under way, and another one does not wait for them', async () => {
   const reads = open('slow-turns')
   const flood = Array.from({ length: 3 * CONNECTIONS }, (_, n) =>
-    reads.of(ONE, 'search').text(sleep, [`${n}`, 10]),
+    reads.readsFor(ONE, 'search').text(sleep, [`${n}`, 10]),
   )
   const ended = Promise.allSettled(flood)
   await until('so many run', async () => (await countRunning('slow-turns')) === CONNECTIONS)
-  assert.equal(await reads.of(OTHER, 'search').text(sleep, ['other', 0]), 'other')
+  assert.equal(await reads.readsFor(OTHER, 'search').text(sleep, ['other', 0]), 'other')
   assert.equal(await countRunning('slow-turns'), CONNECTIONS)
   // Cancels the remaining reads.
   const stop = setInterval(
@@ -81,8 +81,8 @@ test('who gets no connection within the limit of its kind is told that the servi
   const holder = await connect({ url, applicationName: 'holder' })
   after(() => holder.end())
   await holder.query('select pg_advisory_lock(1)')
-  const held = Array.from({ length: CONNECTIONS }, () => reads.of(ONE, 'search').text(locked, ['x']))
-  const late = reads.of(ONE, 'list').text(sleep, ['x', 0])
+  const held = Array.from({ length: CONNECTIONS }, () => reads.readsFor(ONE, 'search').text(locked, ['x']))
+  const late = reads.readsFor(ONE, 'list').text(sleep, ['x', 0])
   await assert.rejects(late, isFailure('database.busy'))
   await holder.query('select pg_advisory_unlock(1)')
   assert.deepEqual(await Promise.all(held), Array(CONNECTIONS).fill('x'))

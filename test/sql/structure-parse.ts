@@ -25,7 +25,7 @@ const CALLS =
   /\b(?:import|import\.meta\.resolve|createRequire\([^()]*(?:\([^()]*\))?[^()]*\)(?:\.resolve)?|require)\(\s*(?:(['"])([^'"]+)\1|[^)])/g
 
 /** All imports of a file: static, re-exported, dynamic, or resolved to a path. */
-export function importsOf(text: string): Import[] {
+export function findImports(text: string): Import[] {
   const code = text.replace(TOKENS, (token) => (/^\/[*/]/.test(token) ? ' ' : token))
   return [
     ...[...code.matchAll(STATIC)].map((match) => ({ target: match[3]!, erased: match[1] !== undefined })),

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { describe, test } from 'node:test'
 import { findLongFunctions } from './structure-functions.ts'
-import { importsOf, plainCode } from './structure-parse.ts'
+import { findImports, plainCode } from './structure-parse.ts'
 
 /** The rooms and their allowed imports. A forbidden import, a vendor library in two files or a cycle fails here. */
 
@@ -89,7 +89,7 @@ const MAX_LINES = 400
 const root = new URL('../../', import.meta.url)
 const files = globSync('{sql,tasks,workers,edge}/**/*.ts', { cwd: root }).sort()
 const texts = new Map(files.map((file) => [file, readFileSync(new URL(file, root), 'utf8')]))
-const imports = [...texts].flatMap(([file, text]) => importsOf(text).map((found) => ({ ...found, file })))
+const imports = [...texts].flatMap(([file, text]) => findImports(text).map((found) => ({ ...found, file })))
 
 const roomOf = (file: string): string => file.split('/')[0]!
 const isRelative = (target: string): boolean => target.startsWith('.')
@@ -178,7 +178,7 @@ describe('the structure', () => {
       "const sql = `select x from 'i'`",
     ]
     assert.deepEqual(
-      importsOf(text.join('\n'))
+      findImports(text.join('\n'))
         .map(({ target, erased }) => (erased ? `${target}?` : target))
         .sort(),
       ['', './a.ts?', './c.ts', './d.ts', './e.ts', 'b', 'g', 'j', 'k/lib'],

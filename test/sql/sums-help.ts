@@ -55,7 +55,7 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
     'owner_id',
     ['documents', 'bytes', 'pages'],
     `select owner_id, count(*), sum(byte_size), sum(coalesce(page_count, 0)) from document
-     where owner_id is not null and collected_at is null group by 1`,
+     where owner_id is not null and pruned_at is null group by 1`,
   ],
   document_tag_count: [
     'owner_id, label',

@@ -9,16 +9,16 @@ import {
   beginRequest,
   CHANNELS,
   insertSend,
+  markFailed,
+  markSent,
+  markUnknown,
   type SendEvent,
-  settleFailed,
-  settleSent,
-  settleUnknown,
 } from '../../sql/comms.ts'
 import type { Query } from '../../sql/db.ts'
 import { addTag, deleteDocuments, insertDocument, removeTag, restoreDocument } from '../../sql/documents.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { applyChanges, linkCustomer, refuseRefund, reserveRefund } from '../../sql/payment-changes.ts'
-import { OF_ACCOUNT, purgeRows } from '../../sql/purge.ts'
+import { ACCOUNT_DEPENDENTS, purgeRows } from '../../sql/purge.ts'
 import type { Chance } from '../chance.ts'
 
 /** Random writes to all tables that have kept sums, with the service's statements. */
@@ -214,9 +214,9 @@ const comms: readonly Write[] = [
   ...[newSend, newSend],
   (chance) => beginRequest(send(chance), attempt(1), chance.happens(0.5)),
   (chance) => beginRequest(send(chance), attempt(1), true),
-  (chance) => settleSent(send(chance), { providerId: null, status: 'accepted', detail: null }),
-  (chance) => settleFailed(send(chance), 1, 'comms.refused', 'd'),
-  (chance) => settleUnknown(send(chance), 'd'),
+  (chance) => markSent(send(chance), { providerId: null, status: 'accepted', detail: null }),
+  (chance) => markFailed(send(chance), 1, 'comms.refused', 'd'),
+  (chance) => markUnknown(send(chance), 'd'),
   (chance) => applyEvents([eventOf(chance), eventOf(chance)]),
   (chance) => `update comms_send set status = 'cancelled', settled_at = now(), error_code = null
     where id = '${send(chance)}' and status in ('scheduled', 'queued', 'failed') and provider_id is null`,
@@ -225,7 +225,7 @@ const comms: readonly Write[] = [
 
 const accounts: readonly Write[] = [
   ...[newAccounts, newAccounts],
-  (chance) => purgeRows({ ...chance.pick(OF_ACCOUNT), max: 3 }, owner(chance)),
+  (chance) => purgeRows({ ...chance.pick(ACCOUNT_DEPENDENTS), max: 3 }, owner(chance)),
   // Foreign keys delete or clear the rows that a purge has left.
   (chance) => `delete from account where id = ${owner(chance)}`,
 ]

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   addTallies,
-  BOUNDS,
   deleteExpiredTallies,
+  HISTOGRAM_BOUNDS,
   readTotals,
   type Tally,
   WINDOWS,
@@ -14,7 +14,7 @@ import { testDatabase } from '../database.ts'
 
 const { db, query } = await testDatabase()
 const counts = (at: Readonly<Record<number, number>>): number[] =>
-  Array.from({ length: BOUNDS.length + 1 }, (_, n) => at[n] ?? 0)
+  Array.from({ length: HISTOGRAM_BOUNDS.length + 1 }, (_, n) => at[n] ?? 0)
 const tally = (name: string, change: Partial<Tally> = {}): Tally => ({
   queue: 'test',
   name,
@@ -28,9 +28,12 @@ const tally = (name: string, change: Partial<Tally> = {}): Tally => ({
 })
 
 test('bounds are five a decade, from a millisecond to hours', () => {
-  assert.equal(BOUNDS.length, 36)
-  assert.deepEqual([BOUNDS[0], BOUNDS[5], BOUNDS[15], BOUNDS[35]], [0.001, 0.01, 1, 10_000])
-  for (const [n, bound] of BOUNDS.slice(1).entries()) assert.ok(bound / BOUNDS[n]! < 1.6)
+  assert.equal(HISTOGRAM_BOUNDS.length, 36)
+  assert.deepEqual(
+    [HISTOGRAM_BOUNDS[0], HISTOGRAM_BOUNDS[5], HISTOGRAM_BOUNDS[15], HISTOGRAM_BOUNDS[35]],
+    [0.001, 0.01, 1, 10_000],
+  )
+  for (const [n, bound] of HISTOGRAM_BOUNDS.slice(1).entries()) assert.ok(bound / HISTOGRAM_BOUNDS[n]! < 1.6)
 })
 
 test('counts are added to those of each span, and to those of all time', async () => {

@@ -1,41 +1,41 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { concernedBy } from '../changed.ts'
-import { allFiles, chosenFiles, inTurns } from '../files.ts'
+import { testsAffectedBy } from '../changed.ts'
+import { allFiles, interleaveRings, selectFiles } from '../files.ts'
 
 /** The files that a test run selects from its arguments. */
 
-const all = chosenFiles([], 'quick')
+const all = selectFiles([], 'quick')
 const ringsOf = (files: readonly string[]): string[] => [...new Set(files.map((file) => file.split('/')[1]!))]
 
 describe('the files of a run', () => {
   test('are all files of the quick rings, each once', () => {
     assert.ok(all.length > 250)
     assert.deepEqual(ringsOf(all).sort(), ['edge', 'sql', 'tasks', 'workers'])
-    assert.deepEqual(inTurns(all).sort(), [...all].sort())
+    assert.deepEqual(interleaveRings(all).sort(), [...all].sort())
   })
 
   test('are those of a ring, of an area, of a file, or of several', () => {
-    const edge = chosenFiles(['edge'], 'quick')
+    const edge = selectFiles(['edge'], 'quick')
     assert.ok(edge.length > 100 && edge.every((file) => file.startsWith('test/edge/')))
-    const flow = chosenFiles(['flow'], 'quick')
+    const flow = selectFiles(['flow'], 'quick')
     assert.ok(flow.length > 50 && flow.every((file) => file.startsWith('test/flow/')))
-    const rag = chosenFiles(['rag'], 'quick')
+    const rag = selectFiles(['rag'], 'quick')
     assert.deepEqual(ringsOf(rag), ['edge', 'flow', 'sql', 'tasks'], 'an area is in every ring')
     assert.ok(rag.includes('test/edge/rag.test.ts') && rag.includes('test/tasks/rag-chunks.test.ts'))
     const file = 'test/edge/auth.test.ts'
-    assert.deepEqual(chosenFiles([file], 'quick'), [file])
-    assert.deepEqual(chosenFiles([file, 'auth'], 'quick'), [file, 'test/edge/auth-areas.test.ts'])
+    assert.deepEqual(selectFiles([file], 'quick'), [file])
+    assert.deepEqual(selectFiles([file, 'auth'], 'quick'), [file, 'test/edge/auth-areas.test.ts'])
   })
 
   test('are an error for a name that finds nothing', () => {
-    assert.throws(() => chosenFiles(['documnets'], 'quick'), /No test is named documnets/)
-    assert.throws(() => chosenFiles(['test/edge/none.test.ts'], 'quick'), /No test is named/)
+    assert.throws(() => selectFiles(['documnets'], 'quick'), /No test is named documnets/)
+    assert.throws(() => selectFiles(['test/edge/none.test.ts'], 'quick'), /No test is named/)
   })
 
   test('with a fixed seed are the long ring and the tests of chance of the quick rings', () => {
-    const fixed = chosenFiles([], 'fixed')
+    const fixed = selectFiles([], 'fixed')
     for (const file of [
       'test/long/bombs.test.ts',
       'test/long/nemesis.test.ts',
@@ -46,8 +46,8 @@ describe('the files of a run', () => {
   })
 
   test('of a long run are the long ring and all tests of chance', () => {
-    const long = chosenFiles([], 'long')
-    for (const file of [...chosenFiles([], 'fixed'), 'test/flow/mail.test.ts'])
+    const long = selectFiles([], 'long')
+    for (const file of [...selectFiles([], 'fixed'), 'test/flow/mail.test.ts'])
       assert.ok(long.includes(file), file)
     assert.ok(long.length < 60)
     for (const file of long)
@@ -55,13 +55,13 @@ describe('the files of a run', () => {
   })
 
   test('all run in one part of `npm run check`', () => {
-    const parts = [...all, ...chosenFiles(['flow'], 'quick'), ...chosenFiles([], 'fixed')]
+    const parts = [...all, ...selectFiles(['flow'], 'quick'), ...selectFiles([], 'fixed')]
     assert.deepEqual([...new Set(parts)].sort(), allFiles().sort())
   })
 })
 
 describe('the files that a change concerns', () => {
-  const selectFiles = (...changed: string[]): string[] => [...concernedBy(changed)].sort()
+  const selectFiles = (...changed: string[]): string[] => [...testsAffectedBy(changed)].sort()
 
   test('are a changed test itself, and tests that import a changed helper', () => {
     assert.ok(selectFiles('test/edge/blog-slugs.test.ts').includes('test/edge/blog-slugs.test.ts'))

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { confirmTotp, deleteTotp, insertTotp, setRecoveryCodes, totpOf } from '../../sql/accounts/totp.ts'
-import { credentials, lockAccount, touchLogin } from '../../sql/accounts.ts'
-import { endLogin, type GivenFactor } from '../../sql/limits.ts'
+import { confirmTotp, deleteTotp, findTotp, insertTotp, setRecoveryCodes } from '../../sql/accounts/totp.ts'
+import { credentialsByEmail, lockAccount, recordLogin } from '../../sql/accounts.ts'
+import { decideLogin, type PresentedFactor } from '../../sql/limits.ts'
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
@@ -26,10 +26,10 @@ async function addPerson() {
   const totpId = randomUUID()
   await db.run(insertTotp(totpId, id))
   await db.run(confirmTotp(totpId, 100, [digest('one'), digest('two')]))
-  const end = async (given: Partial<GivenFactor> = {}, matches = true) =>
+  const end = async (given: Partial<PresentedFactor> = {}, matches = true) =>
     (
       await db.one(
-        endLogin(digest(email), matches, MAX, LOCK_SECONDS, {
+        decideLogin(digest(email), matches, MAX, LOCK_SECONDS, {
           totpId,
           step: null,
           recovery: null,
@@ -111,29 +111,29 @@ describe('what was checked is what counts', () => {
     const id = row!.id as number
     const totpId = randomUUID()
     await db.run(insertTotp(totpId, id))
-    assert.deepEqual(await db.maybeOne(touchLogin(id, checked)), { role: 'user', is_active: true })
+    assert.deepEqual(await db.maybeOne(recordLogin(id, checked)), { role: 'user', is_active: true })
     let isLocked = false
     const confirming = db.transaction(async (tx) => {
       await tx.one(lockAccount(id))
       isLocked = true
       await until('the login waits', async () => {
         const waiting = await query(`select from pg_stat_activity where datname = current_database()
-          and wait_event_type = 'Lock' and query like '%login_touch%'`)
+          and wait_event_type = 'Lock' and query like '%login_record%'`)
         return waiting.length === 1
       })
       await tx.run(confirmTotp(totpId, 1, []))
     })
     await until('the account is locked', () => isLocked)
-    assert.equal(await db.maybeOne(touchLogin(id, checked)), null)
+    assert.equal(await db.maybeOne(recordLogin(id, checked)), null)
     await confirming
-    assert.notEqual(await db.maybeOne(touchLogin(id, { ...checked, totpId })), null)
-    assert.equal((await db.one(credentials(email))).totp_id, totpId)
+    assert.notEqual(await db.maybeOne(recordLogin(id, { ...checked, totpId })), null)
+    assert.equal((await db.one(credentialsByEmail(email))).totp_id, totpId)
   })
 
   test('a login with codes that are off by now is refused, and changes nothing', async () => {
     const { id, totpId } = await addPerson()
     await db.one(deleteTotp(id))
-    assert.equal(await db.maybeOne(touchLogin(id, { ...checked, totpId })), null)
+    assert.equal(await db.maybeOne(recordLogin(id, { ...checked, totpId })), null)
     const [row] = await query('select last_login from account where id = $1', [id])
     assert.equal(row!.last_login, null)
   })
@@ -141,20 +141,20 @@ describe('what was checked is what counts', () => {
   test('a hash by other rules takes the place of the one that was compared, and no other', async () => {
     const { id, totpId, email } = await addPerson()
     const touch = (passwordHash: string, rehashed: string) =>
-      db.maybeOne(touchLogin(id, { passwordHash, totpId, rehashed }))
+      db.maybeOne(recordLogin(id, { passwordHash, totpId, rehashed }))
     assert.notEqual(await touch('hash', 'new hash'), null)
     assert.equal(await touch('hash', 'another hash'), null)
-    assert.equal((await db.one(credentials(email))).password_hash, 'new hash')
+    assert.equal((await db.one(credentialsByEmail(email))).password_hash, 'new hash')
     await query('update account set is_active = false where id = $1', [id])
     assert.deepEqual(await touch('new hash', 'another hash'), { role: 'user', is_active: false })
-    assert.equal((await db.one(credentials(email))).password_hash, 'new hash')
+    assert.equal((await db.one(credentialsByEmail(email))).password_hash, 'new hash')
   })
 })
 
 test('what is on is not begun anew, and has the recovery codes that it was given last', async () => {
   const { id, totpId } = await addPerson()
   await db.run(insertTotp(randomUUID(), id))
-  assert.deepEqual(await db.maybeOne(totpOf(id)), { id: totpId, is_on: true })
+  assert.deepEqual(await db.maybeOne(findTotp(id)), { id: totpId, is_on: true })
   await db.run(setRecoveryCodes(totpId, [digest('three')]))
   const [row] = await query('select recovery_codes from account_totp where account_id = $1', [id])
   assert.deepEqual(row!.recovery_codes, [digest('three')])

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type Client, connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { claimedOf, claimJobs } from '../../sql/jobs/claims.ts'
-import { cancelJob, endJobs, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
+import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
+import { cancelJob, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
 import {
   beginTranscription,
+  cancelTranscription,
   deleteTranscription,
   insertTranscription,
   readTranscription,
   readTranscriptions,
-  stopTranscription,
 } from '../../sql/voice/transcriptions.ts'
 import { specsOf } from '../../tasks/task.ts'
 import { transcribe } from '../../tasks/voice/transcribe.ts'
@@ -62,7 +62,7 @@ async function addJob(id: string, documentId: number, ownerId: number | null): P
 async function claim({ jobId, documentId }: Pick<Begun, 'jobId' | 'documentId'>): Promise<number> {
   const mailbox = `transcription:${documentId}`
   const delivery = { task: transcribe.name, mailbox, limit: 1, first: 0, last: null, owner: null }
-  const [claimed] = claimedOf(await db.one(claimJobs(LEASE, [{ delivery, places: 1 }])))
+  const [claimed] = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, places: 1 }])))
   assert.equal(claimed!.id, jobId)
   return claimed!.attempt
 }
@@ -90,11 +90,11 @@ const RESULT = {
 }
 const mailboxOf = ({ documentId }: Begun): string => `transcription:${documentId}`
 const finish = (of: Begun, attempt: number) =>
-  endJobs(db, [
+  endAttempts(db, [
     { id: of.jobId, attempt, outcome: 'done', limited: mailboxOf(of), result: JSON.stringify(RESULT) },
   ])
 const loseLease = (of: Begun, attempt: number) =>
-  endJobs(db, [
+  endAttempts(db, [
     {
       ...{ id: of.jobId, attempt, outcome: 'failed' as const, limited: mailboxOf(of) },
       ...{ code: 'ai.refused', detail: 'no' },
@@ -155,7 +155,7 @@ describe('a transcription is settled', () => {
     const first = await claim(of)
     await call(of)
     await report(of.jobId, first, { success: false, cost: '0' })
-    await endJobs(db, [{ id: of.jobId, attempt: first, outcome: 'release' }])
+    await endAttempts(db, [{ id: of.jobId, attempt: first, outcome: 'release' }])
     assert.equal((await readShown(of)).status, 'pending')
     const second = await claim(of)
     await call(of)
@@ -197,7 +197,7 @@ describe('a request of which nobody learned the end', () => {
     const of = await begin()
     const first = await claim(of)
     await call(of)
-    await endJobs(db, [{ id: of.jobId, attempt: first, outcome: 'release' }])
+    await endAttempts(db, [{ id: of.jobId, attempt: first, outcome: 'release' }])
     const second = await claim(of)
     await call(of)
     await report(of.jobId, second)
@@ -210,9 +210,9 @@ describe('a request of which nobody learned the end', () => {
     const of = await begin()
     const attempt = await claim(of)
     await call(of)
-    assert.equal((await db.maybeOne(stopTranscription(of.id, owner, false)))?.job_id, of.jobId)
+    assert.equal((await db.maybeOne(cancelTranscription(of.id, owner, false)))?.job_id, of.jobId)
     assert.equal((await db.maybeOne(deleteTranscription(of.id, owner, false)))?.id, of.id)
-    await endJobs(db, [{ id: of.jobId, attempt, outcome: 'cancelled', limited: mailboxOf(of) }])
+    await endAttempts(db, [{ id: of.jobId, attempt, outcome: 'cancelled', limited: mailboxOf(of) }])
     assert.equal(await readShown(of), null)
     assert.deepEqual(await readUsage(), [LOST])
     assert.equal(await call(of), null)
@@ -255,7 +255,7 @@ test('others can neither read, stop nor delete it', async () => {
   const other = owner + 1
   for (const whose of [other, null]) {
     assert.deepEqual(await query(readTranscription.text, [of.id, whose, false]), [])
-    assert.equal(await db.maybeOne(stopTranscription(of.id, whose, false)), null)
+    assert.equal(await db.maybeOne(cancelTranscription(of.id, whose, false)), null)
     assert.equal(await db.maybeOne(deleteTranscription(of.id, whose, false)), null)
   }
   assert.equal((await readShown(of)).status, 'pending')
@@ -286,7 +286,7 @@ describe('it is found by an index', () => {
       assertReadByIndex(client, readTranscriptions, [who, seesAll, null, 0, 50]))
   for (const [what, make] of [
     ['a beginning', () => beginTranscription(id, uuidv7())],
-    ['an end before its time', () => stopTranscription(id, owner, false)],
+    ['an end before its time', () => cancelTranscription(id, owner, false)],
     ['a deletion', () => deleteTranscription(id, owner, false)],
   ] as const)
     test(what, () => assertWriteByIndex(client, make, 'voice_transcription'))

@@ -9,8 +9,8 @@ import {
   endPreview,
   findPreview,
   previewChunk,
-  wantedPreview,
-  wantPreview,
+  requestedPreview,
+  requestPreview,
 } from '../../sql/voice.ts'
 import { testDatabase } from '../database.ts'
 import { assertWriteByIndex } from './plans-help.ts'
@@ -22,11 +22,11 @@ const speech = { provider: 'openai', model: 'm', voice: 'v', speed: 1.25, text: 
 
 test('a preview is there once it has ended, in the bytes of its last generation', async () => {
   const digest = randomBytes(32)
-  assert.equal(await db.maybeOne(wantedPreview(digest)), null)
+  assert.equal(await db.maybeOne(requestedPreview(digest)), null)
   assert.equal(await db.maybeOne(beginPreview(digest)), null)
-  await db.run(wantPreview(digest, speech))
-  await db.run(wantPreview(digest, speech))
-  assert.deepEqual(await db.maybeOne(wantedPreview(digest)), { ...speech, byte_size: null })
+  await db.run(requestPreview(digest, speech))
+  await db.run(requestPreview(digest, speech))
+  assert.deepEqual(await db.maybeOne(requestedPreview(digest)), { ...speech, byte_size: null })
   const first = (await db.one(beginPreview(digest))).generation
   const add = (generation: string, ordinal: number, start: number, text: string) =>
     db.run(addPreviewChunk({ digest, generation, ordinal, start, bytes: Buffer.from(text) }))
@@ -58,7 +58,7 @@ test('a preview is there once it has ended, in the bytes of its last generation'
 
 test('that it was used is noted once a day', async () => {
   const digest = randomBytes(32)
-  await db.run(wantPreview(digest, speech))
+  await db.run(requestPreview(digest, speech))
   await db.one(beginPreview(digest))
   await query('update voice_preview set byte_size = 1 where digest = $1', [digest])
   const markUsed = async (ago: string) => {
@@ -77,7 +77,7 @@ test('that it was used is noted once a day', async () => {
 test('of more than so many, those that were not used for longest go', async () => {
   await query('delete from voice_preview')
   const digests = Array.from({ length: 5 }, () => randomBytes(32))
-  for (const digest of digests) await db.run(wantPreview(digest, speech))
+  for (const digest of digests) await db.run(requestPreview(digest, speech))
   assert.equal((await db.one(deleteExcessPreviews(3, 100))).count, 2)
   assert.equal((await db.one(deleteExcessPreviews(3, 100))).count, 0)
   const left = await query(`select digest from voice_preview order by used_at`)
@@ -101,8 +101,8 @@ test('a preview and its chunks are found by an index', async () => {
   const { digest, generation } = row as { digest: Buffer; generation: string }
   for (const make of [
     () => findPreview(digest),
-    () => wantPreview(digest, speech),
-    () => wantedPreview(digest),
+    () => requestPreview(digest, speech),
+    () => requestedPreview(digest),
     () => previewChunk(digest, generation, 1),
     () => endPreview(digest, generation, 2),
     () => beginPreview(digest),

@@ -86,7 +86,7 @@ for (const [through, more] of [
 test('what a covering read has returned is before the end', async () => {
   await query('insert into written values (2000)')
   const min = await readFlushed()
-  const covering = wal.covering(reader)
+  const covering = wal.trackReads(reader)
   assert.equal(
     await covering.text({ name: 'count', text: `select 'x' from written where n = 2000` }, []),
     'x',
@@ -95,14 +95,14 @@ test('what a covering read has returned is before the end', async () => {
 })
 
 test('the floor is where the WAL was that long ago, and moves', async () => {
-  await until('a sample', () => wal.floor() !== null)
-  const first = wal.floor()!
+  await until('a sample', () => wal.lagFloor() !== null)
+  const first = wal.lagFloor()!
   assert.match(wal.lineage, /^\d+\/1$/)
   await query('insert into written select generate_series(10000, 20000)')
   const grown = await readFlushed()
-  assert.ok(wal.floor()! < grown)
-  await until('it is older', () => wal.floor()! >= grown)
-  assert.ok(wal.floor()! > first)
-  assert.equal(wal.ahead(Number.MAX_SAFE_INTEGER), 0)
-  assert.ok(wal.ahead(0)! >= grown)
+  assert.ok(wal.lagFloor()! < grown)
+  await until('it is older', () => wal.lagFloor()! >= grown)
+  assert.ok(wal.lagFloor()! > first)
+  assert.equal(wal.bytesAhead(Number.MAX_SAFE_INTEGER), 0)
+  assert.ok(wal.bytesAhead(0)! >= grown)
 })

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { storePendingQuota } from '../../sql/quotas.ts'
 import {
+  deleteExpiredEndpoints,
   dueEndpoints,
-  endExpiredEndpoints,
   insertEndpoint,
-  proveEndpoint,
+  markEndpointVerified,
   updateEndpoint,
 } from '../../sql/webhooks.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
@@ -23,9 +23,9 @@ describe('rates', () => {
   const addDeliveries = async (id: number, n: number) => {
     for (let i = 0; i < n; i++) await delivery(id)
   }
-  const prove = (id: number) => db.run(proveEndpoint(id, 'https://example.com/'))
+  const prove = (id: number) => db.run(markEndpointVerified(id, 'https://example.com/'))
   const skipMinute = () =>
-    query('update webhook_rate set slots = array(select s - 61 from unnest(slots) s), rests_until = now()')
+    query('update webhook_rate set slots = array(select s - 61 from unnest(slots) s), blocked_until = now()')
 
   test('hold for the account and host together, and the rest waits without being looked at', async () => {
     const [one, two] = [await endpoint(['job.done']), await endpoint(['job.done'])]
@@ -150,7 +150,7 @@ describe('what an API key has made', () => {
 
   test('ends when the key expires', async () => {
     const [past, future] = [await addKeyed('2020-01-01'), await addKeyed('2999-01-01')]
-    await db.run(endExpiredEndpoints())
+    await db.run(deleteExpiredEndpoints())
     assert.deepEqual([await isThere(past.endpoint), await isThere(future.endpoint)], [false, true])
   })
 })

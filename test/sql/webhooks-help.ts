@@ -1,4 +1,4 @@
-import { addCallback, settleDelivery, takeDeliveries, type WebhookRates } from '../../sql/webhooks.ts'
+import { addCallback, claimDeliveries, recordDeliveryAttempt, type WebhookRates } from '../../sql/webhooks.ts'
 import { testDatabase } from '../database.ts'
 import { ledgerOf } from '../edge/ledger.ts'
 
@@ -24,7 +24,7 @@ export async function createWebhookWorld() {
   const database = await testDatabase()
   const { db, query } = database
   const ledger = ledgerOf(database)
-  ledger.quiet = true
+  ledger.isQuiet = true
   let count = 0
   const of = { owner: 0 }
   const insert = async (what: string, values: readonly unknown[]): Promise<number> =>
@@ -65,8 +65,8 @@ export async function createWebhookWorld() {
       return id
     },
     settle: async (id: number, outcome: 'delivered' | 'failed' | 'gone' = 'failed') =>
-      (await db.one(settleDelivery(id, outcome, ANSWER, WAITS))).end,
+      (await db.one(recordDeliveryAttempt(id, outcome, ANSWER, WAITS))).end,
     take: (id: number, max = 10, rates: WebhookRates = ANY) =>
-      db.any(takeDeliveries(id, 'example.com', { max, holdSeconds: 45, rates })),
+      db.any(claimDeliveries(id, 'example.com', { max, holdSeconds: 45, rates })),
   }
 }

@@ -7,11 +7,11 @@ import { sql } from '../../sql/db.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { hideOrganization } from '../../sql/orgs.ts'
 import {
+  BACKOFF_FROM_FAILURES,
   dueEndpoints,
   hideEndpoint,
   purgeEndpoints,
-  RESTS_FROM,
-  settleDelivery,
+  recordDeliveryAttempt,
   updateEndpoint,
 } from '../../sql/webhooks.ts'
 import { ANSWER, createWebhookWorld, WAITS } from './webhooks-help.ts'
@@ -162,7 +162,7 @@ describe('other events', () => {
 const readState = async (id: number) =>
   (
     await query(
-      `select is_active, failures, rests_until > now() as rests, switched_off_at is not null as off
+      `select is_active, failures, blocked_until > now() as rests, disabled_at is not null as off
     from webhook_endpoint where id = $1`,
       [id],
     )
@@ -192,7 +192,7 @@ describe('deliveries', () => {
     for (const wait of WAITS) {
       // In one transaction, `now()` is the same for both statements.
       const { ms } = await db.transaction(async (tx) => {
-        assert.equal((await tx.one(settleDelivery(one, 'failed', ANSWER, WAITS))).end, 'pending')
+        assert.equal((await tx.one(recordDeliveryAttempt(one, 'failed', ANSWER, WAITS))).end, 'pending')
         return tx.one(sql.type(z.object({ ms: z.number() }))`
           select extract(epoch from due_at - now())::float8 * 1000 as ms from webhook_delivery`)
       })
@@ -242,13 +242,18 @@ describe('an endpoint', () => {
   test('that fails several times rests, then is tried with one delivery, and is well after one success', async () => {
     const id = await endpoint(['job.done'])
     const ids: number[] = []
-    for (let n = 0; n < RESTS_FROM + 2; n++) ids.push(await delivery(id))
-    for (const one of ids.slice(0, RESTS_FROM - 1)) await settle(one)
+    for (let n = 0; n < BACKOFF_FROM_FAILURES + 2; n++) ids.push(await delivery(id))
+    for (const one of ids.slice(0, BACKOFF_FROM_FAILURES - 1)) await settle(one)
     assert.equal((await readState(id))!.rests, null)
-    await settle(ids[RESTS_FROM - 1]!)
-    assert.deepEqual(await readState(id), { is_active: true, failures: RESTS_FROM, rests: true, off: false })
+    await settle(ids[BACKOFF_FROM_FAILURES - 1]!)
+    assert.deepEqual(await readState(id), {
+      is_active: true,
+      failures: BACKOFF_FROM_FAILURES,
+      rests: true,
+      off: false,
+    })
     assert.deepEqual([await db.any(dueEndpoints()), await take(id)], [[], []])
-    await query('update webhook_endpoint set rests_until = now()')
+    await query('update webhook_endpoint set blocked_until = now()')
     const probe = await take(id)
     assert.equal(probe.length, 1)
     assert.equal(await settle(probe[0]!.id, 'delivered'), 'delivered')
@@ -261,14 +266,14 @@ describe('an endpoint', () => {
     const [one, two] = [await delivery(id), await delivery(id)]
     await settle(one)
     await query(`update webhook_endpoint set failing_since = now() - interval '601 seconds'`)
-    assert.equal(await settle(two), 'switched_off')
+    assert.equal(await settle(two), 'disabled')
     assert.equal((await readState(id))!.off, true)
     assert.equal(await settle(one), 'pending', 'once')
   })
 
   test('that is gone is switched off at once, unless it is one of callbacks', async () => {
     const id = await endpoint(['job.done'])
-    assert.equal(await settle(await delivery(id), 'gone'), 'switched_off')
+    assert.equal(await settle(await delivery(id), 'gone'), 'disabled')
     const callbacks = await insert(`webhook_endpoint (account_id, events) values ($1, '{}')`, [owner])
     const called = await insert(
       `webhook_delivery (endpoint_id, type, url, host, body) values ($1, 't', 'https://example.com/', 'example.com', '{}')`,

@@ -2,7 +2,7 @@ import { httpStandIn, type Mode } from './http.ts'
 
 /** An OpenTelemetry collector that accepts traces as OTLP in JSON (https://opentelemetry.io/docs/specs/otlp/). */
 
-export interface TakenSpan {
+export interface ReceivedSpan {
   readonly traceId: string
   readonly spanId: string
   /** Empty for the root span of a trace. */
@@ -19,7 +19,7 @@ export interface TakenSpan {
 
 export interface CollectorStandIn {
   readonly url: string
-  readonly spans: TakenSpan[]
+  readonly spans: ReceivedSpan[]
   /** Headers of each request. */
   readonly headers: Readonly<Record<string, unknown>>[]
   /** Its reaction to requests. */
@@ -61,8 +61,8 @@ interface SentSpan {
 const KINDS = ['internal', 'internal', 'server', 'client', 'producer', 'consumer'] as const
 const FAILED = 2
 
-export async function collector(): Promise<CollectorStandIn> {
-  const spans: TakenSpan[] = []
+export async function startCollector(): Promise<CollectorStandIn> {
+  const spans: ReceivedSpan[] = []
   const headers: CollectorStandIn['headers'] = []
   const server = await httpStandIn((asked) => {
     headers.push(asked.headers)
@@ -78,14 +78,14 @@ export async function collector(): Promise<CollectorStandIn> {
   return standIn
 }
 
-function* spansOf({ resourceSpans }: Sent): Generator<TakenSpan> {
+function* spansOf({ resourceSpans }: Sent): Generator<ReceivedSpan> {
   for (const { resource, scopeSpans } of resourceSpans) {
     const service = String(valuesOf(resource.attributes)['service.name'])
     for (const { spans } of scopeSpans) for (const span of spans) yield { ...parseSpan(span), service }
   }
 }
 
-function parseSpan(span: SentSpan): Omit<TakenSpan, 'service'> {
+function parseSpan(span: SentSpan): Omit<ReceivedSpan, 'service'> {
   const ms = (nanoseconds: string): number => Number(BigInt(nanoseconds) / 1000n) / 1000
   return {
     traceId: span.traceId,

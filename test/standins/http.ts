@@ -17,7 +17,7 @@ export type Mode =
   | { readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
 
 /** True if a mode never answers. */
-export const doesHang = (mode: unknown): boolean => typeof mode === 'string' && mode.startsWith('hang')
+export const neverAnswers = (mode: unknown): boolean => typeof mode === 'string' && mode.startsWith('hang')
 
 export interface HttpStandIn {
   readonly url: string
@@ -101,6 +101,6 @@ async function answer(
   else if (mode.startsWith('cut')) request.socket.destroy()
   else if (mode.startsWith('error')) send(500, { code: 20500, message: 'Internal Server Error', status: 500 })
   else if (mode === 'garbage') send(taken!.status, '<html>')
-  else if (!doesHang(mode)) send(taken!.status, taken!.body)
+  else if (!neverAnswers(mode)) send(taken!.status, taken!.body)
   if (mode === 'twice') request.socket.write('HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}')
 }

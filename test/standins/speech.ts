@@ -12,7 +12,7 @@ export interface SpeechStandIn {
 }
 
 /** `size` pseudo-random bytes with the start of an MP3 frame; they depend on `seed`. */
-export function sound(size: number, seed = 1): Buffer {
+export function randomAudio(size: number, seed = 1): Buffer {
   const bytes = Buffer.alloc(size)
   for (let i = 0, x = seed; i < size; i++) {
     x = (x * 1_103_515_245 + 12_345) % 2_147_483_648
@@ -23,7 +23,7 @@ export function sound(size: number, seed = 1): Buffer {
 }
 
 /** Answers with the complete audio. */
-export const spoken =
+export const answerWithAudio =
   (bytes: Buffer) =>
   (response: ServerResponse): void => {
     response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(bytes)
@@ -45,7 +45,7 @@ export async function speechServer(): Promise<SpeechStandIn> {
   const standIn: SpeechStandIn = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     asked: [],
-    answer: spoken(sound(5000)),
+    answer: answerWithAudio(randomAudio(5000)),
   }
   return standIn
 }
@@ -66,7 +66,7 @@ export interface SlowSpeech {
 }
 
 /** Makes the server answer requests under the control of the test. */
-export function slowly(server: SpeechStandIn): SlowSpeech {
+export function answerSlowly(server: SpeechStandIn): SlowSpeech {
   const begun = Promise.withResolvers<ServerResponse>()
   server.answer = (response) => {
     response.writeHead(200, { 'content-type': 'audio/mpeg' }).flushHeaders()

@@ -54,7 +54,7 @@ export const json =
   }
 
 /** A rejection in OpenAI's format. */
-export const refused = (
+export const rejectWith = (
   status: number,
   message: string,
   code: string | null = null,
@@ -87,10 +87,10 @@ export const beginEvents = (response: ServerResponse): ServerResponse => {
 }
 
 /** Answers as each model does; rejects requests that the real models reject. */
-export const transcribed: Answer = (response, asked) => {
+export const transcribe: Answer = (response, asked) => {
   const { model, response_format: format, stream } = asked.fields
   const { 'timestamp_granularities[]': times } = asked.fields
-  if (asked.file === null) return refused(400, 'file is required')(response, asked)
+  if (asked.file === null) return rejectWith(400, 'file is required')(response, asked)
   if (model === 'voxtral-mini-latest') {
     const usage = { prompt_audio_seconds: 12, prompt_tokens: 4, completion_tokens: 30, total_tokens: 34 }
     const segments = asked.fields.timestamp_granularities === 'segment' ? SEGMENTS : []
@@ -98,7 +98,7 @@ export const transcribed: Answer = (response, asked) => {
   }
   if (model === 'gpt-4o-transcribe-diarize') {
     if (format !== 'diarized_json' || asked.fields.chunking_strategy !== 'auto')
-      return refused(400, 'chunking_strategy is required for diarization models')(response, asked)
+      return rejectWith(400, 'chunking_strategy is required for diarization models')(response, asked)
     const usage = { type: 'tokens', input_tokens: 120, output_tokens: 30, total_tokens: 150 }
     const said = SEGMENTS.map((one, n) =>
       event({ type: 'transcript.text.segment', id: `seg_${n}`, speaker: 'AB'[n], ...one }),
@@ -108,7 +108,7 @@ export const transcribed: Answer = (response, asked) => {
   }
   if (/^whisper/.test(model ?? '')) {
     if (format !== 'verbose_json' || times !== 'segment')
-      return refused(400, 'the stand-in knows only what it is asked')(response, asked)
+      return rejectWith(400, 'the stand-in knows only what it is asked')(response, asked)
     // Groq reports no usage.
     const usage = model === 'whisper-1' ? { usage: { type: 'duration', seconds: 5 } } : {}
     const segments = SEGMENTS.map((one, id) => ({ id, seek: 0, tokens: [1], temperature: 0, ...one }))
@@ -116,7 +116,7 @@ export const transcribed: Answer = (response, asked) => {
     return json(200, answer)(response, asked)
   }
   if (format !== 'json' || times !== undefined)
-    return refused(400, `response_format '${format}' is not compatible with model '${model}'`)(
+    return rejectWith(400, `response_format '${format}' is not compatible with model '${model}'`)(
       response,
       asked,
     )
@@ -147,7 +147,7 @@ export async function transcriptionServer(): Promise<TranscriptionStandIn> {
   const standIn: TranscriptionStandIn = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     asked: [],
-    answer: transcribed,
+    answer: transcribe,
     early: null,
   }
   return standIn

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { fromBufferPromise } from 'yauzl'
 import { PARTS } from '../../sql/accounts/export.ts'
-import { blobAt } from '../../sql/blobs.ts'
+import { blobLocation } from '../../sql/blobs.ts'
 import { insertDocument } from '../../sql/documents.ts'
 import { exportAccount } from '../../tasks/accounts/export.ts'
 import { fileName } from '../../tasks/accounts/export-run.ts'
@@ -12,7 +12,7 @@ import type { TaskContext } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
 import { collect } from '../../tasks/documents/collect.ts'
 import { sealUpload } from '../../tasks/documents/store.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
 import { runs } from '../runs.ts'
@@ -30,14 +30,14 @@ async function* yieldOnce(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 for (const kind of await storeKinds(database))
   describe(`an export in ${kind.name}`, { concurrency: false }, () => {
-    const blobs = createBlobs(db, parse(kind.env))
+    const blobs = createBlobs(db, parseSettings(kind.env))
     const seen: [string, number | undefined, number | undefined][] = []
 
     /** An export job that can run several times. */
     function createJob(signal = new AbortController().signal) {
       const id = randomUUID() as string
       const context = {
-        ...{ db, blobs, log, signal, settings: parse({}) },
+        ...{ db, blobs, log, signal, settings: parseSettings({}) },
         job: { id, attempt: 1, ownerId: null, requestId: null },
         progress: (label: string, current?: number, total?: number) =>
           void seen.push([label, current, total]),
@@ -77,7 +77,7 @@ for (const kind of await storeKinds(database))
         `select b.id::int, x.byte_size::int from account_export x join blob b on b.sha256 = x.sha256 where x.id = $1`,
         [exportId],
       )
-      const at = await db.one(blobAt(row!.id as number))
+      const at = await db.one(blobLocation(row!.id as number))
       const pieces: Buffer[] = []
       for await (const piece of blobs.read(at, 0, row!.byte_size as number)) pieces.push(Buffer.from(piece))
       return Buffer.concat(pieces)

@@ -5,9 +5,9 @@ import {
   deleteAccount,
   insertAccount,
   mailedToken,
+  redeemMailedToken,
   setActive,
   setVerified,
-  useMailedToken,
 } from '../../sql/accounts.ts'
 import { fail } from '../../sql/errors.ts'
 import { NOTICES, notice } from '../../tasks/accounts/notice.ts'
@@ -16,7 +16,7 @@ import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { verification } from '../../tasks/accounts/verification.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import { testDatabase } from '../database.ts'
-import { mailContext } from './mail-context.ts'
+import { createMailContext } from './mail-context.ts'
 
 const { db, query } = await testDatabase()
 const SECRET = 'a secret for tests, long enough to be one'
@@ -26,7 +26,7 @@ function createJob(settings: Record<string, string> = {}) {
   const sent: EmailMessage[] = []
   const warnings: string[] = []
   const state = { failure: null as Error | null, id: randomUUID() as string }
-  const context = mailContext({ db }, state.id, {
+  const context = createMailContext({ db }, state.id, {
     secretKey: SECRET,
     settings: { PUBLIC_BASE_URL: 'https://service.example', ...settings },
     deliver: async (message) => {
@@ -75,7 +75,7 @@ for (const kind of ['reset', 'verify'] as const) {
         await query('select * from account_token where account_id = $1', [owner.id]),
       )
       assert.ok(!rows.includes(token))
-      assert.deepEqual(await db.maybeOne(useMailedToken(kind, digestOf(token))), {
+      assert.deepEqual(await db.maybeOne(redeemMailedToken(kind, digestOf(token))), {
         account_id: owner.id,
         email: owner.email,
       })
@@ -153,10 +153,10 @@ for (const kind of ['reset', 'verify'] as const) {
       const one = createJob()
       await run(one, owner)
       const digest = digestOf(tokenIn(one.sent[0]!))
-      await db.maybeOne(useMailedToken(kind, digest))
+      await db.maybeOne(redeemMailedToken(kind, digest))
       await run(one, owner)
       assert.equal(one.sent.length, 1)
-      assert.equal(await db.maybeOne(useMailedToken(kind, digest)), null)
+      assert.equal(await db.maybeOne(redeemMailedToken(kind, digest)), null)
     })
 
     test('its time counts from the attempt that mailed it', async () => {

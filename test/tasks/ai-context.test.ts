@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { contextFor } from '../../tasks/ai/context.ts'
+import { retrieveContext } from '../../tasks/ai/context.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import type { Search } from '../../tasks/rag/searcher.ts'
 
@@ -11,7 +11,7 @@ const drawing = { collection: 'facts', top_k: 5, sees_all: false }
 /** Searches with a provider that never returns vectors. */
 async function runSearch(signal: AbortSignal, asking: () => void): Promise<Search[]> {
   const searches: Search[] = []
-  await contextFor(
+  await retrieveContext(
     {
       job: { ownerId: null },
       settings: { rag: { embeddings: 'openai', model: 'm' } },

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createDeltas } from '../../tasks/ai/deltas.ts'
-import { fitting } from '../../tasks/ai/history.ts'
+import { fitHistory } from '../../tasks/ai/history.ts'
 import { modelOf } from '../../tasks/ai/model.ts'
 import type { Message } from '../../tasks/ai/ports.ts'
 import { loadCounter } from '../../tasks/ai/tokens.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { runs } from '../runs.ts'
 
 /** The pieces of turns. */
@@ -56,12 +56,12 @@ describe('what of a conversation is sent', () => {
 
   test('all that fits; the question always; never an answer first', async () => {
     const history = say('q1', 'a1', 'q2', 'a2', 'q3')
-    assert.deepEqual(await fitting(history, 1000), history)
+    assert.deepEqual(await fitHistory(history, 1000), history)
     // Each message counts two tokens plus four.
-    assert.deepEqual(await fitting(history, 18), say('q2', 'a2', 'q3'))
-    assert.deepEqual(await fitting(history, 12), say('q3'))
-    assert.deepEqual(await fitting(history, 1), say('q3'))
-    assert.deepEqual(await fitting([], 10), [])
+    assert.deepEqual(await fitHistory(history, 18), say('q2', 'a2', 'q3'))
+    assert.deepEqual(await fitHistory(history, 12), say('q3'))
+    assert.deepEqual(await fitHistory(history, 1), say('q3'))
+    assert.deepEqual(await fitHistory([], 10), [])
   })
 
   test('tokens are counted as the models do, special ones as text, and a long run takes no time', async () => {
@@ -75,7 +75,7 @@ describe('what of a conversation is sent', () => {
 })
 
 describe('the model of an agent', () => {
-  const { ai } = parse({ AI_PROVIDER: 'groq', AI_MODEL: 'small' })
+  const { ai } = parseSettings({ AI_PROVIDER: 'groq', AI_MODEL: 'small' })
   const chosen = { vendor: 'google', model_id: 'gemini' }
   for (const [what, given, modelId, expected] of [
     ['the settings’', null, null, 'groq small'],

@@ -5,7 +5,7 @@ import { Failure, fail } from '../../sql/errors.ts'
 import type { Completion, Question } from '../../tasks/ai/ports.ts'
 import { sentiment } from '../../tasks/ai/sentiment.ts'
 import type { TaskContext } from '../../tasks/context.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { edgeAndDatabase, startEdge } from '../edge/harness.ts'
 
 /** Sentiment of conversations: its computation, and its fields in the API. */
@@ -20,13 +20,13 @@ async function run(answer: (question: Question) => string | Failure, env: Record
     asked.push(question)
     const reply = answer(question)
     if (reply instanceof Failure) throw reply
-    return { text: reply, tokens: { input: 9, cached: 0, output: 3, reasoning: 0 }, finish: 'stop' }
+    return { text: reply, tokens: { input: 9, cached: 0, output: 3, reasoning: 0 }, finishReason: 'stop' }
   }
   asked.length = 0
   return sentiment.run(
     {
       db,
-      settings: parse({ OPENAI_API_KEY: 'k', AI_SENTIMENT_ENABLED: 'true', ...env }),
+      settings: parseSettings({ OPENAI_API_KEY: 'k', AI_SENTIMENT_ENABLED: 'true', ...env }),
       signal: new AbortController().signal,
       log: { info: () => {}, warn: () => {}, error: () => {} },
       progress: () => {},

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { type BlobAt, blobAt, sealBlob } from '../../sql/blobs.ts'
+import { type BlobLocation, blobLocation, sealBlob } from '../../sql/blobs.ts'
 import { Failure } from '../../sql/errors.ts'
 import { type Blobs, createBlobs } from '../../tasks/documents/blobs.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
 
@@ -19,7 +19,7 @@ async function* splitBytes(bytes: Uint8Array, size: number): AsyncGenerator<Uint
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-async function readAll(blobs: Blobs, at: BlobAt, from: number, length: number): Promise<Buffer> {
+async function readAll(blobs: Blobs, at: BlobLocation, from: number, length: number): Promise<Buffer> {
   const pieces: Buffer[] = []
   for await (const piece of blobs.read(at, from, length)) pieces.push(Buffer.from(piece))
   return Buffer.concat(pieces)
@@ -30,7 +30,7 @@ const countRows = async () => (await query('select count(*)::int as n from blob'
 
 for (const kind of kinds) {
   describe(`a store of kind ${kind.name}`, { concurrency: false }, () => {
-    const blobs = createBlobs(db, parse(kind.env))
+    const blobs = createBlobs(db, parseSettings(kind.env))
     /** Number of bytes that the store writes or reads together. */
     const unit = kind.name === 's3' ? 5 * MB : 256 * 1024
     const put = (bytes: Uint8Array, pieceSize = 70_001) => blobs.store(splitBytes(bytes, pieceSize))
@@ -160,7 +160,7 @@ for (const kind of kinds) {
     test('is found by its row after the setting has changed', async () => {
       const { at } = await put(Buffer.from('from before'))
       const other = kind.name === 'postgres' ? { BLOB_STORE: 'file:elsewhere' } : { BLOB_STORE: 'postgres' }
-      const later = createBlobs(db, parse({ ...kind.env, ...other }))
+      const later = createBlobs(db, parseSettings({ ...kind.env, ...other }))
       assert.equal((await readAll(later, at, 0, 11)).toString(), 'from before')
       await later.discard(at)
       assert.equal(await kind.count(), 0)
@@ -173,13 +173,13 @@ for (const kind of kinds) {
 
 test('bytes in a store that is not configured any more are missing, and stay where they are', async () => {
   const s3 = kinds.find(({ name }) => name === 's3')!
-  const before = createBlobs(db, parse(s3.env))
+  const before = createBlobs(db, parseSettings(s3.env))
   const { at } = await before.store(splitBytes(Buffer.from('elsewhere'), 4))
-  const blobs = createBlobs(db, parse({}))
+  const blobs = createBlobs(db, parseSettings({}))
   assert.equal(await blobs.exists(at, 9), false)
   await assert.rejects(readAll(blobs, at, 0, 9), isMissing)
   await assert.rejects(blobs.discard(at), isMissing)
-  assert.equal((await db.maybeOne(blobAt(at.blob_id)))?.blob_id, at.blob_id)
+  assert.equal((await db.maybeOne(blobLocation(at.blob_id)))?.blob_id, at.blob_id)
   await before.discard(at)
   assert.equal(await s3.count(), 0)
   await before.close()

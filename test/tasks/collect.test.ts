@@ -8,7 +8,7 @@ import { createBlobs, type UploadedBlob } from '../../tasks/documents/blobs.ts'
 import { collect } from '../../tasks/documents/collect.ts'
 import { GRACE_SECONDS } from '../../tasks/documents/collect-run.ts'
 import { schedule } from '../../tasks/schedule.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
@@ -68,7 +68,7 @@ const addPages = (document: number, n: number) =>
 
 for (const kind of kinds) {
   describe(`collecting from ${kind.name}`, { concurrency: false }, () => {
-    const blobs = createBlobs(db, parse(kind.env))
+    const blobs = createBlobs(db, parseSettings(kind.env))
     const run = () => runWith(blobs)
     const put = (bytes: Uint8Array = randomBytes(1000)) => blobs.store(yieldOnce(bytes))
 
@@ -179,7 +179,7 @@ for (const kind of kinds) {
 }
 
 describe('collecting', { concurrency: false }, () => {
-  const blobs = createBlobs(db, parse({}))
+  const blobs = createBlobs(db, parseSettings({}))
   beforeEach(() => query('truncate document, blob cascade'))
 
   test('an upload that comes first is waited for; one that comes second stores its own bytes', async () => {

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
-import { useKeptOutput } from '../recognized.ts'
+import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
-if (DEPTH === 'quick') useKeptOutput()
+if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
 const lines = pageLines(1, 1, { sentences: 3 })
 
 async function measureWordShare(bytes: Uint8Array, mediaType: string): Promise<number> {
-  const reader = await openPages(bytes, mediaType, { sight: 'local' })
+  const reader = await openPages(bytes, mediaType, { ocrMode: 'local' })
   const { text } = await reader.read(1)
   await reader.close()
   const words = lines.join(' ').split(' ')

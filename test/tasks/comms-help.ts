@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { type Channel, insertSend, type Send, sendById } from '../../sql/comms.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import type { Comms, Found, Handed, Request } from '../../tasks/comms/ports.ts'
+import type { Comms, ProviderMessage, ProviderRequest, SubmitResult } from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** A send with a provider that the test controls, and attempts at it. */
@@ -12,7 +12,7 @@ import type { TestDatabase } from '../database.ts'
  * The provider's response to a request: an answer, or an error to throw. `dies` simulates a worker that is killed
  * meanwhile.
  */
-export type Behaviour = Handed | Promise<Handed> | Failure | 'dies' | 'dies before'
+export type Behaviour = SubmitResult | Promise<SubmitResult> | Failure | 'dies' | 'dies before'
 
 export class Died extends Error {}
 
@@ -24,7 +24,10 @@ export interface Bench {
   lookups: number
   behaviour: Behaviour
   /** The provider's list of messages, or its failure. */
-  list: readonly Found[] | Failure | ((look: number) => readonly Found[] | Promise<readonly Found[]>)
+  list:
+    | readonly ProviderMessage[]
+    | Failure
+    | ((look: number) => readonly ProviderMessage[] | Promise<readonly ProviderMessage[]>)
   isRepeatable: boolean
   /** True if the attempt is no longer the running one. */
   isSuperseded: boolean
@@ -33,13 +36,19 @@ export interface Bench {
   row(): Promise<Send & { requests: number; error_code: string | null }>
 }
 
-export const accepted = (providerId: string | null = `SM${randomUUID().replaceAll('-', '')}`): Handed => ({
+export const accepted = (
+  providerId: string | null = `SM${randomUUID().replaceAll('-', '')}`,
+): SubmitResult => ({
   kind: 'taken',
   providerId,
   status: 'queued',
   detail: null,
 })
-export const unknown = (answered = false): Handed => ({ kind: 'unknown', reason: 'no answer', answered })
+export const unknown = (answered = false): SubmitResult => ({
+  kind: 'unknown',
+  reason: 'no answer',
+  answered,
+})
 
 const MESSAGES = {
   email: { to: ['a@example.com'], subject: 's', text: 't' },
@@ -55,7 +64,7 @@ export async function createBench(
   const id = randomUUID()
   const message = channel === 'email' ? MESSAGES.email : { ...MESSAGES[channel], to: recipients[0] }
   await db.run(insertSend({ id, channel, ownerId: null, jobId: randomUUID(), recipients, message }))
-  const hand = async (request: Request): Promise<Handed> => {
+  const hand = async (request: ProviderRequest): Promise<SubmitResult> => {
     if (bench.behaviour === 'dies before') throw new Died()
     await request.begin()
     bench.requests++
@@ -63,13 +72,13 @@ export async function createBench(
     if (bench.behaviour instanceof Failure) throw bench.behaviour
     return bench.behaviour
   }
-  const find = async (): Promise<readonly Found[]> => {
+  const find = async (): Promise<readonly ProviderMessage[]> => {
     bench.lookups++
     if (bench.list instanceof Failure) throw bench.list
     return typeof bench.list === 'function' ? bench.list(bench.lookups) : bench.list
   }
   const comms: Comms = {
-    get emailRepeatable() {
+    get isEmailIdempotent() {
       return bench.isRepeatable
     },
     email: (_message, request) => hand(request),
@@ -77,14 +86,14 @@ export async function createBench(
     call: (_message, request) => hand(request),
     findSms: find,
     findCall: find,
-    looksMs: [0, 5, 10],
+    lookupDelaysMs: [0, 5, 10],
     checkSender: () => Promise.resolve(),
     domains: {} as never,
   }
   const abort = new AbortController()
   const context = {
     db,
-    settings: parse({}),
+    settings: parseSettings({}),
     job: { id: randomUUID(), attempt: 1, ownerId: null, requestId: null },
     log: { info: () => {}, warn: () => {}, error: () => {} },
     signal: abort.signal,

@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { Failure, fail } from '../../sql/errors.ts'
 import { call } from '../../tasks/comms/call.ts'
 import { email } from '../../tasks/comms/email.ts'
-import type { Handed } from '../../tasks/comms/ports.ts'
+import type { SubmitResult } from '../../tasks/comms/ports.ts'
 import { sms } from '../../tasks/comms/sms.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
@@ -135,7 +135,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
     test('whose first attempt is late to say that it did not begin is sent by the next', async () => {
       const one = await make()
       const [begins, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-      const answer = Promise.withResolvers<Handed>()
+      const answer = Promise.withResolvers<SubmitResult>()
       const { context } = one
       // The database fails while the first attempt begins, and is back once the second one has begun.
       const first = {
@@ -163,7 +163,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('whose answer comes late, to an attempt that was given up, is sent after all', async () => {
       const one = await make()
-      const answer = Promise.withResolvers<Handed>()
+      const answer = Promise.withResolvers<SubmitResult>()
       one.behaviour = answer.promise
       const frozen = run(one)
       await until('its request is out', async () => (await one.row()).status === 'sending')
@@ -199,7 +199,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('is sent when the attempt that was taken over learns meanwhile that it was not', async () => {
       const one = await make()
-      const answer = Promise.withResolvers<Handed>()
+      const answer = Promise.withResolvers<SubmitResult>()
       one.behaviour = answer.promise
       const frozen = expectFailure(one)
       await until('its request is out', async () => (await one.row()).status === 'sending')

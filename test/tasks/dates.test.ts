@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { readDate } from '../../tasks/blog/dates.ts'
+import { parseDate } from '../../tasks/blog/dates.ts'
 import { runs } from '../runs.ts'
 
 const AT = '2020-01-02T03:04:05.000Z'
@@ -79,7 +79,7 @@ const read: Readonly<Record<string, readonly string[]>> = {
 }
 
 for (const [instant, texts] of Object.entries(read)) {
-  for (const text of texts) test(`${text} is ${instant}`, () => assert.equal(readDate(text), instant))
+  for (const text of texts) test(`${text} is ${instant}`, () => assert.equal(parseDate(text), instant))
 }
 
 for (const text of [
@@ -104,7 +104,7 @@ for (const text of [
   '{{ date }}',
   '2020-01-02-hello',
 ]) {
-  test(`${JSON.stringify(text)} is no date`, () => assert.equal(readDate(text), null))
+  test(`${JSON.stringify(text)} is no date`, () => assert.equal(parseDate(text), null))
 }
 
 test('what a clock writes, it reads; and whatever it is given, it does not fail', () => {
@@ -115,15 +115,15 @@ test('what a clock writes, it reads; and whatever it is given, it does not fail'
   })
   fc.assert(
     fc.property(dates, (date) => {
-      assert.equal(readDate(date.toISOString()), date.toISOString())
+      assert.equal(parseDate(date.toISOString()), date.toISOString())
       const seconds = new Date(Math.floor(date.getTime() / 1000) * 1000).toISOString()
-      if (date.getUTCFullYear() >= 1000) assert.equal(readDate(date.toUTCString()), seconds)
+      if (date.getUTCFullYear() >= 1000) assert.equal(parseDate(date.toUTCString()), seconds)
     }),
     runs(),
   )
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
-      const date = readDate(text)
+      const date = parseDate(text)
       assert.ok(date === null || /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(date))
     }),
     runs(),

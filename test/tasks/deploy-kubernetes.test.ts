@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
 import { loadTasks, queuesOf } from '../../tasks/index.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { START_REFUSED } from '../../tasks/supervised.ts'
 import { assertListed, lineOf } from '../listed.ts'
 import {
@@ -153,7 +153,7 @@ describe('the Kubernetes example', () => {
       assert.deepEqual(container.envFrom, [...sources, ...more], name)
       const own = Object.fromEntries((container.env ?? []).map((set) => [set.name, set.value]))
       assertKnownNames({ ...settings, ...own }, name)
-      parse({ NODE_ENV: 'production', ...settings, ...secrets, ...own })
+      parseSettings({ NODE_ENV: 'production', ...settings, ...secrets, ...own })
     }
   })
 
@@ -166,7 +166,7 @@ describe('the Kubernetes example', () => {
   test('asks an edge at paths and ports that it has', () => {
     const { container, metadata } = pods.find((pod) => pod.container.args[0] === 'web')!
     const portOf = (name: string) => container.ports!.find((port) => port.name === name)?.containerPort
-    assert.equal(portOf('http'), parse({}).port)
+    assert.equal(portOf('http'), parseSettings({}).port)
     assert.equal(String(portOf('metrics')), settings.METRICS_PORT)
     assert.equal(metadata.annotations!['prometheus.io/port'], settings.METRICS_PORT)
     for (const path of ['/metrics', '/ready', '/health']) assert.ok(paths.includes(path), path)

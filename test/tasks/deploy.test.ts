@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { parse as parseYaml } from 'yaml'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { START_REFUSED } from '../../tasks/supervised.ts'
 import { blocksOf, readPages } from '../readme.ts'
 import {
@@ -22,7 +22,7 @@ import {
 
 /** The deployment examples agree with the code. */
 
-const { port } = parse({})
+const { port } = parseSettings({})
 
 function parseSeconds(text: string): number {
   const found = /^(\d+)s$/.exec(text)
@@ -143,7 +143,7 @@ describe('compose.yaml', () => {
 
   test('gives all of them the same settings, with which they start; the release has the owner’s database', () => {
     const settingsOf = ({ environment }: Service) =>
-      parse({
+      parseSettings({
         NODE_ENV: 'production',
         ...Object.fromEntries(
           Object.entries(environment!).map(([name, value]) => [name, fillVariables(value)]),

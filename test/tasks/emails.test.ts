@@ -14,7 +14,7 @@ import {
   resetEmail,
   verificationEmail,
 } from '../../tasks/accounts/emails.ts'
-import { plainName } from '../../tasks/accounts/plain-name.ts'
+import { toPlainName } from '../../tasks/accounts/plain-name.ts'
 import { runs } from '../runs.ts'
 
 const BASE = 'https://service.example/base'
@@ -253,7 +253,7 @@ describe('names in mails', () => {
   test('are one line of at most 120 characters, and the same when they are plain', () => {
     fc.assert(
       fc.property(name, (text) => {
-        const plain = plainName(text)
+        const plain = toPlainName(text)
         assertPlain(plain, JSON.stringify(text))
         assert.ok([...plain].length <= 120 && !/[\r\n]/.test(plain) && plain === plain.trim())
       }),
@@ -263,17 +263,17 @@ describe('names in mails', () => {
       .stringMatching(/^[\p{L}\p{Nd}'&!?()-]{1,8}( [\p{L}\p{Nd}'&!?()-]{1,8}){0,4}$/u)
       .filter((text) => text === text.normalize('NFKC'))
     fc.assert(
-      fc.property(words, (text) => assert.equal(plainName(text), text)),
+      fc.property(words, (text) => assert.equal(toPlainName(text), text)),
       runs(),
     )
   })
 
   test('stay readable', () => {
-    assert.equal(plainName('J.R.R. Tolkien & Sons, Inc.'), 'J. R. R. Tolkien & Sons, Inc.')
-    assert.equal(plainName('AC/DC'), 'AC/DC')
-    assert.equal(plainName('ann@example.com'), 'ann @ example. com')
-    assert.equal(plainName('See https://evil.example/x'), 'See https: /evil. example/x')
-    for (const same of ['李小龙', 'नाम', '👩‍👩‍👧', 'می‌خواهم']) assert.equal(plainName(same), same)
-    assert.equal(plainName('x'.repeat(121)), `${'x'.repeat(119)}…`)
+    assert.equal(toPlainName('J.R.R. Tolkien & Sons, Inc.'), 'J. R. R. Tolkien & Sons, Inc.')
+    assert.equal(toPlainName('AC/DC'), 'AC/DC')
+    assert.equal(toPlainName('ann@example.com'), 'ann @ example. com')
+    assert.equal(toPlainName('See https://evil.example/x'), 'See https: /evil. example/x')
+    for (const same of ['李小龙', 'नाम', '👩‍👩‍👧', 'می‌خواهم']) assert.equal(toPlainName(same), same)
+    assert.equal(toPlainName('x'.repeat(121)), `${'x'.repeat(119)}…`)
   })
 })

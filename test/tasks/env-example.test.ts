@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { parse, SETTING_NAMES } from '../../tasks/settings.ts'
+import { parseSettings, SETTING_NAMES } from '../../tasks/settings.ts'
 
 const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
 const lines = [...text.matchAll(/^#?([A-Z][A-Z0-9_]+)=(.*)$/gm)].map(
@@ -13,5 +13,5 @@ test('.env.example names every setting once, and no other', () => {
 })
 
 test('the defaults that .env.example shows are the defaults', () => {
-  assert.deepEqual(parse(Object.fromEntries(lines)), parse({}))
+  assert.deepEqual(parseSettings(Object.fromEntries(lines)), parseSettings({}))
 })

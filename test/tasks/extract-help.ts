@@ -6,7 +6,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import type { PageReader, PageResult, TaskContext } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
 import { extract } from '../../tasks/documents/extract.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Extracts in the test's own process, with a reader that the test controls. */
@@ -124,8 +124,8 @@ export function createExtractions({ db, query }: TestDatabase) {
     const context: TaskContext = {
       job,
       db,
-      settings: parse({ WORKER_THREADS: String(how.inHand ?? 1), ...how.settings }),
-      blobs: createBlobs(db, parse({})),
+      settings: parseSettings({ WORKER_THREADS: String(how.inHand ?? 1), ...how.settings }),
+      blobs: createBlobs(db, parseSettings({})),
       secretKey: 'a secret for tests, long enough to be one',
       retryJobs: () => Promise.reject(new Error('Extraction retries nothing')),
       log: { info: () => {}, warn: () => {}, error: () => {} },

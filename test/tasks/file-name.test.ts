@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { titledFile } from '../../tasks/documents/file-name.ts'
+import { documentFileName } from '../../tasks/documents/file-name.ts'
 
 test('a title has the ending of what it is, unless it has one', () => {
   for (const [title, type, name] of [
@@ -14,5 +14,5 @@ test('a title has the ending of what it is, unless it has one', () => {
     ['unknown', 'application/octet-stream', 'unknown'],
     ['constructor', 'constructor', 'constructor'],
   ] as const)
-    assert.equal(titledFile(title, type), name)
+    assert.equal(documentFileName(title, type), name)
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { readDate } from '../../tasks/blog/dates.ts'
+import { parseDate } from '../../tasks/blog/dates.ts'
 import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
 import { zipOf } from '../zip.ts'
@@ -10,7 +10,9 @@ import { zipOf } from '../zip.ts'
 /** Texts of the pages, as an extraction of an upload reads them. */
 async function read(file: Uint8Array | string, hint: MediaHint = {}): Promise<readonly string[]> {
   const bytes = Buffer.from(file as string)
-  const reader = await openPages(new Uint8Array(bytes), await sniffMediaType(bytes, hint), { sight: 'none' })
+  const reader = await openPages(new Uint8Array(bytes), await sniffMediaType(bytes, hint), {
+    ocrMode: 'none',
+  })
   const texts = []
   for (let n = 1; n <= reader.pageCount; n++) texts.push((await reader.read(n)).text)
   await reader.close()
@@ -243,7 +245,7 @@ describe('words that every object has', () => {
     const zip = zipOf([['a.txt', 'a']])
     for (const word of WORDS) {
       assert.equal(await sniffMediaType(zip, { fileName: `a.${word}` }), 'application/zip')
-      assert.equal(readDate(`2026-03-14 10:00 ${word}`), null)
+      assert.equal(parseDate(`2026-03-14 10:00 ${word}`), null)
     }
   })
 })

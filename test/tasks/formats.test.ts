@@ -4,9 +4,9 @@ import { after, describe, test } from 'node:test'
 import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { closeVision, type LocalReader, openPages } from '../../workers/children/documents/pages.ts'
 import { outlookMail } from '../outlook.ts'
-import { useKeptOutput } from '../recognized.ts'
+import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
-import { sign } from '../sign.ts'
+import { drawSign } from '../sign.ts'
 import { zipOf } from '../zip.ts'
 
 /**
@@ -14,7 +14,7 @@ import { zipOf } from '../zip.ts'
  * LibreOffice 7.4, heif-enc, opj_compress and img2webp; this file makes the others.
  */
 
-if (DEPTH === 'quick') useKeptOutput()
+if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
 const OFFICE = 'application/vnd.openxmlformats-officedocument'
@@ -25,7 +25,7 @@ const file = (name: string): Promise<Buffer> => readFile(new URL(`../data/${name
 /** Opens a file as an extraction of its upload does. */
 async function openFile(bytes: Uint8Array, hint: MediaHint): Promise<{ type: string; reader: LocalReader }> {
   const type = await sniffMediaType(bytes.subarray(0, 65_536), hint)
-  return { type, reader: await openPages(new Uint8Array(bytes), type, { sight: 'local' }) }
+  return { type, reader: await openPages(new Uint8Array(bytes), type, { ocrMode: 'local' }) }
 }
 
 /** Reads all pages; returns their texts. `pageless` is the reason that a document has no pages. */
@@ -309,9 +309,9 @@ describe('pictures of other kinds', () => {
     })
 
   test('AVIF and BMP', async () => {
-    const avif = await read(await sign('Photo of the harbour').encode('avif'))
+    const avif = await read(await drawSign('Photo of the harbour').encode('avif'))
     assert.deepEqual([avif.type, avif.texts], ['image/avif', ['Photo of the harbour']])
-    const { data } = sign('Photo of the harbour').getContext('2d').getImageData(0, 0, 900, 200)
+    const { data } = drawSign('Photo of the harbour').getContext('2d').getImageData(0, 0, 900, 200)
     const bmp = Buffer.alloc(54 + 900 * 200 * 4)
     bmp.write('BM')
     bmp.writeUInt32LE(bmp.length, 2)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { toMarkdown } from '../../tasks/blog/markdown.ts'
-import { PICTURE } from '../../tasks/blog/public.ts'
+import { IMAGE_ADDRESS_RULE } from '../../tasks/blog/public.ts'
 import { testDatabase } from '../database.ts'
-import { imports } from './import-help.ts'
+import { createImports } from './import-help.ts'
 
-const { one, assertPost } = imports(await testDatabase())
+const { one, assertPost } = createImports(await testDatabase())
 
 describe('the odd', () => {
   const CONTENTS = [
@@ -176,8 +176,8 @@ describe('the odd', () => {
       [`title: ${'t'.repeat(201)}`, 'title: must have at most 200 characters'],
       [`slug: ${'s'.repeat(221)}`, 'slug: must have at most 220 characters'],
       [`image: /${'i'.repeat(1024)}`, 'hero_image_url: must have at most 1024 characters'],
-      ['cover: //evil.example/a.png', `hero_image_url: ${PICTURE}`],
-      ['image: javascript:alert(1)', `hero_image_url: ${PICTURE}`],
+      ['cover: //evil.example/a.png', `hero_image_url: ${IMAGE_ADDRESS_RULE}`],
+      ['image: javascript:alert(1)', `hero_image_url: ${IMAGE_ADDRESS_RULE}`],
       [`tags: ["${'t'.repeat(81)}"]`, 'tags: each must have at most 80 characters'],
       [`tags: [${Array.from({ length: 101 }, (_, i) => `t${i}`)}]`, 'tags: must have at most 100 entries'],
       ['title: "a\\0b"', 'title: must not contain a NUL character'],

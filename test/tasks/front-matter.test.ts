@@ -1,8 +1,8 @@
 import { describe, test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { imports } from './import-help.ts'
+import { createImports } from './import-help.ts'
 
-const { assertPost } = imports(await testDatabase())
+const { assertPost } = createImports(await testDatabase())
 
 const lines = (...all: readonly string[]): string => all.join('\n')
 const NOON = '2020-01-02T12:00:00.000Z'

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
-import { appendToUpload, createUpload, exportedAfter, exportedOf } from '../../sql/blog/transfer.ts'
+import {
+  appendToUpload,
+  createUpload,
+  parseExportedPost,
+  readExportedPosts,
+} from '../../sql/blog/transfer.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { importPosts } from '../../tasks/blog/import.ts'
 import type { ImportResult, OnConflict } from '../../tasks/blog/shapes.ts'
 import type { Providers, TaskContext } from '../../tasks/context.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openPosts, type PostOptions } from '../../workers/providers/documents/posts.ts'
 import type { TestDatabase } from '../database.ts'
@@ -31,7 +36,7 @@ export interface Imported {
   readonly uploadId: number
 }
 
-export function imports({ db, query }: TestDatabase) {
+export function createImports({ db, query }: TestDatabase) {
   const children = createChildPool({ log: { warn: () => {} } as never })
   stopAfterFile(() => children.close())
   const upload = async (name: string, bytes: string | Uint8Array): Promise<number> => {
@@ -54,7 +59,7 @@ export function imports({ db, query }: TestDatabase) {
     const context = {
       job,
       db,
-      settings: parse({}),
+      settings: parseSettings({}),
       log: { info: () => {}, warn: () => {}, error: () => {} },
       signal: how.signal ?? new AbortController().signal,
       progress: (label: string) => void progress.push(label),
@@ -83,9 +88,9 @@ export function imports({ db, query }: TestDatabase) {
   const exported = async (): Promise<any[]> => {
     const posts = []
     for (let after = 0; ; ) {
-      const lines = await query(exportedAfter.text, [after, null])
+      const lines = await query(readExportedPosts.text, [after, null])
       if (lines.length === 0) return posts
-      const rows = lines.map((line) => exportedOf(String(Object.values(line)[0])))
+      const rows = lines.map((line) => parseExportedPost(String(Object.values(line)[0])))
       posts.push(...rows.map(({ json }) => JSON.parse(json)))
       after = rows.at(-1)!.id
     }

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { PICTURE } from '../../tasks/blog/public.ts'
+import { IMAGE_ADDRESS_RULE } from '../../tasks/blog/public.ts'
 import { testDatabase } from '../database.ts'
 import { zipOf } from '../zip.ts'
-import { imports } from './import-help.ts'
+import { createImports } from './import-help.ts'
 
 const database = await testDatabase()
 const { query } = database
-const { send, exported, clear } = imports(database)
+const { send, exported, clear } = createImports(database)
 const [account] = await query(
   `insert into account (email, password_hash, full_name) values ('ann@example.com', 'x', 'Ann') returning id`,
 )
@@ -132,7 +132,7 @@ describe('items of JSON', () => {
       [item('i', { created_at: 'soon' }), 'i', 'createdat: is not a recognized date'],
       [item('j', { content: 'a\0b' }), 'j', 'content: must not contain a NUL character'],
       [item('k', { content: 'a\ud800' }), 'k', 'content: must not contain a lone surrogate'],
-      [item('m', { hero_image_url: 'x.png' }), 'm', `hero_image_url: ${PICTURE}`],
+      [item('m', { hero_image_url: 'x.png' }), 'm', `hero_image_url: ${IMAGE_ADDRESS_RULE}`],
       [item('l', { author_name: 'x'.repeat(321) }), 'l', 'author_name: must have at most 320 characters'],
     ]
     const { result } = await send('x.json', json(item('first'), ...wrong.map(([post]) => post), item('last')))

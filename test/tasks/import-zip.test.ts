@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { itemsOf } from '../../tasks/blog/items.ts'
+import { listItems } from '../../tasks/blog/items.ts'
 import { testDatabase } from '../database.ts'
-import { packedRepeat } from '../packing.ts'
+import { packRepeat } from '../packing.ts'
 import { type RawEntry, rawZip, zipOf } from '../zip.ts'
-import { imports } from './import-help.ts'
+import { createImports } from './import-help.ts'
 
 /** Archives as strangers create them. */
 
 const database = await testDatabase()
-const { send, exported, clear } = imports(database)
+const { send, exported, clear } = createImports(database)
 
 const post = (name: string, title = name): RawEntry => ({
   name,
@@ -108,16 +108,16 @@ describe('hostile archives are refused', () => {
     )
   test('a bomb by ratio', () =>
     assertRefused(
-      rawZip([post('a.md'), { name: 'bomb.md', data: packedRepeat('\0', 50_000_000) }]),
+      rawZip([post('a.md'), { name: 'bomb.md', data: packRepeat('\0', 50_000_000) }]),
       'a file in the archive unpacks to more than 100 times',
     ))
   test('a bomb that is no post', () =>
     assertRefused(
-      rawZip([{ name: 'bomb.bin', data: packedRepeat('\0', 50_000_000) }]),
+      rawZip([{ name: 'bomb.bin', data: packRepeat('\0', 50_000_000) }]),
       'a file in the archive unpacks to more than 100 times',
     ))
   test('a bomb by total', () => {
-    const data = packedRepeat('x', 5_000_000)
+    const data = packRepeat('x', 5_000_000)
     return assertRefused(
       rawZip(Array.from({ length: 110 }, (_, i) => ({ name: `${i}.md`, data }))),
       'the files in the archive unpack to more than',
@@ -136,7 +136,7 @@ describe('hostile archives are refused', () => {
       data: Buffer.alloc(0),
       method: 0,
     }))
-    assert.equal((await itemsOf('posts.zip', 'zip', rawZip(entries.slice(1)))).length, 100_000)
+    assert.equal((await listItems('posts.zip', 'zip', rawZip(entries.slice(1)))).length, 100_000)
     await assertRefused(rawZip(entries), 'the archive has more than 100000 entries')
   })
   test('a count of entries that is a lie', () =>

@@ -3,11 +3,11 @@ import { describe, test } from 'node:test'
 import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
 import { testDatabase } from '../database.ts'
 import { assertCounted } from '../edge/blog-help.ts'
-import { imports } from './import-help.ts'
+import { createImports } from './import-help.ts'
 
 const database = await testDatabase()
 const { query, db } = database
-const { send, run, upload, exported, clear } = imports(database)
+const { send, run, upload, exported, clear } = createImports(database)
 const NONE = { created: 0, updated: 0, skipped: 0, failed: 0, errors: [] }
 
 const json = (...posts: readonly unknown[]): string => JSON.stringify(posts)

@@ -7,7 +7,7 @@ import { invite } from '../../tasks/accounts/invite.ts'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import { testDatabase } from '../database.ts'
-import { mailContext } from './mail-context.ts'
+import { createMailContext } from './mail-context.ts'
 
 const { db, query } = await testDatabase()
 const SECRET = 'a secret for tests, long enough to be one'
@@ -18,7 +18,7 @@ function createJob(settings: Record<string, string> = {}) {
   const sent: EmailMessage[] = []
   const state = { failure: null as Error | null }
   const id = randomUUID() as string
-  const context = mailContext({ db }, id, {
+  const context = createMailContext({ db }, id, {
     secretKey: SECRET,
     settings: { PUBLIC_BASE_URL: 'https://service.example', ...settings },
     deliver: async (message) => {

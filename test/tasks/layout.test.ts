@@ -60,7 +60,7 @@ test('two columns of a PDF, turned by every quarter', async () => {
         ' /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>',
       stream(`BT /F1 10 Tf ${lines.join('\n')} ET`),
     ])
-    const reader = await openPages(pdf, 'application/pdf', { sight: 'none' })
+    const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
     const { text, image } = await reader.read(1)
     assert.equal(text, [...left, '', ...right].join('\n'), `turned by ${turn}`)
     assert.equal(image!.width < image!.height, turn % 180 === 0)
@@ -83,7 +83,7 @@ test('lines that run upwards, downwards and askew are lines', async () => {
         ' /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>',
       stream(`BT /F1 10 Tf ${lines.join('\n')} ET`),
     ])
-    const reader = await openPages(pdf, 'application/pdf', { sight: 'none' })
+    const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
     const { text } = await reader.read(1)
     assert.equal(text, 'The first of three lines\nthe second one\nand the third', `turned by ${degrees}`)
     await reader.close()
@@ -102,7 +102,7 @@ test('what is filled into a form is text of the page', async () => {
       `/Type /XObject /Subtype /Form /BBox [0 0 220 25] /Resources << ${FONT} >>`,
     ),
   ])
-  const reader = await openPages(pdf, 'application/pdf', { sight: 'none' })
+  const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
   assert.match((await reader.read(1)).text, /^Name:\s+Ada of the harbour$/)
   await reader.close()
 })
@@ -129,7 +129,7 @@ function formPdf(
 }
 
 const readText = async (pdf: Uint8Array): Promise<string> => {
-  const reader = await openPages(pdf, 'application/pdf', { sight: 'none' })
+  const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
   const { text } = await reader.read(1)
   await reader.close()
   return text
@@ -269,7 +269,7 @@ test('right-to-left text, which a page shows from left to right, comes in the or
     const code = (letter: string) => (letter === ' ' ? '20' : (letters.indexOf(letter) + 0x41).toString(16))
     const shown = lines.map((line) => `<${[...line].reverse().map(code).join('')}> Tj 0 -30 Td`)
     const pdf = mappedPdf([...letters], `BT /F1 20 Tf 20 150 Td ${shown.join(' ')} ET`)
-    const reader = await openPages(pdf, 'application/pdf', { sight: 'none' })
+    const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
     assert.equal((await reader.read(1)).text, lines.join('\n'))
     await reader.close()
   }

@@ -35,7 +35,7 @@ test('each task stands on both queues, under names of their own', () => {
     'load_test_orchestrator',
     'memory_operations_task',
   ])
-  assert.ok(namedTasks.get('system')!.has('housekeeping'))
+  assert.ok(namedTasks.get('system')!.has('prune'))
 })
 
 test('I/O simulation waits as often and as long as it is told, and tells how long it took', async () => {

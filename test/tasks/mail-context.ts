@@ -1,10 +1,10 @@
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Context for tasks that mail, without a worker: `deliver` gets the messages and may throw. */
-export function mailContext(
+export function createMailContext(
   { db }: Pick<TestDatabase, 'db'>,
   jobId: string,
   options: {
@@ -23,7 +23,7 @@ export function mailContext(
   return {
     db,
     job: { id: jobId, attempt: 1, ownerId: null, requestId: null },
-    settings: parse(settings),
+    settings: parseSettings(settings),
     secretKey,
     signal: new AbortController().signal,
     progress: () => {},

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { tasks } from '../../tasks/index.ts'
-import { masked } from '../../tasks/masking.ts'
+import { maskSecrets } from '../../tasks/masking.ts'
 
 describe('masked', () => {
   test('keys that are named like secrets are masked, at any depth and whatever they hold', () => {
     assert.deepEqual(
-      masked({
+      maskSecrets({
         password: 'p',
         sealedPassword: 'p',
         API_KEY: 'k',
@@ -34,12 +34,12 @@ describe('masked', () => {
       monkey: 'y',
       token: null,
     }
-    assert.deepEqual(masked(value), value)
+    assert.deepEqual(maskSecrets(value), value)
   })
 
   test('paths are masked where they lead, through arrays, and nowhere else', () => {
     const value = { url: 'a', inner: { url: 'b', urls: [{ url: 'c', n: 1 }, { url: 'd' }] } }
-    assert.deepEqual(masked(value, ['inner.url', 'inner.urls.url', 'not.there']), {
+    assert.deepEqual(maskSecrets(value, ['inner.url', 'inner.urls.url', 'not.there']), {
       url: 'a',
       inner: { url: '***', urls: [{ url: '***', n: 1 }, { url: '***' }] },
     })
@@ -47,9 +47,9 @@ describe('masked', () => {
 
   test('the value itself is not changed, and what is no object comes back as it is', () => {
     const value = { token: 'x' }
-    masked(value)
+    maskSecrets(value)
     assert.deepEqual(value, { token: 'x' })
-    for (const plain of ['text', 5, null, true, []]) assert.deepEqual(masked(plain), plain)
+    for (const plain of ['text', 5, null, true, []]) assert.deepEqual(maskSecrets(plain), plain)
   })
 })
 
@@ -69,7 +69,11 @@ describe('tasks', () => {
       for (const name of [task.payload, task.result].flatMap((schema) => namesOf(schema as z.ZodType))) {
         if (!/passw|token(?!s)|secret|credential|authori|sealed|api_?key/i.test(name)) continue
         found++
-        assert.deepEqual(masked({ [name]: 'x' }, task.secrets), { [name]: '***' }, `${task.name}: ${name}`)
+        assert.deepEqual(
+          maskSecrets({ [name]: 'x' }, task.secrets),
+          { [name]: '***' },
+          `${task.name}: ${name}`,
+        )
       }
     assert.ok(found > 0)
   })

@@ -16,7 +16,7 @@ after(async () => {
 })
 
 async function readAll(bytes: Uint8Array, mediaType = 'application/pdf'): Promise<PageResult[]> {
-  const reader = await openPages(bytes, mediaType, { sight: 'local' })
+  const reader = await openPages(bytes, mediaType, { ocrMode: 'local' })
   const pages: PageResult[] = []
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
   await reader.close()
@@ -124,7 +124,7 @@ test('a large page is drawn smaller, within 40 megapixels', async () => {
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9000 4500] /Contents 4 0 R >>',
     stream('0 0 9000 4500 re f'),
   ])
-  const reader = await openPages(poster, 'application/pdf', { sight: 'none' })
+  const reader = await openPages(poster, 'application/pdf', { ocrMode: 'none' })
   const { image } = await reader.read(1)
   assert.ok(image!.width * image!.height <= 40_000_000 && image!.width * image!.height > 39_000_000)
   assert.ok(Math.abs(image!.width / image!.height - 2) < 0.001)

@@ -4,15 +4,15 @@ import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { isBlank, scaled, toGrey } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { scanImage } from '../pdfs.ts'
-import { useKeptOutput } from '../recognized.ts'
+import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
-import { sign } from '../sign.ts'
+import { drawSign } from '../sign.ts'
 
-if (DEPTH === 'quick') useKeptOutput()
+if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
 async function readAll(bytes: Uint8Array, mediaType: string, sight: 'local' | 'none' = 'local') {
-  const reader = await openPages(bytes, mediaType, { sight })
+  const reader = await openPages(bytes, mediaType, { ocrMode: sight })
   const pages: PageResult[] = []
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
   await reader.close()
@@ -20,7 +20,7 @@ async function readAll(bytes: Uint8Array, mediaType: string, sight: 'local' | 'n
 }
 
 test('PNG, JPEG, WebP and GIF are read by the model', async () => {
-  const canvas = sign('Harbour office, room 12')
+  const canvas = drawSign('Harbour office, room 12')
   const files = {
     'image/png': canvas.toBuffer('image/png'),
     'image/jpeg': canvas.toBuffer('image/jpeg'),
@@ -39,7 +39,7 @@ test('PNG, JPEG, WebP and GIF are read by the model', async () => {
 })
 
 test('an image without a vision provider is unread, and keeps its page image', async () => {
-  const [page] = await readAll(sign('words').toBuffer('image/png'), 'image/png', 'none')
+  const [page] = await readAll(drawSign('words').toBuffer('image/png'), 'image/png', 'none')
   assert.deepEqual([page!.status, page!.method, page!.text], ['unread', 'none', ''])
   assert.equal(page!.image!.width, 900)
 })
@@ -48,7 +48,7 @@ test('a photograph is turned upright by its EXIF tag', async () => {
   const turned = createCanvas(200, 900)
   const context = turned.getContext('2d')
   context.rotate(-Math.PI / 2)
-  context.drawImage(sign('Written on its side'), -900, 0)
+  context.drawImage(drawSign('Written on its side'), -900, 0)
   const jpeg = turned.toBuffer('image/jpeg', 95)
   // An APP1 segment with one tag: orientation 6, which means a quarter turn to the right.
   const exif = '457869660000' + '4d4d002a00000008' + '0001' + '011200030000000100060000' + '00000000'
@@ -68,7 +68,7 @@ test('transparent pictures lie on white', async () => {
 })
 
 test('a large photograph is stored smaller, with its proportions', async () => {
-  const [page] = await readAll(sign('x', 3000, 2000).toBuffer('image/jpeg'), 'image/jpeg', 'none')
+  const [page] = await readAll(drawSign('x', 3000, 2000).toBuffer('image/jpeg'), 'image/jpeg', 'none')
   const { width, height } = page!.image!
   assert.ok(width * height <= 4_360_000)
   assert.ok(Math.abs(width / height - 1.5) < 0.01)
@@ -119,7 +119,7 @@ test('two columns in a picture are read one after the other', async () => {
 })
 
 test('blank, with the noise of a scanner, and not blank, with one small number', async () => {
-  const canvas = sign('', 1000, 1400)
+  const canvas = drawSign('', 1000, 1400)
   const context = canvas.getContext('2d')
   for (let i = 0; i < 5000; i++) {
     context.fillStyle = i % 2 ? '#f4f4f4' : '#fff'
@@ -135,7 +135,7 @@ test('blank, with the noise of a scanner, and not blank, with one small number',
 })
 
 test('a picture without words is unread', async () => {
-  const canvas = sign('', 800, 600)
+  const canvas = drawSign('', 800, 600)
   const context = canvas.getContext('2d')
   for (let i = 0; i < 300; i++) {
     context.fillStyle = `hsl(${i * 37} 60% 50%)`
@@ -172,7 +172,7 @@ function joinGifs(pictures: readonly Uint8Array[], disposals: readonly number[])
 
 test('every frame of a GIF is a page, as it is shown', async () => {
   const words = ['First of the frames', 'Second of the frames', 'Third of the frames']
-  const gifs = words.map((text) => sign(text).toBuffer('image/gif'))
+  const gifs = words.map((text) => drawSign(text).toBuffer('image/gif'))
   const gif = joinGifs(gifs, [1, 2, 1])
   const read = await readAll(gif, 'image/gif')
   assert.deepEqual(
@@ -188,11 +188,11 @@ test('every frame of a GIF is a page, as it is shown', async () => {
 })
 
 test('a frame of a GIF covers its place only, and goes as it says', async () => {
-  const [large, small] = [sign('', 200, 100), sign('', 50, 40)]
+  const [large, small] = [drawSign('', 200, 100), drawSign('', 50, 40)]
   small.getContext('2d').fillRect(0, 0, 50, 40)
   const pictures = [large, small, small].map((canvas) => canvas.toBuffer('image/gif'))
   const readDarkPixels = async (disposal: number) => {
-    const reader = await openPages(joinGifs(pictures, [1, disposal, 1]), 'image/gif', { sight: 'none' })
+    const reader = await openPages(joinGifs(pictures, [1, disposal, 1]), 'image/gif', { ocrMode: 'none' })
     const dark = []
     for (const n of [1, 2, 3]) {
       const { png } = (await reader.draw(n))!

@@ -3,15 +3,15 @@ import { after, test } from 'node:test'
 import { deflateSync } from 'node:zlib'
 import { toGrey } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
-import { useKeptOutput } from '../recognized.ts'
+import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
-import { sign } from '../sign.ts'
+import { drawSign } from '../sign.ts'
 
-if (DEPTH === 'quick') useKeptOutput()
+if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
 async function readAll(bytes: Uint8Array, mediaType: string, sight: 'local' | 'none' = 'local') {
-  const reader = await openPages(bytes, mediaType, { sight })
+  const reader = await openPages(bytes, mediaType, { ocrMode: sight })
   const pages: PageResult[] = []
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
   await reader.close()
@@ -74,7 +74,7 @@ function tiff(pages: readonly ReturnType<typeof toGrey>[], little = true, big = 
 
 test('every page of a TIFF, in both byte orders, classic and BigTIFF', async () => {
   const words = ['First of the pages', 'Second of the pages']
-  const pages = words.map((text) => toGrey(sign(text)))
+  const pages = words.map((text) => toGrey(drawSign(text)))
   for (const [little, big] of [
     [true, false],
     [false, false],
@@ -90,16 +90,16 @@ test('every page of a TIFF, in both byte orders, classic and BigTIFF', async () 
 })
 
 test('a TIFF page without a vision provider has its image; a chain that leaves the file ends there', async () => {
-  const bytes = tiff([toGrey(sign('one')), toGrey(sign('two'))])
+  const bytes = tiff([toGrey(drawSign('one')), toGrey(drawSign('two'))])
   const [first, second] = await readAll(bytes.slice(0, bytes.length - 50), 'image/tiff', 'none')
   assert.deepEqual([first!.status, first!.image!.width, second], ['unread', 900, undefined])
 })
 
 test('a TIFF that bites its tail, or is too large, is cut off', async () => {
-  const circular = Buffer.from(tiff([toGrey(sign('round'))]))
+  const circular = Buffer.from(tiff([toGrey(drawSign('round'))]))
   circular.writeUInt32LE(circular.readUInt32LE(4), circular.length - 4)
   assert.equal((await readAll(circular, 'image/tiff')).length, 1)
-  const bomb = Buffer.from(tiff([toGrey(sign('bomb'))]))
+  const bomb = Buffer.from(tiff([toGrey(drawSign('bomb'))]))
   const directory = bomb.readUInt32LE(4)
   bomb.writeUInt32LE(60_000, directory + 2 + 8)
   bomb.writeUInt32LE(60_000, directory + 2 + 12 + 8)
@@ -108,7 +108,7 @@ test('a TIFF that bites its tail, or is too large, is cut off', async () => {
 })
 
 test('a TIFF in a coding that nobody here knows says so', async () => {
-  const bytes = Buffer.from(tiff([toGrey(sign('coded'))]))
+  const bytes = Buffer.from(tiff([toGrey(drawSign('coded'))]))
   for (const coding of [6, 50_000]) {
     bytes.writeUInt32LE(coding, bytes.readUInt32LE(4) + 2 + 3 * 12 + 8)
     const [page] = await readAll(bytes, 'image/tiff')
@@ -157,7 +157,7 @@ function encodeTiff(
 }
 
 test('a TIFF with Deflate compression: strips with differences, tiles, and what unfolds to too much', async () => {
-  const { data } = toGrey(sign('Deflated strips of grey'))
+  const { data } = toGrey(drawSign('Deflated strips of grey'))
   const rows = (top: number, count: number) => Buffer.from(data.subarray(900 * top, 900 * (top + count)))
   const subtractNeighbours = (strip: Buffer): Buffer => {
     for (let at = strip.length - 1; at >= 0; at--) if (at % 900 !== 0) strip[at] = strip[at]! - strip[at - 1]!
@@ -196,7 +196,7 @@ test('a TIFF with Deflate compression: strips with differences, tiles, and what 
 })
 
 test('a TIFF with JPEG compression: whole JPEGs, and with their tables apart', async () => {
-  const jpeg = sign('Strips of JPEG').toBuffer('image/jpeg', 95)
+  const jpeg = drawSign('Strips of JPEG').toBuffer('image/jpeg', 95)
   const colours = { 258: [8, 8, 8], 259: [7], 262: [6], 277: [3], 278: [200] }
   assert.equal((await readAll(encodeTiff(colours, [jpeg]), 'image/tiff'))[0]!.text, 'Strips of JPEG')
   const tables: Uint8Array[] = []

@@ -7,7 +7,7 @@ import { scaled, toGrey, Unreadable } from '../../workers/children/documents/ima
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { recognize } from '../../workers/children/documents/vision.ts'
 import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
-import { sign } from '../sign.ts'
+import { drawSign } from '../sign.ts'
 
 /** The OCR engine itself. Tests of the code around it use its recorded output (`recognized.ts`). */
 
@@ -18,7 +18,7 @@ subscribe('worker_threads', (message) => threads.push((message as { worker: Work
 
 const words = (text: string) => text.split(/\s+/).filter(Boolean)
 
-const shown = (text: string) => toGrey(sign(text, 600))
+const shown = (text: string) => toGrey(drawSign(text, 600))
 
 /** Takes seconds to read. */
 const densePage = toGrey(
@@ -36,7 +36,7 @@ test('one engine serves a thread until closeVision or its 100th page, and a fres
   await closeVision()
   assert.match((await recognize(grey, 'eng')).text, /Hello there/)
   assert.equal(threads.length, before + 2)
-  const small = toGrey(sign('', 20, 20))
+  const small = toGrey(drawSign('', 20, 20))
   for (let pages = 2; pages <= 100; pages++) await recognize(small, 'eng')
   assert.equal(threads.length, before + 2)
   await recognize(small, 'eng')
@@ -45,7 +45,7 @@ test('one engine serves a thread until closeVision or its 100th page, and a fres
 
 test('the model reads at least 95 % of the words of a scan', async () => {
   const reader = await openPages(await scanPdf(2, { sentences: 4 }), 'application/pdf', {
-    sight: 'local',
+    ocrMode: 'local',
   })
   for (let n = 1; n <= 2; n++) {
     const { status, method, model, detail, text, image } = await reader.read(n)
@@ -61,9 +61,9 @@ test('the model reads at least 95 % of the words of a scan', async () => {
 
 test('a page is read in the languages asked for, by an engine for them', async () => {
   const line = 'Die Größe der Brücke überrascht die Gäste'
-  const picture = sign(line, 1200).toBuffer('image/png')
+  const picture = drawSign(line, 1200).toBuffer('image/png')
   const read = async (languages: string) => {
-    const reader = await openPages(picture.slice(), 'image/png', { sight: 'local', languages })
+    const reader = await openPages(picture.slice(), 'image/png', { ocrMode: 'local', languages })
     return reader.read(1).finally(() => reader.close())
   }
   const before = threads.length

@@ -4,10 +4,10 @@ import { after, test } from 'node:test'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { textFromItems } from '../../workers/children/documents/pdf.ts'
 import { blankPdf, encryptedPdf, mixedPdf, pageLines, rawPdf, stream, textPdf } from '../pdfs.ts'
-import { useKeptOutput } from '../recognized.ts'
+import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
-if (DEPTH === 'quick') useKeptOutput()
+if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
 const onePage = (content: string | Uint8Array, resources: string, ...more: (string | Uint8Array)[]) =>
@@ -24,7 +24,7 @@ async function readAll(
   mediaType = 'application/pdf',
   sight: 'local' | 'none' = 'none',
 ): Promise<PageResult[]> {
-  const reader = await openPages(bytes, mediaType, { sight })
+  const reader = await openPages(bytes, mediaType, { ocrMode: sight })
   try {
     const pages: PageResult[] = []
     for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
@@ -46,7 +46,7 @@ test('the text layer of every page, line by line, with a page image', async () =
 })
 
 const drawOne = async (bytes: Uint8Array) => {
-  const reader = await openPages(bytes, 'application/pdf', { sight: 'none' })
+  const reader = await openPages(bytes, 'application/pdf', { ocrMode: 'none' })
   const image = await reader.draw(1)
   await reader.close()
   return image!
@@ -131,7 +131,7 @@ test('an encrypted document opens by the empty password or the one given, in eit
     [() => encryptedPdf('', 'Open to all'), 'needless', /^Open to all$/],
   ] as const)
     for (const withoutPdfium of [false, true]) {
-      const reader = await openPages(make(), 'application/pdf', { sight: 'none', password, withoutPdfium })
+      const reader = await openPages(make(), 'application/pdf', { ocrMode: 'none', password, withoutPdfium })
       assert.equal(reader.isLocked, false)
       assert.match((await reader.read(1)).text, text)
       assert.ok((await reader.draw(1))!.png.length > 1000)
@@ -141,7 +141,7 @@ test('an encrypted document opens by the empty password or the one given, in eit
 
 test('an encrypted document does not open by another password', async () => {
   for (const withoutPdfium of [false, true]) {
-    const options = { sight: 'none', password: 'Secret', withoutPdfium } as const
+    const options = { ocrMode: 'none', password: 'Secret', withoutPdfium } as const
     const reader = await openPages(encryptedPdf('secret'), 'application/pdf', options)
     assert.deepEqual([reader.isLocked, reader.pageCount], [true, 1])
     const { status, detail } = await reader.read(1)
@@ -161,7 +161,7 @@ test('an encrypted document does not open by another password', async () => {
 })
 
 test('pages can be read in any order and again; others are a mistake of the caller', async () => {
-  const reader = await openPages(await textPdf(3), 'application/pdf', { sight: 'none' })
+  const reader = await openPages(await textPdf(3), 'application/pdf', { ocrMode: 'none' })
   assert.match((await reader.read(3)).text, /^Page 3 of 3/)
   assert.match((await reader.read(1)).text, /^Page 1 of 3/)
   assert.match((await reader.read(3)).text, /^Page 3 of 3/)

@@ -73,7 +73,7 @@ const files = (count: number, text: (n: number) => string, folder = '') =>
 
 async function readTexts(bytes: Buffer, fileName: string): Promise<string[]> {
   const mediaType = await sniffMediaType(bytes, { fileName })
-  const reader = await openPages(new Uint8Array(bytes), mediaType, { sight: 'none' })
+  const reader = await openPages(new Uint8Array(bytes), mediaType, { ocrMode: 'none' })
   const texts: string[] = []
   for (let n = 1; n <= reader.pageCount; n++) texts.push((await reader.read(n)).text)
   assert.ok(reader.unpackedBytes > 0)

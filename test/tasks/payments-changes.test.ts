@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { changesOf, lookUpOf } from '../../tasks/payments/changes.ts'
-import { type Change, earliest, stamp } from '../../tasks/payments/facts.ts'
+import { changesOf, requiredLookUp } from '../../tasks/payments/changes.ts'
+import { type Change, earliestStamp, stamp } from '../../tasks/payments/facts.ts'
 import { readEvent, subjectOf } from '../../tasks/payments/provider-events.ts'
 import {
   chargeObject,
@@ -35,7 +35,7 @@ describe('stamps', () => {
       stamp(1_700_000_000),
     ]
     assert.deepEqual([...ascending].sort(), ascending)
-    assert.ok(earliest(5) > earliest(6))
+    assert.ok(earliestStamp(5) > earliestStamp(6))
     assert.ok('' < stamp(0) && '0' < stamp(0))
   })
 })
@@ -225,7 +225,7 @@ describe('events', () => {
 
   test('leave something to ask for only where their version does not tell', () => {
     const lookUpFrom = (type: string, object: object) =>
-      lookUpOf({ type, at: AT, object: object as never, before: {} })
+      requiredLookUp({ type, at: AT, object: object as never, before: {} })
     assert.deepEqual(lookUpFrom('charge.refunded', { id: 'ch_1' }), { what: 'charge', id: 'ch_1' })
     assert.equal(lookUpFrom('charge.refunded', { id: 'ch_1', refunds: { data: [{ id: 're_1' }] } }), null)
     assert.deepEqual(lookUpFrom('invoice.paid', { id: 'in_1', parent: null }), {

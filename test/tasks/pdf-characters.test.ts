@@ -4,7 +4,7 @@ import { openPages } from '../../workers/children/documents/pages.ts'
 import { mappedPdf, rawPdf, stream } from '../pdfs.ts'
 
 async function readText(pdf: Uint8Array): Promise<string> {
-  const reader = await openPages(pdf, 'application/pdf', { sight: 'none' })
+  const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
   const { text } = await reader.read(1)
   await reader.close()
   return text

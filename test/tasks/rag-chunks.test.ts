@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { analyze } from '../../tasks/rag/analyze.ts'
 import { htmlBlocks } from '../../tasks/rag/blocks/html.ts'
-import { type Chunk, chunksOf, type Format, MAX_CHARACTERS } from '../../tasks/rag/chunks.ts'
+import { type Chunk, type Format, MAX_CHARACTERS, splitIntoChunks } from '../../tasks/rag/chunks.ts'
 
 /** Splits texts by their structure: chunks are short enough, lose nothing and have correct positions. */
 
@@ -28,7 +28,7 @@ function assertPlaced(text: string, chunks: readonly Chunk[]): void {
 describe('chunks', () => {
   test('of nothing are none', () => {
     for (const format of ['text', 'markdown', 'code', 'html', 'pdf'] as const)
-      for (const text of ['', '\n\n', ' \t\r\n ']) assert.deepEqual(chunksOf(text, format), [], format)
+      for (const text of ['', '\n\n', ' \t\r\n ']) assert.deepEqual(splitIntoChunks(text, format), [], format)
   })
 
   test('of a page are of what it says that it is written in, unless it is UTF-8', () => {
@@ -54,7 +54,7 @@ describe('chunks', () => {
 
   test('of paragraphs hold neighbours together', () => {
     const text = `${words(100)}.\n\n${words(100)}.\n \n${words(100)}.\n`
-    const chunks = chunksOf(text, 'text')
+    const chunks = splitIntoChunks(text, 'text')
     assertPlaced(text, chunks)
     assert.deepEqual(
       chunks.map(({ startLine, endLine }) => [startLine, endLine]),
@@ -73,7 +73,7 @@ describe('chunks', () => {
       ['x'.repeat(5000), /x$/],
       ['😀'.repeat(3000), /😀$/u],
     ] as const) {
-      const chunks = chunksOf(text, 'text')
+      const chunks = splitIntoChunks(text, 'text')
       assertPlaced(text, chunks)
       assert.ok(chunks.length > 1)
       for (const { content } of chunks) {
@@ -86,7 +86,7 @@ describe('chunks', () => {
   test('of Markdown stand under their headings', () => {
     const long = words(120)
     const text = `---\ntitle: t\n---\n\n# One [link](x)\n\n${long}\n\n## Two ##\n\n${long}\n\n\`\`\`sh\n# no heading\n\n\n## nor this\n\`\`\`\n\nThree\n-----\n\n${long}\n\n# Four\n${long}\n`
-    const chunks = chunksOf(text, 'markdown')
+    const chunks = splitIntoChunks(text, 'markdown')
     assertPlaced(text, chunks)
     assert.deepEqual(
       chunks.map(({ heading }) => heading),
@@ -101,7 +101,7 @@ describe('chunks', () => {
     const method = (name: string): string =>
       `  ${name}(a: number): number {\n${body}\n    return total\n  }\n`
     const text = `import x from 'y'\n\n/** What it is. */\nexport class Big {\n${['one', 'two', 'three', 'four', 'five'].map(method).join('\n')}}\n\nconst small = 1\n\nexport function after() {\n  return 2\n}\n`
-    const chunks = chunksOf(text, 'code')
+    const chunks = splitIntoChunks(text, 'code')
     assertPlaced(text, chunks)
     const names = chunks.map(({ heading }) => heading)
     for (const name of ['two', 'three', 'four']) assert.ok(names.includes(`Big > ${name}`), String(names))
@@ -113,7 +113,7 @@ describe('chunks', () => {
   test('of Python are its functions', () => {
     const body = Array.from({ length: 30 }, (_, i) => `    line_${i} = ${i}`).join('\n')
     const text = ['alpha', 'beta', 'gamma'].map((name) => `@mark\ndef ${name}(x):\n${body}\n`).join('\n\n')
-    const chunks = chunksOf(text, 'code')
+    const chunks = splitIntoChunks(text, 'code')
     assertPlaced(text, chunks)
     assert.deepEqual(
       chunks.map(({ heading, startLine }) => [heading, text.split('\n')[startLine - 1]]),
@@ -138,7 +138,7 @@ describe('chunks', () => {
         ['item', 'Top & tail/Below'],
       ],
     )
-    const [chunk] = chunksOf(html, 'html')
+    const [chunk] = splitIntoChunks(html, 'html')
     assert.equal(chunk!.content, 'Title\n\nTop & tail\n\nOne bold word\n\nnext\n\nBelow\n\nitem')
     assert.deepEqual([chunk!.startLine, chunk!.heading], [1, null])
   })
@@ -146,7 +146,7 @@ describe('chunks', () => {
   test('of a PDF keep to their pages', () => {
     const text = `Page one.\n\nPage two.\n\nStill two.\n\n`
     assert.deepEqual(
-      chunksOf(text, 'pdf', [0, 11]).map(({ content, page }) => [content, page]),
+      splitIntoChunks(text, 'pdf', [0, 11]).map(({ content, page }) => [content, page]),
       [
         ['Page one.', 1],
         ['Page two.\n\nStill two.', 2],
@@ -163,7 +163,7 @@ describe('chunks', () => {
       ['package-lock.json', 'text'],
     ] satisfies [string, Format][]) {
       const text = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-      const chunks = chunksOf(text, format)
+      const chunks = splitIntoChunks(text, format)
       let at = 0
       for (const { content, startOffset, endOffset } of chunks) {
         assert.equal(content, text.slice(startOffset, endOffset), path)
@@ -195,7 +195,7 @@ describe('texts made to be slow', () => {
   ] as const) {
     test(`take their time and no more: ${what}`, () => {
       const before = process.cpuUsage()
-      chunksOf(text, format)
+      splitIntoChunks(text, format)
       // Usually a tenth of a second; a quadratic splitter takes minutes.
       assert.ok(process.cpuUsage(before).user < 10_000_000)
     })

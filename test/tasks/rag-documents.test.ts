@@ -6,11 +6,11 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { openDocuments, type Selection } from '../../sql/rag/documents.ts'
 import { hideCollection } from '../../sql/rag.ts'
 import type { TaskContext } from '../../tasks/context.ts'
-import { type Analyzable, analyze } from '../../tasks/rag/analyze.ts'
+import { type AnalysisOptions, analyze } from '../../tasks/rag/analyze.ts'
 import { indexDocuments } from '../../tasks/rag/index-documents.ts'
 import { refreshCollections, refreshDocuments } from '../../tasks/rag/refresh-documents.ts'
-import { parse } from '../../tasks/settings.ts'
-import { accountsOf } from '../accounts.ts'
+import { parseSettings } from '../../tasks/settings.ts'
+import { accountMaker } from '../accounts.ts'
 import { testDatabase } from '../database.ts'
 import { jobSettings } from '../job-settings.ts'
 
@@ -25,11 +25,11 @@ function createContext(ownerId: number | null, more: Partial<TaskContext> = {}):
   return {
     job: { id: uuidv7(), attempt: 1, ownerId, requestId: null },
     db,
-    settings: parse({ RAG_EMBEDDINGS: 'lexical' }),
+    settings: parseSettings({ RAG_EMBEDDINGS: 'lexical' }),
     log: { info: () => {}, warn: () => {}, error: () => {} },
     signal: new AbortController().signal,
     providers: {
-      analyze: async (bytes: Uint8Array, file: Analyzable) => {
+      analyze: async (bytes: Uint8Array, file: AnalysisOptions) => {
         cut.push([file.fileName, JSON.parse(Buffer.from(bytes).toString())])
         return analyze(Buffer.from(bytes), file)
       },
@@ -41,7 +41,7 @@ function createContext(ownerId: number | null, more: Partial<TaskContext> = {}):
   } as unknown as TaskContext
 }
 
-const account = accountsOf({ query })
+const account = accountMaker({ query })
 const readPage = (id: number, number: number, text: string) =>
   query(
     `insert into document_page (document_id, page_number, status, method, text, job_id)

@@ -7,14 +7,14 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { hideCollection } from '../../sql/rag.ts'
 import { createReader } from '../../sql/reader.ts'
 import type { TaskContext } from '../../tasks/context.ts'
-import { type Analyzable, analyze } from '../../tasks/rag/analyze.ts'
+import { type AnalysisOptions, analyze } from '../../tasks/rag/analyze.ts'
 import { MAX_WAIT_MS } from '../../tasks/rag/embed-build.ts'
 import { indexDocuments } from '../../tasks/rag/index-documents.ts'
 import { indexFiles } from '../../tasks/rag/index-files.ts'
 import { purge } from '../../tasks/rag/purge.ts'
 import { refreshDocuments } from '../../tasks/rag/refresh-documents.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { testDatabase } from '../database.ts'
 import { folder, writeInto } from '../edge/rag-help.ts'
 import { page } from './extract-help.ts'
@@ -43,7 +43,7 @@ function createContext(run: Run = {}): TaskContext {
   return {
     job: { id: run.job ?? uuidv7(), attempt: 1, ownerId: null, requestId: null },
     db,
-    settings: parse({
+    settings: parseSettings({
       RAG_ROOT: root,
       RAG_EMBEDDINGS: run.model === undefined ? 'lexical' : 'local',
       RAG_MODEL: run.model ?? '',
@@ -62,7 +62,7 @@ function createContext(run: Run = {}): TaskContext {
           close: () => Promise.resolve(),
         }
       },
-      analyze: async (bytes: Uint8Array, file: Analyzable) => analyze(Buffer.from(bytes), file),
+      analyze: async (bytes: Uint8Array, file: AnalysisOptions) => analyze(Buffer.from(bytes), file),
     } as never,
     progress: (label) => run.onProgress?.(label),
     emit: () => {},

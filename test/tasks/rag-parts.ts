@@ -1,6 +1,6 @@
 import type { NewFile } from '../../sql/rag.ts'
 import { extensionOf, formatOf } from '../../tasks/rag/formats.ts'
-import { hashOf, termsOf } from '../../tasks/rag/words.ts'
+import { hashTerm, tokenize } from '../../tasks/rag/words.ts'
 
 export const bytesOf = (numbers: Float32Array | Uint32Array): Uint8Array =>
   new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)
@@ -25,7 +25,7 @@ export const fileOf = (source: string, content: string): NewFile => ({
       endLine: 1,
       page: null,
       heading: null,
-      terms: bytesOf(Uint32Array.from(termsOf(content), hashOf)),
+      terms: bytesOf(Uint32Array.from(tokenize(content), hashTerm)),
     },
   ],
 })

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import { KNOWN_EXTENSIONS } from '../../tasks/rag/formats.ts'
-import { placeOf } from '../../tasks/rag/place.ts'
-import { readFound, textOf } from '../../tasks/rag/read.ts'
-import { type Walked, type WalkOptions, walk } from '../../tasks/rag/walk.ts'
+import { decodeText, readFoundFile } from '../../tasks/rag/read.ts'
+import { resolveTarget } from '../../tasks/rag/target.ts'
+import { type WalkOptions, type WalkResult, walk } from '../../tasks/rag/walk.ts'
 import { folder, writeInto } from '../edge/rag-help.ts'
 
 /** Paths that may be indexed, and paths that are refused or skipped with a reason. */
@@ -38,8 +38,8 @@ const options = (more: Partial<WalkOptions> = {}): WalkOptions => ({
   signal: new AbortController().signal,
   ...more,
 })
-const walkPath = async (path: string, more: Partial<WalkOptions> = {}): Promise<Walked> =>
-  walk(await placeOf(root, path), options(more))
+const walkPath = async (path: string, more: Partial<WalkOptions> = {}): Promise<WalkResult> =>
+  walk(await resolveTarget(root, path), options(more))
 const sources = async (path: string, more: Partial<WalkOptions> = {}): Promise<string[]> =>
   (await walkPath(path, more)).files.map(({ source }) => source)
 const assertRefused = (code: string, path: string, more: Partial<WalkOptions> = {}): Promise<void> =>
@@ -88,7 +88,7 @@ describe('paths', () => {
       'data/db.txt',
     ])
       await assertRefused('rag.path_excluded', path)
-    await assert.rejects(placeOf(join(root, 'nothing'), '.'), { code: 'rag.root_missing' })
+    await assert.rejects(resolveTarget(join(root, 'nothing'), '.'), { code: 'rag.root_missing' })
   })
 
   test('by way of symbolic links', async () => {
@@ -118,7 +118,7 @@ describe('paths', () => {
   test('of a root that is a link itself', async () => {
     const other = folder()
     symlinkSync(root, join(other, 'link'))
-    const place = await placeOf(join(other, 'link'), join(other, 'link', 'a'))
+    const place = await resolveTarget(join(other, 'link'), join(other, 'link', 'a'))
     assert.equal(place.path, join(root, 'a'))
   })
 
@@ -139,7 +139,7 @@ describe('paths', () => {
 })
 
 describe('reading', () => {
-  const read = (path: string) => readFound({ source: path, path: join(root, path) }, 'text')
+  const read = (path: string) => readFoundFile({ source: path, path: join(root, path) }, 'text')
 
   test('does not wait for a pipe, follow a link or open a device that has taken a file’s place', async () => {
     execFileSync('mkfifo', [join(root, 'late.txt')])
@@ -150,7 +150,9 @@ describe('reading', () => {
       { reason: 'replaced during the run' },
       'a folder became a link',
     )
-    assert.deepEqual(await readFound({ source: 'zero', path: '/dev/zero' }, 'text'), { reason: 'not a file' })
+    assert.deepEqual(await readFoundFile({ source: 'zero', path: '/dev/zero' }, 'text'), {
+      reason: 'not a file',
+    })
     assert.deepEqual(await read('nothing.txt'), { reason: 'deleted during the run' })
   })
 
@@ -188,12 +190,12 @@ describe('reading', () => {
   })
 
   test('knows texts from what is none', () => {
-    assert.equal(textOf(Buffer.from('grün\n')), 'grün\n')
-    assert.equal(textOf(Buffer.from('\ufeffmarked')), 'marked')
-    assert.equal(textOf(Buffer.from('\ufeffwide ü', 'utf16le')), 'wide ü')
-    assert.equal(textOf(Buffer.from([0x67, 0xfc, 0x80])), 'gü€')
-    assert.equal(textOf(Buffer.from('\x1b[31mred\x1b[0m\r\n\tx\f')), '\x1b[31mred\x1b[0m\r\n\tx\f')
-    assert.equal(textOf(Buffer.from('')), '')
+    assert.equal(decodeText(Buffer.from('grün\n')), 'grün\n')
+    assert.equal(decodeText(Buffer.from('\ufeffmarked')), 'marked')
+    assert.equal(decodeText(Buffer.from('\ufeffwide ü', 'utf16le')), 'wide ü')
+    assert.equal(decodeText(Buffer.from([0x67, 0xfc, 0x80])), 'gü€')
+    assert.equal(decodeText(Buffer.from('\x1b[31mred\x1b[0m\r\n\tx\f')), '\x1b[31mred\x1b[0m\r\n\tx\f')
+    assert.equal(decodeText(Buffer.from('')), '')
     for (const bytes of [
       Buffer.alloc(10),
       Buffer.from('a\0b'),
@@ -201,7 +203,7 @@ describe('reading', () => {
       Buffer.from([0x81, 0x8d]),
       Buffer.concat([Buffer.alloc(9000, 'a'), Buffer.alloc(1)]),
     ])
-      assert.equal(textOf(bytes), null, bytes.toString('hex').slice(0, 20))
+      assert.equal(decodeText(bytes), null, bytes.toString('hex').slice(0, 20))
     writeFileSync(join(root, 'ok.txt'), 'ok')
   })
 })

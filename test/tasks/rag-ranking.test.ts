@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { queryOf, searchTerms } from '../../tasks/rag/bm25.ts'
-import { fused } from '../../tasks/rag/fuse.ts'
+import { parseQuery, searchTerms } from '../../tasks/rag/bm25.ts'
+import { fuseRanks } from '../../tasks/rag/fuse.ts'
 import { Postings } from '../../tasks/rag/postings.ts'
-import { topOf } from '../../tasks/rag/top.ts'
+import { selectTop } from '../../tasks/rag/top.ts'
 import { Vectors } from '../../tasks/rag/vectors.ts'
-import { hashOf, termsOf } from '../../tasks/rag/words.ts'
+import { hashTerm, tokenize } from '../../tasks/rag/words.ts'
 import { scoresOf } from '../perf/trec.ts'
 import { runs } from '../runs.ts'
 
 /** Compares each part of ranking with its simplest implementation. */
 
-const packTerms = (text: string): Uint32Array => Uint32Array.from(termsOf(text), hashOf)
+const packTerms = (text: string): Uint32Array => Uint32Array.from(tokenize(text), hashTerm)
 const order = (hits: readonly { chunk: number }[]): number[] => hits.map(({ chunk }) => chunk)
 
 describe('postings', () => {
@@ -54,7 +54,7 @@ describe('the best of many', () => {
           .filter((hit) => hit.score > 0)
           .sort((a, b) => b.score - a.score || a.chunk - b.chunk)
           .slice(0, max)
-        assert.deepEqual(topOf(Float64Array.from(scores), max), expected)
+        assert.deepEqual(selectTop(Float64Array.from(scores), max), expected)
       }),
       runs(),
     )
@@ -71,7 +71,7 @@ describe('words', () => {
   ]
   const postings = new Postings(texts.map(packTerms))
   const search = (text: string, allowed: Uint8Array | null = null): number[] =>
-    order(searchTerms(postings, queryOf(text), 10, allowed))
+    order(searchTerms(postings, parseQuery(text), 10, allowed))
 
   test('weigh by how rare they are, how often they come, and how long the chunk is', () => {
     assert.equal(search('whale')[0], 2)
@@ -82,7 +82,7 @@ describe('words', () => {
   })
 
   test('score between 0 and 1, and like for like', () => {
-    for (const { score } of searchTerms(postings, queryOf('red fox whale wolf'), 10, null))
+    for (const { score } of searchTerms(postings, parseQuery('red fox whale wolf'), 10, null))
       assert.ok(score > 0 && score < 1)
   })
 
@@ -100,20 +100,20 @@ describe('words', () => {
 
   test('in more than eight phrases stand side by side in the first eight', () => {
     assert.deepEqual(search('"red fox"'.repeat(8).concat('"fox jumps"')).sort(), [0, 1])
-    assert.equal(queryOf('"xx yy"'.repeat(500)).phrases.length, 8)
+    assert.equal(parseQuery('"xx yy"'.repeat(500)).phrases.length, 8)
   })
 
   test('that the best chunks lend find what the query does not name', () => {
     const others = Array.from({ length: 9 }, (_, i) => `filler${i}`)
     const texts = ['car engine motor', 'car engine motor', 'motor repair', ...others]
     const lending = new Postings(texts.map(packTerms))
-    const found = order(searchTerms(lending, queryOf('car'), 10, null))
+    const found = order(searchTerms(lending, parseQuery('car'), 10, null))
     assert.deepEqual(found, [0, 1, 2])
   })
 
   test('are cut from any text', () => {
-    assert.deepEqual(termsOf('The Foxes’ dens'), ['fox', 'den'])
-    assert.deepEqual(termsOf('readFileSync HTTPServer2 snake_case'), [
+    assert.deepEqual(tokenize('The Foxes’ dens'), ['fox', 'den'])
+    assert.deepEqual(tokenize('readFileSync HTTPServer2 snake_case'), [
       'read',
       'file',
       'sync',
@@ -124,9 +124,9 @@ describe('words', () => {
       'snake',
       'case',
     ])
-    assert.deepEqual(termsOf('Ärger Café ﬁne'), ['arger', 'cafe', 'fine'])
-    assert.deepEqual(termsOf('東京都 ok'), ['東京', '京都', 'ok'])
-    assert.deepEqual(termsOf('x'.repeat(65)), [], 'data is no word')
+    assert.deepEqual(tokenize('Ärger Café ﬁne'), ['arger', 'cafe', 'fine'])
+    assert.deepEqual(tokenize('東京都 ok'), ['東京', '京都', 'ok'])
+    assert.deepEqual(tokenize('x'.repeat(65)), [], 'data is no word')
   })
 })
 
@@ -181,13 +181,13 @@ describe('vectors', () => {
 describe('fusion', () => {
   test('puts what both lists have above what one has', () => {
     const hit = (chunk: number) => ({ chunk, score: 0.5 })
-    const joined = fused([hit(1), hit(2), hit(3)], [hit(2), hit(4)], 10)
+    const joined = fuseRanks([hit(1), hit(2), hit(3)], [hit(2), hit(4)], 10)
     assert.deepEqual(order(joined), [2, 1, 4, 3])
     assert.deepEqual([joined[0]!.lexical, joined[0]!.vector], [2, 1])
     assert.deepEqual([joined[2]!.lexical, joined[2]!.vector], [null, 2])
-    assert.equal(fused([hit(7)], [hit(7)], 1)[0]!.score, 1)
+    assert.equal(fuseRanks([hit(7)], [hit(7)], 1)[0]!.score, 1)
     assert.ok(joined.every(({ score }) => score > 0 && score <= 1))
-    assert.deepEqual(order(fused([hit(1), hit(2)], null, 1)), [1])
+    assert.deepEqual(order(fuseRanks([hit(1), hit(2)], null, 1)), [1])
   })
 })
 

@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { OF_COLLECTION, purgeRows } from '../../sql/purge.ts'
+import { COLLECTION_DEPENDENTS, purgeRows } from '../../sql/purge.ts'
 import {
   addFiles,
   addVectors,
@@ -121,7 +121,8 @@ describe('a swap between the list of files and their loading', () => {
     const searcher = createInterruptedSearcher(async () => {
       const [row] = await query(`select id from rag_collection where name = 'gone'`)
       await db.run(hideCollection(row!.id as number))
-      for (const { id } of await db.any(deletedCollections())) await db.one(purgeRows(OF_COLLECTION[0]!, id))
+      for (const { id } of await db.any(deletedCollections()))
+        await db.one(purgeRows(COLLECTION_DEPENDENTS[0]!, id))
     })
     await assert.rejects(searchContents(searcher, 'gone'), { code: 'rag.missing' })
   })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
 import { schedule } from '../../tasks/schedule.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { retention } from '../../tasks/system/retention.ts'
 import { testDatabase } from '../database.ts'
 
@@ -10,7 +10,10 @@ import { testDatabase } from '../database.ts'
 
 const { db, query } = await testDatabase()
 const run = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
-  retention.run({ db, settings: parse(settings), signal, progress: () => {} } as unknown as TaskContext, {})
+  retention.run(
+    { db, settings: parseSettings(settings), signal, progress: () => {} } as unknown as TaskContext,
+    {},
+  )
 /** The values of a column that remain in a table. */
 const readRemaining = async (table: string, column: string): Promise<string> =>
   (await query(`select ${column}::text as value from ${table} order by 1`))
@@ -85,7 +88,7 @@ describe('retention', { concurrency: false }, () => {
     const document = async (title: string, deletedAt = 'null', collectedAt = 'null'): Promise<number> =>
       (
         await query(
-          `insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at, collected_at)
+          `insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at, pruned_at)
            values ($1, 't', 1, sha256(gen_random_uuid()::text::bytea), ${deletedAt}, ${deletedAt}, ${collectedAt}) returning id::int`,
           [title],
         )
@@ -94,7 +97,7 @@ describe('retention', { concurrency: false }, () => {
     const next = await document('next')
     await query('update document set supersedes_id = $1 where id = $2', [old, next])
     await query(
-      `update document set deleted_at = now() - interval '31 days', expires_at = now(), collected_at = now() where id = $1`,
+      `update document set deleted_at = now() - interval '31 days', expires_at = now(), pruned_at = now() where id = $1`,
       [old],
     )
     await document('waits', `now() - interval '31 days'`)

@@ -4,10 +4,10 @@ import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { openTextLayer } from '../../workers/children/documents/pdfium.ts'
 import { blankPdf, pageLines, rawPdf, scanImage, scanPdf, stream, textPdf } from '../pdfs.ts'
-import { useKeptOutput } from '../recognized.ts'
+import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
-if (DEPTH === 'quick') useKeptOutput()
+if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
 // Few words and pixels, since they determine how long reading takes.
@@ -44,7 +44,7 @@ function scan(degrees: number): { bytes: Uint8Array; width: number; height: numb
 }
 
 async function read(bytes: Uint8Array, mediaType: string): Promise<string> {
-  const reader = await openPages(bytes, mediaType, { sight: 'local' })
+  const reader = await openPages(bytes, mediaType, { ocrMode: 'local' })
   const page = await reader.read(1)
   await reader.close()
   assert.equal(page.method, 'vision')
@@ -91,7 +91,7 @@ test('nonsense from a page in another script is not its text', async () => {
     const all = line.split(' ')
     const lines = Array.from({ length: count }, (_, i) => [...all.slice(i), ...all.slice(0, i)].join(' '))
     const { bytes } = scanImage(lines, dpi)
-    const reader = await openPages(bytes, 'image/jpeg', { sight: 'local' })
+    const reader = await openPages(bytes, 'image/jpeg', { ocrMode: 'local' })
     const { status, text, detail } = await reader.read(1)
     await reader.close()
     assert.deepEqual([status, text], ['unread', ''])

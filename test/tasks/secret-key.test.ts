@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, test } from 'node:test'
-import { secretKeyOf } from '../../tasks/process.ts'
-import { parse } from '../../tasks/settings.ts'
+import { loadSecretKey } from '../../tasks/process.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 
 /** The key that development creates and stores. */
 
@@ -18,7 +18,7 @@ after(() => {
   for (const folder of made) rmSync(folder, { recursive: true, force: true })
 })
 
-const key = (): string => secretKeyOf(parse({ NODE_ENV: 'test', DATA_DIR: dataDir }))
+const key = (): string => loadSecretKey(parseSettings({ NODE_ENV: 'test', DATA_DIR: dataDir }))
 
 test('it is made once, and kept', () => {
   const first = key()

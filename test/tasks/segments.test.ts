@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { segmentsOf } from '../../tasks/comms/segments.ts'
+import { countSegments } from '../../tasks/comms/segments.ts'
 import { runs } from '../runs.ts'
 
 const gsm = (count: number) => ({ encoding: 'GSM-7', count }) as const
@@ -29,13 +29,13 @@ describe('the parts of a text message', () => {
     ['an emoji that would be cut in two', `${'検'.repeat(66)}😀${'検'.repeat(66)}`, ucs2(3)],
     ['a tab, which the alphabet lacks', 'a\tb', ucs2(1)],
   ] as const) {
-    test(what, () => assert.deepEqual(segmentsOf(body), expected))
+    test(what, () => assert.deepEqual(countSegments(body), expected))
   }
 
   test('hold all of it, and are no more than needed', () => {
     const character = fc.constantFrom('a', '€', '検', '😀', '[', 'ß')
     const property = fc.property(fc.array(character, { minLength: 1, maxLength: 800 }), (characters) => {
-      const { encoding, count } = segmentsOf(characters.join(''))
+      const { encoding, count } = countSegments(characters.join(''))
       const cost = (c: string): number => (encoding === 'UCS-2' ? c.length : '€['.includes(c) ? 2 : 1)
       const total = characters.reduce((sum, c) => sum + cost(c), 0)
       const { alone, part } = encoding === 'UCS-2' ? { alone: 70, part: 67 } : { alone: 160, part: 153 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { settingWarnings, unknownNames } from '../../tasks/setting-warnings.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { PRODUCTION } from './settings-help.ts'
 
 /** Valid settings that look like mistakes. */
@@ -38,7 +38,7 @@ test('no name of .env.example and compose.yaml is unknown', () => {
 
 test('plain http in production is a warning, except on a loopback address', () => {
   const warnings = (PUBLIC_BASE_URL: string, env = PRODUCTION) =>
-    settingWarnings(parse({ ...env, PUBLIC_BASE_URL }))
+    settingWarnings(parseSettings({ ...env, PUBLIC_BASE_URL }))
   assert.match(warnings('http://mill.internal:8000').join(), /^PUBLIC_BASE_URL is http: /)
   for (const good of [
     'https://mill.example.com',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { findProblems, names, PRODUCTION } from './settings-help.ts'
 
 /** The settings of single areas. */
@@ -9,14 +9,14 @@ test('mail goes where the settings say, else through the provider of the key, el
   const key = { EMAIL_PROVIDER_API_KEY: 'a/b c' }
   const from = { EMAIL_PROVIDER_FROM_EMAIL: 'mill@example.com' }
   const own = 'smtp://u:p@mail.example.com:2525'
-  assert.equal(parse({ ...key, EMAIL_SMTP_URL: own }).email.smtpUrl, own)
-  assert.equal(parse(key).email.smtpUrl, 'smtps://resend:a%2Fb%20c@smtp.resend.com:465')
-  const { email } = parse({ ...PRODUCTION, ...from })
+  assert.equal(parseSettings({ ...key, EMAIL_SMTP_URL: own }).email.smtpUrl, own)
+  assert.equal(parseSettings(key).email.smtpUrl, 'smtps://resend:a%2Fb%20c@smtp.resend.com:465')
+  const { email } = parseSettings({ ...PRODUCTION, ...from })
   assert.deepEqual([email.smtpUrl, email.from, email.apiKey], [null, 'mill@example.com', null])
-  assert.equal(parse({ ...PRODUCTION, EMAIL_SMTP_URL: 'outbox:' }).email.smtpUrl, 'outbox:')
+  assert.equal(parseSettings({ ...PRODUCTION, EMAIL_SMTP_URL: 'outbox:' }).email.smtpUrl, 'outbox:')
   const api = { EMAIL_PROVIDER_API_BASE_URL: 'http://localhost:9/api/', TELEPHONY_API_BASE_URL: 'http://x//' }
-  assert.equal(parse(api).email.apiBaseUrl, 'http://localhost:9/api')
-  assert.equal(parse(api).telephony.apiBaseUrl, 'http://x')
+  assert.equal(parseSettings(api).email.apiBaseUrl, 'http://localhost:9/api')
+  assert.equal(parseSettings(api).telephony.apiBaseUrl, 'http://x')
 })
 
 const S3 = { S3_ENDPOINT_URL: 'https://minio.example.com', S3_ACCESS_KEY: 'a', S3_SECRET_KEY: 'b' }
@@ -32,7 +32,7 @@ test('bytes live in the database, a folder or a bucket', () => {
     's3://a.b-c/p/q',
     's3://abc/',
   ])
-    assert.equal(parse({ ...S3, BLOB_STORE: store }).blobs.store, store)
+    assert.equal(parseSettings({ ...S3, BLOB_STORE: store }).blobs.store, store)
   for (const store of [
     'Postgres',
     'file:',
@@ -54,13 +54,13 @@ test('bytes live in the database, a folder or a bucket', () => {
 })
 
 test('an object store is reached with what is given, all of which must fit together', () => {
-  assert.deepEqual(parse(S3).blobs.s3, {
+  assert.deepEqual(parseSettings(S3).blobs.s3, {
     endpointUrl: 'https://minio.example.com',
     region: undefined,
     credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
   })
   const role = { BLOB_STORE: 's3://abc', S3_REGION: 'eu-central-1' }
-  assert.deepEqual(parse(role).blobs.s3, {
+  assert.deepEqual(parseSettings(role).blobs.s3, {
     endpointUrl: undefined,
     region: 'eu-central-1',
     credentials: undefined,
@@ -76,19 +76,19 @@ test('an object store is reached with what is given, all of which must fit toget
 
 test('payments have names of their own, which go before the provider’s', () => {
   const theirs = { STRIPE_SECRET_KEY: 'sk_test_a', STRIPE_WEBHOOK_SECRET: 'whsec_a' }
-  const { secretKey, webhookSecrets } = parse(theirs).payments
+  const { secretKey, webhookSecrets } = parseSettings(theirs).payments
   assert.deepEqual([secretKey, webhookSecrets], ['sk_test_a', ['whsec_a']])
-  const ours = parse({
+  const ours = parseSettings({
     ...theirs,
     PROVIDER_SECRET_KEY: 'sk_test_b',
     PROVIDER_WEBHOOK_SECRET: 'whsec_b',
   }).payments
   assert.deepEqual([ours.secretKey, ours.webhookSecrets], ['sk_test_b', ['whsec_b']])
   assert.equal(
-    parse({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:12111/' }).payments.apiBaseUrl,
+    parseSettings({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:12111/' }).payments.apiBaseUrl,
     'http://127.0.0.1:12111',
   )
-  const pages = parse({
+  const pages = parseSettings({
     PAYMENT_SUCCESS_URL: '/thanks?s={CHECKOUT_SESSION_ID}',
     PAYMENT_CANCEL_URL: 'https://x.example',
   })
@@ -99,14 +99,17 @@ test('payments have names of their own, which go before the provider’s', () =>
 })
 
 test('the list of models is read from its public place, from another one, or from nowhere', () => {
-  assert.equal(parse({ LLM_CATALOG_URL: 'http://127.0.0.1:1/a' }).llmCatalogUrl, 'http://127.0.0.1:1/a')
-  assert.equal(parse({ LLM_CATALOG_URL: 'none' }).llmCatalogUrl, null)
-  assert.equal(parse({ NODE_ENV: 'test' }).llmCatalogUrl, null)
-  assert.equal(parse({ NODE_ENV: 'test', LLM_CATALOG_URL: 'http://x/' }).llmCatalogUrl, 'http://x/')
+  assert.equal(
+    parseSettings({ LLM_CATALOG_URL: 'http://127.0.0.1:1/a' }).llmCatalogUrl,
+    'http://127.0.0.1:1/a',
+  )
+  assert.equal(parseSettings({ LLM_CATALOG_URL: 'none' }).llmCatalogUrl, null)
+  assert.equal(parseSettings({ NODE_ENV: 'test' }).llmCatalogUrl, null)
+  assert.equal(parseSettings({ NODE_ENV: 'test', LLM_CATALOG_URL: 'http://x/' }).llmCatalogUrl, 'http://x/')
 })
 
 test('retrieval has a model where it has embeddings', () => {
-  const model = (env: Readonly<Record<string, string>>) => parse(env).rag.model
+  const model = (env: Readonly<Record<string, string>>) => parseSettings(env).rag.model
   assert.equal(model({ RAG_EMBEDDINGS: 'openai' }), 'text-embedding-3-small')
   assert.equal(model({ RAG_EMBEDDINGS: 'lexical', RAG_MODEL: 'x' }), null)
   assert.equal(model({ RAG_MODEL: 'team/model-1.5' }), 'team/model-1.5')
@@ -116,19 +119,19 @@ test('retrieval has a model where it has embeddings', () => {
 })
 
 test('a language whose data is not installed is refused, with what to install', () => {
-  assert.equal(parse({ OCR_LANGUAGES: 'deu+eng' }).ocrLanguages, 'deu+eng')
+  assert.equal(parseSettings({ OCR_LANGUAGES: 'deu+eng' }).ocrLanguages, 'deu+eng')
   for (const wrong of ['english', 'eng,deu', 'eng+', 'ENG'])
-    assert.throws(() => parse({ OCR_LANGUAGES: wrong }), /OCR_LANGUAGES: must be codes/, wrong)
+    assert.throws(() => parseSettings({ OCR_LANGUAGES: wrong }), /OCR_LANGUAGES: must be codes/, wrong)
   assert.throws(
-    () => parse({ OCR_LANGUAGES: 'eng+xxx' }),
+    () => parseSettings({ OCR_LANGUAGES: 'eng+xxx' }),
     /OCR_LANGUAGES: requires OCR data that is not installed: @tesseract\.js-data\/xxx$/m,
   )
 })
 
 test('a worker has each of its queues once, and at least one', () => {
-  assert.deepEqual(parse({ WORKER_QUEUES: 'ai, system,ai' }).workerQueues, ['ai', 'system'])
+  assert.deepEqual(parseSettings({ WORKER_QUEUES: 'ai, system,ai' }).workerQueues, ['ai', 'system'])
   assert.throws(
-    () => parse({ WORKER_QUEUES: ',' }),
+    () => parseSettings({ WORKER_QUEUES: ',' }),
     /WORKER_QUEUES: must be a comma-separated list of queues/,
   )
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { parse, SettingsError } from '../../tasks/settings.ts'
+import { parseSettings, SettingsError } from '../../tasks/settings.ts'
 
 export const KEY = 'a secret of thirty-two characters'
 export const PRODUCTION = {
@@ -11,7 +11,7 @@ export const PRODUCTION = {
 /** The problems of an invalid environment. */
 export function findProblems(environment: Record<string, string | undefined>): readonly string[] {
   try {
-    parse(environment)
+    parseSettings(environment)
   } catch (error) {
     assert.ok(error instanceof SettingsError)
     return error.problems

@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { AI_PROVIDERS, PROVIDERS } from '../../tasks/ai/providers.ts'
 import { isGuessable } from '../../tasks/setting-fields.ts'
-import { AREAS, parse, type Settings, SettingsError } from '../../tasks/settings.ts'
+import { AREAS, parseSettings, type Settings, SettingsError } from '../../tasks/settings.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { findProblems, KEY, names, PRODUCTION } from './settings-help.ts'
 
 test('an empty environment has the documented defaults', () => {
-  const { openAreas, corsOrigins, ...settings } = parse({})
+  const { openAreas, corsOrigins, ...settings } = parseSettings({})
   assert.deepEqual(settings, {
     projectName: 'millrace',
     production: false,
@@ -145,11 +145,14 @@ test('an empty variable counts as unset, and so does one that nobody knows', () 
       (name) => [name, ''],
     ),
   )
-  assert.deepEqual(parse({ ...empty, PATH: '/bin', port: 'x', UNKNOWN: 'x', SHELL: undefined }), parse({}))
+  assert.deepEqual(
+    parseSettings({ ...empty, PATH: '/bin', port: 'x', UNKNOWN: 'x', SHELL: undefined }),
+    parseSettings({}),
+  )
 })
 
 test('what is given counts', () => {
-  const settings = parse({
+  const settings = parseSettings({
     PROJECT_NAME: 'mill-2',
     HOST: '0.0.0.0',
     PORT: '0',
@@ -187,39 +190,42 @@ test('what is given counts', () => {
 })
 
 test('what is left out follows from what is given', () => {
-  assert.equal(parse({ HOST: '::1', PORT: '81' }).publicBaseUrl, 'http://[::1]:81')
+  assert.equal(parseSettings({ HOST: '::1', PORT: '81' }).publicBaseUrl, 'http://[::1]:81')
   const direct = { DATABASE_URL: 'postgres://pooler/x', DATABASE_URL_UNPOOLED: 'postgres://direct/x' }
   const ways = ({ databaseUrlUnpooled, databasePooled }: Settings) => [databaseUrlUnpooled, databasePooled]
-  assert.deepEqual(ways(parse(direct)), ['postgres://direct/x', true])
+  assert.deepEqual(ways(parseSettings(direct)), ['postgres://direct/x', true])
   const { DATABASE_URL } = direct
-  assert.deepEqual(ways(parse({ DATABASE_URL })), [DATABASE_URL, false])
-  assert.deepEqual(ways(parse({ DATABASE_URL, DATABASE_URL_UNPOOLED: DATABASE_URL })), [DATABASE_URL, false])
+  assert.deepEqual(ways(parseSettings({ DATABASE_URL })), [DATABASE_URL, false])
+  assert.deepEqual(ways(parseSettings({ DATABASE_URL, DATABASE_URL_UNPOOLED: DATABASE_URL })), [
+    DATABASE_URL,
+    false,
+  ])
   const { DATABASE_URL_UNPOOLED } = direct
   assert.deepEqual(
-    ways(parse({ DATABASE_URL_UNPOOLED })),
+    ways(parseSettings({ DATABASE_URL_UNPOOLED })),
     [undefined, false],
     'the embedded database has one way',
   )
 })
 
 test('a limit is so many requests in so many seconds, or none', () => {
-  assert.deepEqual(parse({ RATE_LIMIT_REGISTER: '1/1' }).limits.register, { max: 1, seconds: 1 })
-  assert.deepEqual(parse({ RATE_LIMIT_PASSWORD_RESET: '0' }).limits.passwordReset, null)
+  assert.deepEqual(parseSettings({ RATE_LIMIT_REGISTER: '1/1' }).limits.register, { max: 1, seconds: 1 })
+  assert.deepEqual(parseSettings({ RATE_LIMIT_PASSWORD_RESET: '0' }).limits.passwordReset, null)
 })
 
 test('flags are words, and "false" is false', () => {
   for (const text of ['false', '0', 'no', 'off', 'FALSE', 'False'])
-    assert.equal(parse({ REGISTRATION_ENABLED: text }).registrationEnabled, false, text)
+    assert.equal(parseSettings({ REGISTRATION_ENABLED: text }).registrationEnabled, false, text)
   for (const text of ['true', '1', 'yes', 'on', 'TRUE'])
-    assert.equal(parse({ TRUST_PROXY: text }).trustProxy, true, text)
+    assert.equal(parseSettings({ TRUST_PROXY: text }).trustProxy, true, text)
   for (const text of ['maybe', '2', 'nope', 'null', ' '])
     assert.deepEqual(names(findProblems({ TRUST_PROXY: text })), ['TRUST_PROXY'], text)
 })
 
 test('the header with the place of an address is one of a proxy that is trusted', () => {
   const trusted = { TRUST_PROXY: 'yes' }
-  assert.equal(parse({ ...trusted, GEO_HEADER: 'CF-IPCountry' }).geoHeader, 'cf-ipcountry')
-  assert.equal(parse({ ...trusted, GEO_HEADER: '' }).geoHeader, null)
+  assert.equal(parseSettings({ ...trusted, GEO_HEADER: 'CF-IPCountry' }).geoHeader, 'cf-ipcountry')
+  assert.equal(parseSettings({ ...trusted, GEO_HEADER: '' }).geoHeader, null)
   for (const env of [{}, { TRUST_PROXY: 'false' }])
     assert.deepEqual(findProblems({ ...env, GEO_HEADER: 'x-client-place' }), [
       'GEO_HEADER: needs TRUST_PROXY=true',
@@ -229,7 +235,7 @@ test('the header with the place of an address is one of a proxy that is trusted'
 })
 
 test('numbers are whole numbers in digits', () => {
-  assert.equal(parse({ PORT: ' 81 ' }).port, 81)
+  assert.equal(parseSettings({ PORT: ' 81 ' }).port, 81)
   for (const text of [
     ' ',
     'x',
@@ -347,7 +353,7 @@ test('every problem is told at once, one line each', () => {
     'TRUST_PROXY',
   ])
   try {
-    parse(wrong)
+    parseSettings(wrong)
   } catch (error) {
     assert.equal((error as Error).message.split('\n').length, 1 + found.length)
   }
@@ -356,9 +362,9 @@ test('every problem is told at once, one line each', () => {
 test('production needs a key and a database, opens no area, and is not checked at every answer', () => {
   assert.deepEqual(names(findProblems({ NODE_ENV: 'production' })), ['DATABASE_URL', 'SECRET_KEY'])
   assert.deepEqual(names(findProblems({ ...PRODUCTION, SECRET_KEY: '' })), ['SECRET_KEY'])
-  const settings = parse(PRODUCTION)
-  assert.deepEqual([settings.production, settings.openAreas.size, settings.checked], [true, 0, false])
-  assert.deepEqual([...parse({ ...PRODUCTION, OPEN_AREAS: 'jobs, ai' }).openAreas], ['jobs', 'ai'])
+  const settings = parseSettings(PRODUCTION)
+  assert.deepEqual([settings.production, settings.openAreas.size, settings.validateSchemas], [true, 0, false])
+  assert.deepEqual([...parseSettings({ ...PRODUCTION, OPEN_AREAS: 'jobs, ai' }).openAreas], ['jobs', 'ai'])
 })
 
 test('production refuses a key that can be guessed, and development takes it', () => {
@@ -375,7 +381,7 @@ test('production refuses a key that can be guessed, and development takes it', (
     assert.deepEqual(findProblems({ ...PRODUCTION, SECRET_KEY: key }), [
       'SECRET_KEY: must be random in production; `openssl rand -hex 32` prints a key',
     ])
-    assert.equal(parse({ SECRET_KEY: key }).secretKey, key)
+    assert.equal(parseSettings({ SECRET_KEY: key }).secretKey, key)
   }
   for (const form of ['hex', 'base64', 'base64url'] as const)
     for (let i = 0; i < 1000; i++)
@@ -392,7 +398,7 @@ test('a password without its address, or the other way round, is a problem', () 
 })
 
 test('settings can not be changed', () => {
-  assert.throws(() => Object.assign(parse({}), { port: 1 }), TypeError)
+  assert.throws(() => Object.assign(parseSettings({}), { port: 1 }), TypeError)
 })
 
 test('no problem prints the value that it is about', () => {
@@ -404,7 +410,7 @@ test('no problem prints the value that it is about', () => {
     ADMIN_EMAIL: 'hunter2',
   }
   try {
-    parse(secrets)
+    parseSettings(secrets)
     assert.fail('it was taken')
   } catch (error) {
     assert.ok(error instanceof SettingsError)

@@ -3,10 +3,10 @@ import { after, test } from 'node:test'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { isPoor } from '../../workers/children/documents/texts.ts'
 import { pageLines, rawPdf, scanImage, stream } from '../pdfs.ts'
-import { useKeptOutput } from '../recognized.ts'
+import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
-if (DEPTH === 'quick') useKeptOutput()
+if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
 const lines = pageLines(1, 1, { sentences: 6 })
@@ -26,7 +26,7 @@ async function read(shown: readonly string[], text: string) {
         ' /Filter /DCTDecode',
     ),
   ])
-  const reader = await openPages(pdf, 'application/pdf', { sight: 'local' })
+  const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'local' })
   return reader.read(1).finally(() => reader.close())
 }
 

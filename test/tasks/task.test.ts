@@ -3,8 +3,8 @@ import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { isUuid } from '../../sql/ids.ts'
 import type { TaskContext } from '../../tasks/context.ts'
-import { finderOf, loadTasks, queuesOf, tasks } from '../../tasks/index.ts'
-import { defineTask, type EnqueueOptions, enqueue, enqueueMany, lazily } from '../../tasks/task.ts'
+import { createTaskFinder, loadTasks, queuesOf, tasks } from '../../tasks/index.ts'
+import { defineTask, type EnqueueOptions, enqueue, enqueueMany, loadLazily } from '../../tasks/task.ts'
 import { testDatabase } from '../database.ts'
 import { jobSettings } from '../job-settings.ts'
 import { ledgerOf } from '../sql/ledger-help.ts'
@@ -144,7 +144,7 @@ describe('work that is loaded lazily', () => {
 
   test('is loaded once, by the first run', async () => {
     let loads = 0
-    const lazy = lazily(async () => {
+    const lazy = loadLazily(async () => {
       loads++
       return { run }
     })
@@ -156,7 +156,7 @@ describe('work that is loaded lazily', () => {
 
   test('that could not be loaded fails its run, and is loaded by the next', async () => {
     let loads = 0
-    const lazy = lazily(async () => {
+    const lazy = loadLazily(async () => {
       if (loads++ === 0) throw new Error('gone')
       return { run }
     })
@@ -179,7 +179,7 @@ describe('the registry', () => {
   })
 
   test('finds tasks by name, and says when there is none', () => {
-    const find = finderOf(tasks)
+    const find = createTaskFinder(tasks)
     for (const task of tasks) assert.equal(find(task.name), task)
     assert.throws(() => find('no.such'), /no\.such/)
   })

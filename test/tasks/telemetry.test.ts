@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { formatTraceParent, parseTraceParent, traceIdOf } from '../../tasks/telemetry/tracing.ts'
 import { findProblems, names } from './settings-help.ts'
 
@@ -56,7 +56,7 @@ test('what was read is written again in our version', () => {
 })
 
 test('traces go to an endpoint, with its headers', () => {
-  const tracing = (env: Record<string, string>) => parse(env).tracing
+  const tracing = (env: Record<string, string>) => parseSettings(env).tracing
   const headers = 'Authorization=Basic%20YTpi, x-team=mill,x-empty='
   assert.equal(tracing({ OTEL_EXPORTER_OTLP_HEADERS: headers, OTEL_SERVICE_NAME: 'x' }), null)
   assert.deepEqual(tracing({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', PROJECT_NAME: 'mill' }), {

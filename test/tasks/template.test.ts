@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { render, type Template, templateProblems } from '../../tasks/comms/template.ts'
+import { render, type Template, validateTemplate } from '../../tasks/comms/template.ts'
 import { runs } from '../runs.ts'
 
 /** Templates fill in only declared and given variables, and leave none out. */
@@ -20,7 +20,7 @@ const text = (body: string, ...names: string[]): Template => ({
   variables: names.map((name) => ({ name })),
 })
 const findProblems = (template: Template): string[] =>
-  templateProblems(template).map(({ path, msg }) => `${path.join('.')}: ${msg}`)
+  validateTemplate(template).map(({ path, msg }) => `${path.join('.')}: ${msg}`)
 const renderProblems = (template: Template, values: Record<string, string>): string[] => {
   const rendered = render(template, values)
   assert.ok('problems' in rendered, JSON.stringify(rendered).slice(0, 200))
@@ -76,7 +76,9 @@ describe('a message', () => {
     assert.deepEqual(renderProblems(mail(), { name: 'x'.repeat(1000) }), [
       ': the subject would exceed 998 characters',
     ])
-    assert.deepEqual(renderProblems(mail({ subject: '{{name}}' }), { name: ' ' }), [': the subject would be empty'])
+    assert.deepEqual(renderProblems(mail({ subject: '{{name}}' }), { name: ' ' }), [
+      ': the subject would be empty',
+    ])
     assert.deepEqual(renderProblems(text('{{a}}', 'a'), { a: '\n ' }), [': the text would be empty'])
     assert.deepEqual(renderProblems(text('{{a}}!', 'a'), { a: 'x'.repeat(1600) }), [
       ': the text would exceed 1600 characters',
@@ -183,7 +185,7 @@ describe('a template', () => {
   test('of a megabyte of braces takes no time', () => {
     const before = process.cpuUsage()
     for (const piece of ['{', '{{', '{{ ', '{{a', '{{a}', '}}', '{{a}}'])
-      templateProblems(text(piece.repeat(1_000_000 / piece.length), 'a'))
+      validateTemplate(text(piece.repeat(1_000_000 / piece.length), 'a'))
     const { user } = process.cpuUsage(before)
     assert.ok(user < 2_000_000, `${user / 1000} ms`)
   })

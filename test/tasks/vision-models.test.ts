@@ -4,13 +4,13 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openDocument } from '../../workers/providers/documents/documents.ts'
 import { rawPdf, stream } from '../pdfs.ts'
-import { childrenWithKeptOutput } from '../recognized.ts'
+import { recordedOutputOptions } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
-import { sign } from '../sign.ts'
+import { drawSign } from '../sign.ts'
 
 /** A provider that speaks OpenAI's protocol and does what the test says. */
 interface Asked {
@@ -51,7 +51,7 @@ const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
 
 const children = createChildPool({
   log: { warn: () => {} } as never,
-  ...(DEPTH === 'quick' ? childrenWithKeptOutput() : {}),
+  ...(DEPTH === 'quick' ? recordedOutputOptions() : {}),
 })
 after(async () => {
   await children.close()
@@ -67,7 +67,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
 
 async function read(provider = 'openai', more: Record<string, string> = {}) {
   const prefix = provider.toUpperCase()
-  const { visionProvider: vision } = parse({
+  const { visionProvider: vision } = parseSettings({
     VISION_PROVIDER: provider,
     AI_PROVIDER: provider,
     [`${prefix}_API_KEY`]: `key of ${provider}`,
@@ -95,7 +95,7 @@ const scan = rawPdf([
   '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 432 96] /Contents 4 0 R /Resources << /XObject << /Im 5 0 R >> >> >>',
   stream('432 0 0 96 0 0 cm /Im Do'),
   stream(
-    sign(words).toBuffer('image/jpeg'),
+    drawSign(words).toBuffer('image/jpeg'),
     '/Type /XObject /Subtype /Image /Width 900 /Height 200 /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /DCTDecode',
   ),
 ])
@@ -149,5 +149,5 @@ test('whatever goes wrong with the model, tesseract reads the page', async () =>
 })
 
 test('a provider needs its key', () => {
-  assert.throws(() => parse({ VISION_PROVIDER: 'groq' }), /VISION_PROVIDER: needs GROQ_API_KEY/)
+  assert.throws(() => parseSettings({ VISION_PROVIDER: 'groq' }), /VISION_PROVIDER: needs GROQ_API_KEY/)
 })

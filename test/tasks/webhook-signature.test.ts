@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { isSigned, webhookHeaders, webhookSecretOf } from '../../tasks/webhooks/signature.ts'
-import { webhookUrlProblem } from '../../tasks/webhooks/url.ts'
+import { deriveWebhookSecret, hasValidSignature, webhookHeaders } from '../../tasks/webhooks/signature.ts'
+import { validateWebhookUrl } from '../../tasks/webhooks/url.ts'
 
 /** Signatures of webhooks, and their permitted targets. */
 
 const SECRET_KEY = 'a secret for tests, long enough to be one'
-const [first, second] = [webhookSecretOf(SECRET_KEY, 7, 1), webhookSecretOf(SECRET_KEY, 7, 2)]
+const [first, second] = [deriveWebhookSecret(SECRET_KEY, 7, 1), deriveWebhookSecret(SECRET_KEY, 7, 2)]
 const message = { id: 'msg_1', timestamp: Math.floor(Date.now() / 1000), body: '{"type":"job.done"}' }
 
 describe('the signature', () => {
@@ -26,7 +26,7 @@ describe('the signature', () => {
   test('is there twice while a secret is rolled, and neither is that of another endpoint', () => {
     const headers = webhookHeaders(message, [second, first])
     for (const secret of [first, second]) new Webhook(secret).verify(message.body, headers)
-    for (const other of [webhookSecretOf(SECRET_KEY, 8, 1), webhookSecretOf(`${SECRET_KEY}.`, 7, 1)])
+    for (const other of [deriveWebhookSecret(SECRET_KEY, 8, 1), deriveWebhookSecret(`${SECRET_KEY}.`, 7, 1)])
       assert.throws(() => new Webhook(other).verify(message.body, headers))
     assert.throws(() => new Webhook(first).verify(`${message.body} `, headers))
   })
@@ -44,12 +44,12 @@ describe('a signature of others', () => {
   const now = 1_614_265_330_000
 
   test('is that of the bytes, the id and the time', () => {
-    assert.ok(isSigned(given, body, secret, now))
-    assert.ok(isSigned({ ...given, signature: `v1,x v1a,y ${given.signature}` }, body, secret, now))
-    assert.ok(!isSigned({ ...given, id: 'msg_other' }, body, secret, now))
-    assert.ok(!isSigned({ ...given, timestamp: '1614265331' }, body, secret, now))
-    assert.ok(!isSigned(given, Buffer.from('{"test":2432232314}'), secret, now))
-    assert.ok(!isSigned(given, body, first, now))
+    assert.ok(hasValidSignature(given, body, secret, now))
+    assert.ok(hasValidSignature({ ...given, signature: `v1,x v1a,y ${given.signature}` }, body, secret, now))
+    assert.ok(!hasValidSignature({ ...given, id: 'msg_other' }, body, secret, now))
+    assert.ok(!hasValidSignature({ ...given, timestamp: '1614265331' }, body, secret, now))
+    assert.ok(!hasValidSignature(given, Buffer.from('{"test":2432232314}'), secret, now))
+    assert.ok(!hasValidSignature(given, body, first, now))
     for (const signature of [
       '',
       'v1',
@@ -58,7 +58,7 @@ describe('a signature of others', () => {
       given.signature.slice(3),
       given.signature.replace('v1', 'v2'),
     ])
-      assert.ok(!isSigned({ ...given, signature }, body, secret, now), signature)
+      assert.ok(!hasValidSignature({ ...given, signature }, body, secret, now), signature)
   })
 
   test('is good for 300 s before and after', () => {
@@ -68,14 +68,14 @@ describe('a signature of others', () => {
       [-300, true],
       [-301, false],
     ] as const)
-      assert.equal(isSigned(given, body, secret, now + seconds * 1000), isGood, `${seconds}`)
+      assert.equal(hasValidSignature(given, body, secret, now + seconds * 1000), isGood, `${seconds}`)
     for (const timestamp of ['', 'x', '1614265330.5', '-1614265330', 'NaN', `${'9'.repeat(20)}`])
-      assert.ok(!isSigned({ ...given, timestamp }, body, secret, now), timestamp)
+      assert.ok(!hasValidSignature({ ...given, timestamp }, body, secret, now), timestamp)
   })
 })
 
 describe('a URL', () => {
-  const problem = (url: string, ...allowed: string[]) => webhookUrlProblem(url, { allowed })
+  const problem = (url: string, ...allowed: string[]) => validateWebhookUrl(url, { allowed })
 
   test('is https, of a public host, without a password', () => {
     assert.equal(problem('https://example.com/hooks?a=b'), null)

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type FinishedSpan, within } from '../../tasks/telemetry/tracing.ts'
+import { type FinishedSpan, runWithOrigin } from '../../tasks/telemetry/tracing.ts'
 import { startCall } from '../../workers/providers/call.ts'
 
 test('the span of a call begins by the clock, however far that has moved since its thread began', (t) => {
   const spans: FinishedSpan[] = []
-  const origin = { traceParent: 'x', about: () => null, record: (span: FinishedSpan) => spans.push(span) }
+  const origin = { traceParent: 'x', logFields: () => null, record: (span: FinishedSpan) => spans.push(span) }
   const later = Date.now() + 3_600_000
   const clock = t.mock.method(Date, 'now', () => later)
-  within(origin, () => startCall({ provider: 'resend', what: 'domains', url: 'https://api.resend.com/x' }))()
+  runWithOrigin(origin, () =>
+    startCall({ provider: 'resend', operation: 'domains', url: 'https://api.resend.com/x' }),
+  )()
   clock.mock.restore()
   const [{ startMs, endMs, ...rest }] = spans as [FinishedSpan]
   assert.equal(startMs, later)

@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import type { Question } from '../../tasks/ai/ports.ts'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createChat } from '../../workers/providers/ai/chat.ts'
 import { modelServer, type Script } from '../standins/models.ts'
 import { until } from '../until.ts'
@@ -21,7 +21,7 @@ const env = Object.fromEntries(
   ]),
 )
 const SILENT_SECONDS = 77
-const chat = createChat(parse({ ...env, AI_TIMEOUT_SECONDS: `${SILENT_SECONDS}` }))
+const chat = createChat(parseSettings({ ...env, AI_TIMEOUT_SECONDS: `${SILENT_SECONDS}` }))
 const question: Question = {
   provider: 'openai',
   model: 'm',
@@ -72,7 +72,7 @@ describe('each provider is asked in its own way', () => {
   })
 
   test('without a key nobody is asked', async () => {
-    const keyless = createChat(parse({}))
+    const keyless = createChat(parseSettings({}))
     assert.equal((await expectFailure(keyless.ask(question, never))).code, 'ai.missing_key')
   })
 })
@@ -103,7 +103,7 @@ describe('what is said', () => {
 
   for (const breaksAtEnd of ['cut', 'error'] as const) {
     test(`all of it, although the usage is missing (${breaksAtEnd})`, async () => {
-      const { text, tokens, finish } = await ask({ breaksAtEnd })
+      const { text, tokens, finishReason: finish } = await ask({ breaksAtEnd })
       assert.deepEqual([text, tokens, finish], ['Hello there', null, 'stop'])
     })
   }
@@ -208,7 +208,7 @@ describe('what goes wrong', () => {
   test('a refused connection', async () => {
     const gone = await modelServer()
     await gone.stop()
-    const nowhere = createChat(parse({ OPENAI_API_KEY: 'k', OPENAI_BASE_URL: gone.url }))
+    const nowhere = createChat(parseSettings({ OPENAI_API_KEY: 'k', OPENAI_BASE_URL: gone.url }))
     const error = await expectFailure(nowhere.ask(question, never))
     assert.deepEqual([error.code, /ECONNREFUSED/.test(error.detail)], ['ai.failed', true])
   })

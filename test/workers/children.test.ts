@@ -7,12 +7,12 @@ import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { Failure } from '../../sql/errors.ts'
-import { serveChildren, useChildren } from '../../workers/children/client.ts'
+import { createChildrenClient, serveChildren } from '../../workers/children/client.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../workers/children/ports.ts'
-import { usageOf } from '../../workers/children/usage.ts'
+import { readUsage } from '../../workers/children/usage.ts'
 import { analyzeFile } from '../../workers/providers/documents/analysis.ts'
-import { standStill, until } from '../until.ts'
+import { blockThread, until } from '../until.ts'
 import { log } from './parts.ts'
 
 /** Tests the pool of child processes in its own process and over a port. The children do what the test asks. */
@@ -26,7 +26,7 @@ function createPool(options: Partial<Parameters<typeof createChildPool>[0]> = {}
     entry,
     // `sign` writes to this folder.
     writes: [join(tmpdir(), '*')],
-    places: 2,
+    concurrency: 2,
     checkMs: 10,
     ...options,
   })
@@ -39,22 +39,22 @@ const ask = (lease: ChildLease, kind: string, request: unknown = null, limits = 
   lease.ask(kind as never, request as never, limits)
 
 const isLost =
-  (why: ChildLost['why'], at: number | null = null) =>
+  (why: ChildLost['lossReason'], at: number | null = null) =>
   (error: unknown) => {
     assert.ok(error instanceof ChildLost, String(error))
-    assert.deepEqual([error.why, error.at], [why, at])
+    assert.deepEqual([error.lossReason, error.at], [why, at])
     return true
   }
 
 /** Returns the pool as a task thread reaches it: over a port. */
 function servePort(pool: Children): Children {
-  return useChildren((port) => serveChildren(pool, port))
+  return createChildrenClient((port) => serveChildren(pool, port))
 }
 
 const inProcess = (pool: Children): Children => pool
 
 // Serves every kind of request, as in production.
-const whole = createChildPool({ log, places: 1 })
+const whole = createChildPool({ log, concurrency: 1 })
 after(() => whole.close())
 
 for (const [how, reached] of [
@@ -64,7 +64,7 @@ for (const [how, reached] of [
   describe(how, () => {
     // For tests that release their children.
     const shared = reached(createPool())
-    const alone = reached(createPool({ places: 1 }))
+    const alone = reached(createPool({ concurrency: 1 }))
 
     test('a child answers, what cannot be JSON as well, and tells what a client may be told', async () => {
       const lease = await shared.lease()
@@ -115,7 +115,7 @@ for (const [how, reached] of [
     })
 
     test('an abort kills the child and gives its place free', async () => {
-      const pool = createPool({ places: 1 })
+      const pool = createPool({ concurrency: 1 })
       const children = reached(pool)
       const abort = new AbortController()
       const lease = await children.lease({ signal: abort.signal })
@@ -123,7 +123,7 @@ for (const [how, reached] of [
       const hanging = ask(lease, 'hang')
       abort.abort(new Error('cancelled'))
       await assert.rejects(hanging, /cancelled/)
-      await until('the process is gone', () => usageOf(pid) === null)
+      await until('the process is gone', () => readUsage(pid) === null)
       const next = await children.lease()
       assert.notEqual(await ask(next, 'pid'), pid)
       next.release()
@@ -176,7 +176,7 @@ for (const [how, reached] of [
       const urgent = await alone.lease({ urgent: true })
       order.push('urgent')
       await ask(holder, 'echo')
-      assert.equal(holder.isDue, true)
+      assert.equal(holder.shouldRelease, true)
       urgent.release()
       holder.release()
       ;(await second!).release()
@@ -187,7 +187,7 @@ for (const [how, reached] of [
 }
 
 test('an owner who has none at work gets one beside the flood of another, and then the one who has the fewest', async () => {
-  const pool = createPool({ places: 2 })
+  const pool = createPool({ concurrency: 2 })
   const order: number[] = []
   const lease = (owner: number) =>
     pool.lease({ owner }).then((given) => {
@@ -219,16 +219,16 @@ test('a child that does not start is no fault of what it was asked', async () =>
 })
 
 test('a closed pool refuses who waits', async () => {
-  const pool = createPool({ places: 1 })
+  const pool = createPool({ concurrency: 1 })
   await pool.lease()
   const waiting = pool.lease()
   await pool.close()
   await assert.rejects(waiting, /closed/)
-  await assert.rejects(useChildren((port) => serveChildren(pool, port)).lease(), /closed/)
+  await assert.rejects(createChildrenClient((port) => serveChildren(pool, port)).lease(), /closed/)
 })
 
 test('what is asked before the last answer is refused, and who gives back what is at work kills it', async () => {
-  const pool = createPool({ places: 1 })
+  const pool = createPool({ concurrency: 1 })
   const lease = await pool.lease()
   await ask(lease, 'echo')
   const hanging = ask(lease, 'hang')
@@ -284,8 +284,8 @@ async function askWhileBlocked(lease: ChildLease, limits: Limits): Promise<unkno
   const answer = ask(lease, 'sign', file, limits)
   // The request leaves in this turn of the loop.
   await Promise.resolve()
-  for (let n = 0; n < 6000 && !existsSync(file); n++) standStill(5)
-  standStill(200)
+  for (let n = 0; n < 6000 && !existsSync(file); n++) blockThread(5)
+  blockThread(200)
   return answer
 }
 
@@ -294,12 +294,12 @@ test('an idle child ends, and no child survives its pool', async () => {
   const lease = await pool.lease()
   const pid = (await ask(lease, 'pid')) as number
   lease.release()
-  await until('it is gone', () => usageOf(pid) === null)
+  await until('it is gone', () => readUsage(pid) === null)
   assert.equal(pool.size, 0)
   const other = await pool.lease()
   const last = (await ask(other, 'pid')) as number
   await pool.close()
-  await until('the last one is gone', () => usageOf(last) === null)
+  await until('the last one is gone', () => readUsage(last) === null)
 })
 
 test('a child that computes is gone soon after its parent was killed', async () => {
@@ -307,9 +307,9 @@ test('a child that computes is gone soon after its parent was killed', async () 
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })
   const [pid] = (await once(parent, 'message')) as [number]
-  assert.notEqual(usageOf(pid), null)
+  assert.notEqual(readUsage(pid), null)
   parent.kill('SIGKILL')
-  await until('it is gone', () => usageOf(pid) === null)
+  await until('it is gone', () => readUsage(pid) === null)
 })
 
 test('a child knows none of the settings', async () => {
@@ -325,7 +325,7 @@ test('a child knows none of the settings', async () => {
 })
 
 test('what a thread holds when its port closes is killed', async () => {
-  const pool = createPool({ places: 1 })
+  const pool = createPool({ concurrency: 1 })
   const { port1, port2 } = new MessageChannel()
   serveChildren(pool, port2)
   port1.postMessage({ kind: 'lease', lease: 1, urgent: false })

@@ -6,9 +6,9 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type Facts, offsetOf } from '../../sql/doctor.ts'
-import { parse } from '../../tasks/settings.ts'
-import { judge } from '../../workers/doctor/database.ts'
+import { clockOffset, type DatabaseFacts } from '../../sql/doctor.ts'
+import { parseSettings } from '../../tasks/settings.ts'
+import { judgeFacts } from '../../workers/doctor/database.ts'
 import { checkMail, checkModels, checkPayments, checkTelephony } from '../../workers/doctor/providers.ts'
 import { testDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
@@ -155,7 +155,7 @@ test('a wrong call is 2', async () => {
   assert.deepEqual(await runDoctor({}, '--fast'), { status: 2, lines: ['Usage: npm run doctor'] })
 })
 
-const GOOD: Facts = {
+const GOOD: DatabaseFacts = {
   version: 180_004,
   address: 'db:5432',
   readOnly: false,
@@ -167,15 +167,15 @@ const GOOD: Facts = {
   vector: '0.8.1',
   isVectorInstalled: true,
   pendingMigrations: [],
-  otherFunctions: [],
+  changedFunctions: [],
   workers: 2,
   unserved: [],
 }
 
 describe('what it makes of a database', () => {
-  const settings = parse({ NODE_ENV: 'test', DATABASE_URL: url })
-  const findProblems = (change: Partial<Facts>, of = settings) =>
-    judge(of, { ...GOOD, ...change }).filter(({ level }) => level !== 'ok')
+  const settings = parseSettings({ NODE_ENV: 'test', DATABASE_URL: url })
+  const findProblems = (change: Partial<DatabaseFacts>, of = settings) =>
+    judgeFacts(of, { ...GOOD, ...change }).filter(({ level }) => level !== 'ok')
 
   test('nothing, of a good one', () => assert.deepEqual(findProblems({}), []))
 
@@ -204,18 +204,18 @@ describe('what it makes of a database', () => {
     [{ workers: 0 }, 'note', /^none runs$/],
   ] as const)
     test(`${JSON.stringify(change)} is a ${level}`, () => {
-      const found = findProblems(change as Partial<Facts>)
+      const found = findProblems(change as Partial<DatabaseFacts>)
       assert.deepEqual([found.length, found[0]!.level], [1, level])
       assert.match(found[0]!.text, text)
     })
 
   test('the time that its answer takes is no difference of clocks', () => {
-    const offsets = [-2000, 0, 1, 2999, 3000, 4500].map((told) => offsetOf(told, 0, 3000))
+    const offsets = [-2000, 0, 1, 2999, 3000, 4500].map((told) => clockOffset(told, 0, 3000))
     assert.deepEqual(offsets, [-2000, 0, 0, 0, 0, 1500])
   })
 
   test('an embedded one is migrated by the start', () => {
-    const [found] = findProblems({ pendingMigrations: ['000001-x'] }, parse({ NODE_ENV: 'test' }))
+    const [found] = findProblems({ pendingMigrations: ['000001-x'] }, parseSettings({ NODE_ENV: 'test' }))
     assert.deepEqual([found!.level, found!.text], ['note', 'npm start applies them'])
   })
 })
@@ -244,7 +244,7 @@ describe('what it makes of providers', () => {
       ANTHROPIC_BASE_URL: `${base()}/anthropic`,
       COHERE_BASE_URL: `${base()}/cohere`,
     }
-    const settings = parse({ ...all, ...env })
+    const settings = parseSettings({ ...all, ...env })
     const checks = [checkMail, checkTelephony, checkPayments, checkModels]
     return (await Promise.all(checks.map((one) => one(settings)))).flat()
   }

@@ -15,9 +15,9 @@ import { openDocument } from '../../workers/providers/documents/documents.ts'
 import { drawPage } from '../../workers/providers/documents/draw.ts'
 import type { DocumentOptions } from '../../workers/providers/documents/opened-children.ts'
 import { deepPdf, encryptedPdf, hugePagePdf, mixedPdf, pageLines, rawPdf, stream, textPdf } from '../pdfs.ts'
-import { childrenWithKeptOutput } from '../recognized.ts'
+import { recordedOutputOptions } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
-import { sign } from '../sign.ts'
+import { drawSign } from '../sign.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -34,7 +34,7 @@ function signPdf(count: number): Uint8Array {
       ` /Resources << /XObject << /Im ${3 * n + 2} 0 R >> >> >>`,
     stream('432 0 0 96 0 0 cm /Im Do'),
     stream(
-      sign(`Page ${n} of ${count}`).toBuffer('image/jpeg'),
+      drawSign(`Page ${n} of ${count}`).toBuffer('image/jpeg'),
       '/Type /XObject /Subtype /Image /Width 900 /Height 200 /BitsPerComponent 8 /ColorSpace /DeviceRGB' +
         ' /Filter /DCTDecode',
     ),
@@ -48,10 +48,10 @@ function signPdf(count: number): Uint8Array {
 }
 
 // After a crash, timing decides whether PDFium or pdfjs draws a page. The recorded output has both.
-const keptOutput = DEPTH === 'quick' ? childrenWithKeptOutput() : {}
+const keptOutput = DEPTH === 'quick' ? recordedOutputOptions() : {}
 
 function createPool(places = 2) {
-  const pool = createChildPool({ log, places, ...keptOutput })
+  const pool = createChildPool({ log, concurrency: places, ...keptOutput })
   after(() => pool.close())
   return pool
 }
@@ -83,7 +83,7 @@ function createLosingChildren(loses: (kind: string, request: unknown) => LossRea
         lease!.release()
         throw new ChildLost(why)
       }
-      return lease && { ask, release: () => lease.release(), kill: () => lease.kill(), isDue: false }
+      return lease && { ask, release: () => lease.release(), kill: () => lease.kill(), shouldRelease: false }
     }) as Children['lease'],
   }
   return { children, seen }

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { Failure } from '../../sql/errors.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createDomains } from '../../workers/providers/comms/domains.ts'
-import { doesHang, type Mode } from '../standins/http.ts'
+import { type Mode, neverAnswers } from '../standins/http.ts'
 import { KEY, type ResendStandIn, resendDomain, resendServer, SEND_ONLY } from '../standins/resend.ts'
 
 // Generous for a busy machine; tests of hanging servers use the shorter limit.
@@ -20,13 +20,13 @@ async function account(env: Record<string, string> = {}, mode: Mode = 'take') {
   const server = await resendServer()
   servers.push(server)
   server.mode = () => mode
-  const settings = parse({
+  const settings = parseSettings({
     EMAIL_PROVIDER_API_KEY: KEY,
     EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
     EMAIL_PROVIDER_API_BASE_URL: `${server.url}/`,
     ...env,
   })
-  const limits = doesHang(mode) ? HANGING : LIMITS
+  const limits = neverAnswers(mode) ? HANGING : LIMITS
   return { server, ...createDomains(settings.email, limits) }
 }
 
@@ -89,7 +89,7 @@ describe('the domains of an account', () => {
   })
 
   test('need a key', async () => {
-    const { domains } = createDomains(parse({}).email)
+    const { domains } = createDomains(parseSettings({}).email)
     for (const asking of [
       domains.list(signal),
       domains.add('x.example', undefined, signal),
@@ -199,7 +199,7 @@ describe('a sender', () => {
   }
 
   test('is nobody’s business where there is no key, or mail goes to files', async () => {
-    await createDomains(parse({}).email).checkSender('a@x.example', signal)
+    await createDomains(parseSettings({}).email).checkSender('a@x.example', signal)
     const { server, checkSender } = await account({ EMAIL_SMTP_URL: 'outbox:' })
     await checkSender('a@x.example', signal)
     assert.equal(server.asked.length, 0)

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import PostalMime from 'postal-mime'
 import { fail } from '../../sql/errors.ts'
-import type { EmailAttachment, EmailMessage, Request } from '../../tasks/comms/ports.ts'
-import { parse } from '../../tasks/settings.ts'
+import type { EmailAttachment, EmailMessage, ProviderRequest } from '../../tasks/comms/ports.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createMailer, type Mailer } from '../../workers/providers/comms/email.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
@@ -23,7 +23,11 @@ after(async () => {
 })
 const to = (url: string, more: object = {}): Mailer =>
   createMailer(
-    parse({ EMAIL_SMTP_URL: url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com', DATA_DIR: dataDir }),
+    parseSettings({
+      EMAIL_SMTP_URL: url,
+      EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+      DATA_DIR: dataDir,
+    }),
     more,
   )
 const mailer = to(server.url)
@@ -32,7 +36,7 @@ const message = (attachments: readonly EmailAttachment[], id: string = randomUUI
   ...{ id, to: ['reader@example.com'], subject: 's', text: 'The text', html: '<p>The text</p>' },
   ...{ dateMs: 1_700_000_000_000, attachments },
 })
-const request = (signal = new AbortController().signal): Request & { begun: number } => {
+const request = (signal = new AbortController().signal): ProviderRequest & { begun: number } => {
   const made = { signal, begun: 0, begin: () => Promise.resolve(void made.begun++) }
   return made
 }
@@ -60,7 +64,7 @@ test('arrive with their names, types and every byte', async () => {
     file('twice.pdf', randomBytes(77)),
   ]
   const one = message(files)
-  assert.equal((await mailer.hand(one, request())).kind, 'taken')
+  assert.equal((await mailer.send(one, request())).kind, 'taken')
   const mail = await PostalMime.parse(server.raw.at(-1)!)
   assert.deepEqual([mail.text?.trim(), mail.html?.trim()], ['The text', '<p>The text</p>'])
   const types = ['application/pdf', 'text/plain', 'application/octet-stream', 'application/octet-stream']
@@ -73,7 +77,7 @@ test('arrive with their names, types and every byte', async () => {
     for await (const piece of read()) bytes.push(Buffer.from(piece))
     assert.ok(Buffer.from(mail.attachments[n]!.content as ArrayBuffer).equals(Buffer.concat(bytes)), `${n}`)
   }
-  assert.equal((await mailer.hand(message(files, one.id), request())).kind, 'taken')
+  assert.equal((await mailer.send(message(files, one.id), request())).kind, 'taken')
   assert.equal(server.raw.at(-1), server.raw.at(-2), 'and the same to the last byte in every attempt')
 })
 
@@ -87,9 +91,9 @@ test('that break off keep the whole mail back, for the reason that they give', a
     },
   }
   const on = request()
-  await assert.rejects(mailer.hand(message([broken]), on), { code: 'document.bytes_missing' })
+  await assert.rejects(mailer.send(message([broken]), on), { code: 'document.bytes_missing' })
   assert.deepEqual([on.begun, server.taken.length], [0, before])
-  assert.equal((await mailer.hand(message([]), request())).kind, 'taken', 'the next one is sent')
+  assert.equal((await mailer.send(message([]), request())).kind, 'taken', 'the next one is sent')
 })
 
 test('are not read for a server that takes no mail', async () => {
@@ -102,7 +106,7 @@ test('are not read for a server that takes no mail', async () => {
     },
   }
   server.mode = () => ({ status: 550, at: 'rcpt' })
-  await assert.rejects(mailer.hand(message([unread]), request()), { code: 'email.refused' })
+  await assert.rejects(mailer.send(message([unread]), request()), { code: 'email.refused' })
   server.mode = () => 'take'
   assert.equal(reads, 0)
 })
@@ -141,7 +145,7 @@ test('are read at the pace of the server, and let go when nobody waits for it an
   const abort = new AbortController()
   const on = request(abort.signal)
   const { port } = slow.address() as AddressInfo
-  const sending = to(`smtp://127.0.0.1:${port}`).hand(message([large]), on)
+  const sending = to(`smtp://127.0.0.1:${port}`).send(message([large]), on)
   let [seen, same] = [-1, 0]
   await until('it reads no further', () => {
     same = read === seen && read > 0 ? same + 1 : 0
@@ -160,7 +164,7 @@ test('are in the files of the outbox, of which there is none without them', asyn
   const outbox = to('outbox:')
   const bytes = randomBytes(500_000)
   const one = message([file('a.pdf', bytes)])
-  await outbox.hand(one, request())
+  await outbox.send(one, request())
   const folder = join(dataDir, 'outbox')
   const mail = await PostalMime.parse(readFileSync(join(folder, `${one.id}.eml`)))
   assert.ok(Buffer.from(mail.attachments[0]!.content as ArrayBuffer).equals(bytes))
@@ -172,6 +176,6 @@ test('are in the files of the outbox, of which there is none without them', asyn
     },
   }
   const on = request()
-  await assert.rejects(outbox.hand(message([broken]), on), { code: 'document.bytes_missing' })
+  await assert.rejects(outbox.send(message([broken]), on), { code: 'document.bytes_missing' })
   assert.deepEqual([readdirSync(folder), on.begun], [[`${one.id}.eml`], 0])
 })

@@ -4,10 +4,10 @@ import { after, describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import PostalMime, { type Email } from 'postal-mime'
 import { Failure } from '../../sql/errors.ts'
-import type { EmailMessage, Request } from '../../tasks/comms/ports.ts'
-import { parse } from '../../tasks/settings.ts'
+import type { EmailMessage, ProviderRequest } from '../../tasks/comms/ports.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createMailer, type Mailer } from '../../workers/providers/comms/email.ts'
-import { doesHang } from '../standins/http.ts'
+import { neverAnswers } from '../standins/http.ts'
 import { type MailMode, type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
@@ -29,8 +29,8 @@ async function openMailer(
   servers.push(server)
   server.mode = () => mode
   const env = { EMAIL_SMTP_URL: server.url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com' }
-  const limits = doesHang(mode) ? HANGING : LIMITS
-  return { server, mailer: createMailer(parse(env), { ...limits, ...more }) }
+  const limits = neverAnswers(mode) ? HANGING : LIMITS
+  return { server, mailer: createMailer(parseSettings(env), { ...limits, ...more }) }
 }
 
 const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
@@ -41,13 +41,13 @@ const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
   ...more,
 })
 
-function request(signal = new AbortController().signal): Request & { begun: number } {
+function request(signal = new AbortController().signal): ProviderRequest & { begun: number } {
   const made = { signal, begun: 0, begin: () => Promise.resolve(void made.begun++) }
   return made
 }
 
-async function expectFailure(mailer: Mailer, on: Request = request()): Promise<Failure> {
-  const error = await mailer.hand(message(), on).then(
+async function expectFailure(mailer: Mailer, on: ProviderRequest = request()): Promise<Failure> {
+  const error = await mailer.send(message(), on).then(
     (handed) => assert.fail(`It did not fail: ${inspect(handed)}`),
     (error: unknown) => error,
   )
@@ -72,7 +72,7 @@ describe('a mail that is handed over', () => {
       html: '<p>The text.</p>',
       dateMs: Date.parse('2026-01-02T03:04:05Z'),
     })
-    const handed = await mailer.hand(one, request())
+    const handed = await mailer.send(one, request())
     assert.deepEqual(handed, { kind: 'taken', providerId: null, status: 'sent', detail: null })
     const mail = await PostalMime.parse(server.raw[0]!)
     const addresses = (list: Email['to']) => list?.map(({ address }) => address)
@@ -88,7 +88,7 @@ describe('a mail that is handed over', () => {
   test('is the same to the last byte at each attempt', async () => {
     const { server, mailer } = await openMailer()
     const one = message({ html: '<p>x</p>', dateMs: 1_767_323_045_000 })
-    for (let n = 0; n < 3; n++) await mailer.hand(one, request())
+    for (let n = 0; n < 3; n++) await mailer.send(one, request())
     assert.equal(new Set(server.raw).size, 1)
     assert.deepEqual([server.taken.length, new Set(server.taken).size], [3, 1])
   })
@@ -97,7 +97,7 @@ describe('a mail that is handed over', () => {
     const { server, mailer } = await openMailer()
     server.unknownRecipients.add('nobody@example.com')
     const one = message({ to: ['a@example.com', 'nobody@example.com'], cc: ['b@example.com'] })
-    const handed = await mailer.hand(one, request())
+    const handed = await mailer.send(one, request())
     const detail = 'The mail server accepted the message, but not for nobody@example.com'
     assert.deepEqual(handed, { kind: 'taken', providerId: null, status: 'sent', detail })
   })
@@ -105,7 +105,7 @@ describe('a mail that is handed over', () => {
   test('begins at the last moment, when all of it but its end is there', async () => {
     const { server, mailer } = await openMailer()
     let seenAtBegin = -1
-    const on: Request = {
+    const on: ProviderRequest = {
       signal: new AbortController().signal,
       begin: () => {
         seenAtBegin = server.requests
@@ -113,7 +113,7 @@ describe('a mail that is handed over', () => {
         return Promise.resolve()
       },
     }
-    await mailer.hand(message({ text: 'x'.repeat(300_000) }), on)
+    await mailer.send(message({ text: 'x'.repeat(300_000) }), on)
     assert.deepEqual([seenAtBegin, server.taken.length], [1, 1])
   })
 
@@ -121,8 +121,8 @@ describe('a mail that is handed over', () => {
     const { server, mailer } = await openMailer()
     const refusal = new Error('superseded')
     const on = { signal: new AbortController().signal, begin: () => Promise.reject(refusal) }
-    await assert.rejects(mailer.hand(message(), on), (error) => error === refusal)
-    assert.equal((await mailer.hand(message(), request())).kind, 'taken')
+    await assert.rejects(mailer.send(message(), on), (error) => error === refusal)
+    assert.equal((await mailer.send(message(), request())).kind, 'taken')
     assert.equal(server.taken.length, 1)
   })
 })
@@ -141,11 +141,11 @@ describe('a mail whose attempt ends while its request is being recorded', () => 
         setTimeout(recorded.resolve, 600)
         return recorded.promise
       }
-      const error = await mailer.hand(message(), { signal: abort.signal, begin }).catch((reason) => reason)
+      const error = await mailer.send(message(), { signal: abort.signal, begin }).catch((reason) => reason)
       assert.match(error instanceof Failure ? error.detail : String(error), reason)
       await recorded.promise
       const next = message()
-      await mailer.hand(next, request())
+      await mailer.send(next, request())
       assert.equal(server.taken.length, 1)
       assert.match(server.taken[0]!, new RegExp(next.id))
     })
@@ -185,7 +185,7 @@ describe('a mail that was certainly not taken', () => {
   test('cut amid its content it is never taken, whatever of it was on its way', async () => {
     const { server, mailer } = await openMailer('half')
     const one = message({ text: 'x'.repeat(500_000) })
-    const handed = await mailer.hand(one, request()).catch((error: Failure) => error)
+    const handed = await mailer.send(one, request()).catch((error: Failure) => error)
     if (handed instanceof Failure) assert.equal(handed.code, 'email.failed')
     else assert.equal(handed.kind, 'unknown')
     assert.equal(server.taken.length, 0)
@@ -205,7 +205,7 @@ describe('a mail that may have been taken', () => {
     test(`${mode} the server took it`, async () => {
       const { server, mailer } = await openMailer(mode)
       const on = request()
-      const handed = await mailer.hand(message(), on)
+      const handed = await mailer.send(message(), on)
       assert.ok(handed.kind === 'unknown' && !handed.answered, inspect(handed))
       assert.deepEqual([on.begun, server.requests], [1, 1], 'nothing repeats it')
       assert.equal(server.taken.length, mode.endsWith('after') ? 1 : 0)
@@ -216,7 +216,7 @@ describe('a mail that may have been taken', () => {
     const { server, mailer } = await openMailer('twice')
     for (let n = 1; n <= 6; n++) {
       const one = message()
-      const handed = await mailer.hand(one, request()).catch((error: Failure) => error)
+      const handed = await mailer.send(one, request()).catch((error: Failure) => error)
       const taken = server.taken.filter((id) => id.includes(one.id)).length
       if (handed instanceof Failure) assert.deepEqual([handed.code, taken], ['email.failed', 0])
       else assert.ok(handed.kind === 'unknown' || taken === 1, inspect(handed))
@@ -227,25 +227,25 @@ describe('a mail that may have been taken', () => {
   test('an abort leaves it a moment once it is out, and none before', async () => {
     const { server, mailer } = await openMailer('hang after')
     const abort = new AbortController()
-    const sending = mailer.hand(message(), request(abort.signal))
+    const sending = mailer.send(message(), request(abort.signal))
     await until('it is there', () => server.taken.length === 1)
     abort.abort('cancelled')
     assert.equal((await sending).kind, 'unknown')
     const aborted = request(AbortSignal.abort('stopping'))
-    await assert.rejects(mailer.hand(message(), aborted), (error) => error === 'stopping')
+    await assert.rejects(mailer.send(message(), aborted), (error) => error === 'stopping')
     assert.equal(aborted.begun, 0)
   })
 })
 
 describe('what is repeatable', () => {
-  const mailerOf = (env: Record<string, string>) => createMailer(parse(env), LIMITS)
+  const mailerOf = (env: Record<string, string>) => createMailer(parseSettings(env), LIMITS)
   test('Resend’s relay, which keeps keys, and files; no other server', () => {
     const from = { EMAIL_PROVIDER_FROM_EMAIL: 'a@example.com' }
-    assert.equal(mailerOf({ ...from, EMAIL_PROVIDER_API_KEY: 're_x' }).repeatable, true)
-    assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://smtp.resend.com:587' }).repeatable, true)
-    assert.equal(mailerOf({ EMAIL_SMTP_URL: 'outbox:' }).repeatable, true)
-    assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://mail.example.com' }).repeatable, false)
-    assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://notresend.com' }).repeatable, false)
+    assert.equal(mailerOf({ ...from, EMAIL_PROVIDER_API_KEY: 're_x' }).isIdempotent, true)
+    assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://smtp.resend.com:587' }).isIdempotent, true)
+    assert.equal(mailerOf({ EMAIL_SMTP_URL: 'outbox:' }).isIdempotent, true)
+    assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://mail.example.com' }).isIdempotent, false)
+    assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://notresend.com' }).isIdempotent, false)
   })
 
   test('a server that does not answer is left alone after five failures', async (t) => {

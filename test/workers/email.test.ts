@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createMailer, type Mailer, requiresTls } from '../../workers/providers/comms/email.ts'
 import { until } from '../until.ts'
 import { type SmtpStandIn, smtpReply, startSmtpServer } from './smtp.ts'
@@ -19,7 +19,7 @@ const LIMITS = { connectMs: 300, silentMs: 300 }
 function mailer(port: number, credentials = '', limits = {}): Mailer {
   const url = `smtp://${credentials}127.0.0.1:${port}`
   return createMailer(
-    parse({ EMAIL_SMTP_URL: url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com' }),
+    parseSettings({ EMAIL_SMTP_URL: url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com' }),
     limits,
   )
 }
@@ -36,7 +36,7 @@ const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
 })
 
 async function send(via: Mailer, one = message(), signal = new AbortController().signal): Promise<void> {
-  const handed = await via.hand(one, { signal, begin: () => Promise.resolve() })
+  const handed = await via.send(one, { signal, begin: () => Promise.resolve() })
   if (handed.kind === 'taken') return
   signal.throwIfAborted()
   throw fail('email.failed', { reason: handed.reason })
@@ -215,14 +215,14 @@ describe('a mail that is not taken', () => {
     })
     const send = (query: string) =>
       createMailer(
-        parse({
+        parseSettings({
           EMAIL_SMTP_URL: `smtp://${USER}:x@127.0.0.1:${server.port}${query}`,
           EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
         }),
       )
     assert.deepEqual(await expectFailure(send('?requireTLS=true')), refused('it does not offer STARTTLS'))
     assert.equal(tried, 0)
-    await send('').hand(message(), {
+    await send('').send(message(), {
       signal: new AbortController().signal,
       begin: () => Promise.resolve(),
     })
@@ -296,7 +296,7 @@ describe('a mail that is not taken', () => {
   test('an abort ends the wait at once, before and while it is sent', async () => {
     const server = await startSmtpServer({ onRcptTo: () => {} })
     const via = createMailer(
-      parse({
+      parseSettings({
         EMAIL_SMTP_URL: `smtp://127.0.0.1:${server.port}`,
         EMAIL_PROVIDER_FROM_EMAIL: 'a@example.com',
       }),
@@ -325,7 +325,7 @@ describe('a mail that is not taken', () => {
       { EMAIL_PROVIDER_API_KEY: SECRET },
       { EMAIL_PROVIDER_FROM_EMAIL: 'a@example.com' },
     ]) {
-      const { code, again } = await expectFailure(createMailer(parse({ ...production, ...env })))
+      const { code, again } = await expectFailure(createMailer(parseSettings({ ...production, ...env })))
       assert.deepEqual({ code, again }, notConfigured)
     }
   })

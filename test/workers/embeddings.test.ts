@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createEmbedder } from '../../workers/providers/ai/embeddings.ts'
 import { folder } from '../edge/rag-help.ts'
 import { DIMENSIONS, MODEL, writeModel } from '../model.ts'
@@ -12,7 +12,7 @@ import { DIMENSIONS, MODEL, writeModel } from '../model.ts'
 const models = folder()
 writeModel(models)
 const { signal } = new AbortController()
-const embedder = (env: Readonly<Record<string, string>>) => createEmbedder(parse(env))
+const embedder = (env: Readonly<Record<string, string>>) => createEmbedder(parseSettings(env))
 const local = embedder({ RAG_MODEL_DIR: models, RAG_MODEL: MODEL })
 const cosine = (a: Float32Array, b: Float32Array): number =>
   a.reduce((sum, value, i) => sum + value * b[i]!, 0)

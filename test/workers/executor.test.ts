@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { cancelJob, MAX_CRASHES, renewLease, SUSPECT_FROM } from '../../sql/jobs.ts'
-import { finderOf } from '../../tasks/index.ts'
+import { createTaskFinder } from '../../tasks/index.ts'
 import { type AnyTask, defineTask } from '../../tasks/task.ts'
 import { createExecutor } from '../../workers/attempts/executor.ts'
 import { createLedger } from '../../workers/attempts/ledger.ts'
@@ -10,7 +10,7 @@ import type { EndedAttempt } from '../../workers/attempts/tally.ts'
 import type { Pools } from '../../workers/threads/pools.ts'
 import type { AbortReason, Outcome } from '../../workers/threads/protocol.ts'
 import { testDatabase } from '../database.ts'
-import { IDLE, ledgerOf, spec } from '../sql/ledger-help.ts'
+import { IDLE, jobSpec, ledgerOf } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -27,7 +27,7 @@ const quick = {
   result: z.unknown(),
   run: () => Promise.resolve(null),
 } as const
-const taskNamed = finderOf([
+const findTask = createTaskFinder([
   defineTask({ ...quick, name: 'test.task' }),
   defineTask({ ...quick, name: 'test.short', timeoutSeconds: 0.2 }),
   defineTask({ ...quick, name: 'test.stall', stallSeconds: 0.2 }),
@@ -52,17 +52,20 @@ async function open() {
   const counted: string[] = []
   const ledger = createLedger({
     db,
-    publisher: { notify: () => {}, claimSlot: () => false, close: () => Promise.resolve() },
+    publisher: { notify: () => {}, claimNotify: () => false, close: () => Promise.resolve() },
     log,
     leaseId: () => lease,
-    about: (id) => ({ jobId: id }),
+    logFields: (id) => ({ jobId: id }),
     onSuperseded: (id, attempt) => executor.supersede(id, attempt),
   })
   const executor = createExecutor({
     ledger,
     log,
-    taskNamed,
-    tallies: { ended: (attempt) => void ended.push(attempt), count: (what) => void counted.push(what) },
+    findTask: findTask,
+    tallies: {
+      countAttempt: (attempt) => void ended.push(attempt),
+      count: (what) => void counted.push(what),
+    },
     pools: createRunner(false),
     isolatedRunner: createRunner(true),
   })
@@ -75,8 +78,8 @@ async function open() {
     for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
   }
   /** Enqueues a job and passes it to a thread that is still busy. */
-  const pass = async (fields: Parameters<typeof spec>[0] = {}) => {
-    const job = spec(fields)
+  const pass = async (fields: Parameters<typeof jobSpec>[0] = {}) => {
+    const job = jobSpec(fields)
     await help.enqueue(job)
     const ended = run(job.id)
     return { id: job.id, ended, thread: await thread(job.id) }
@@ -112,7 +115,7 @@ describe('the executor', () => {
       ['done', 7, 0],
     )
     const [{ queue, name, outcome, runSeconds, waitSeconds }] = ended as [EndedAttempt]
-    assert.deepEqual([queue, name, outcome], ['test', spec().name, 'done'])
+    assert.deepEqual([queue, name, outcome], ['test', jobSpec().name, 'done'])
     assert.ok(runSeconds > 0 && runSeconds < 60 && waitSeconds >= 0 && waitSeconds < 60)
   })
 

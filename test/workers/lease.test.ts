@@ -34,7 +34,7 @@ async function hold(ttlMs = TTL_MS, onRecovered = () => {}) {
     running: () => running,
     onHeartbeat: (heartbeat) => void heartbeats.push(heartbeat.running),
     onLost: () => void lost++,
-    onRecovered: (ids) => {
+    onRescued: (ids) => {
       recovered.push(...ids)
       onRecovered()
     },
@@ -189,7 +189,10 @@ describe('a lease', { concurrency: false }, () => {
   test('that had more jobs than one transaction takes over: all of them are, at once', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const looks: number[] = []
-    const { lease, db, recovered, calls } = await hold(LONG_MS, () => void looks.push(calls('job_recover')))
+    const { lease, db, recovered, calls } = await hold(
+      LONG_MS,
+      () => void looks.push(calls('job_rescue_running')),
+    )
     // By this clock the first search takes 100 ms, so the next ones look only for expired leases.
     let aheadMs = 0
     const now = performance.now.bind(performance)
@@ -240,8 +243,8 @@ describe('a lease', { concurrency: false }, () => {
     const dead = await help.lease()
     const job = await help.running({}, dead)
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
-    const looks = calls('job_recover')
-    await until('it has looked for others', () => calls('job_recover') > looks + 2)
+    const looks = calls('job_rescue_running')
+    await until('it has looked for others', () => calls('job_rescue_running') > looks + 2)
     assert.deepEqual(recovered, [], 'nobody is judged while renewals fail')
     db.fault = null
     // Read before this worker may declare others dead: a late renewal changes the value.

@@ -18,10 +18,14 @@ export async function createWorkerLedger() {
     const superseded: string[] = []
     const ledger = createLedger({
       db,
-      publisher: { notify: (id) => void marked.push(id), claimSlot, close: () => Promise.resolve() },
+      publisher: {
+        notify: (id) => void marked.push(id),
+        claimNotify: claimSlot,
+        close: () => Promise.resolve(),
+      },
       log,
       leaseId,
-      about: (id) => ({ jobId: id }),
+      logFields: (id) => ({ jobId: id }),
       onSuperseded: (id, attempt) => void superseded.push(`${id}/${attempt}`),
     })
     const named = (name: string) => db.calls.filter((call) => call.name === name)

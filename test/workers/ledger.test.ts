@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fail, mapDatabaseError } from '../../sql/errors.ts'
 import type { FinishEntry, ProgressEntry } from '../../sql/jobs.ts'
-import { spec, withClient } from '../sql/ledger-help.ts'
+import { jobSpec, withClient } from '../sql/ledger-help.ts'
 import { createWorkerLedger, step } from './ledger-parts.ts'
 
 const { base, help, open, running, notes } = await createWorkerLedger()
@@ -11,7 +11,7 @@ const { base, help, open, running, notes } = await createWorkerLedger()
 describe('the worker ledger', () => {
   test('what is said in one turn shares a statement', async () => {
     const { ledger, named, marked } = open()
-    const jobs = Array.from({ length: 40 }, () => spec())
+    const jobs = Array.from({ length: 40 }, () => jobSpec())
     await help.enqueue(...jobs)
     const claimed = await Promise.all((await help.deliveries()).map((delivery) => ledger.claim(delivery, 1)))
     assert.deepEqual(
@@ -45,7 +45,7 @@ describe('the worker ledger', () => {
 
   test('a claim tells of its jobs itself when it may, a payload full at most', async () => {
     const { ledger, named, marked } = open(undefined, () => true)
-    const [few, many] = [spec(), Array.from({ length: 201 }, () => spec())]
+    const [few, many] = [jobSpec(), Array.from({ length: 201 }, () => jobSpec())]
     await help.enqueue(few, ...many)
     await ledger.claim(await help.deliveryOf(few.id), 1)
     assert.deepEqual([named('job_claim').length, marked], [1, []])
@@ -56,7 +56,7 @@ describe('the worker ledger', () => {
 
   test('a claim that fails for good takes no other with it, and not the worker', async () => {
     const { ledger, db, named } = open()
-    const jobs = [spec(), spec()]
+    const jobs = [jobSpec(), jobSpec()]
     await help.enqueue(...jobs)
     const deliveries = await help.deliveries(...jobs.map(({ id }) => id))
     db.error = () =>
@@ -72,7 +72,7 @@ describe('the worker ledger', () => {
 
   test('a delivery that cannot be put back ends no worker', async () => {
     const { ledger, db } = open()
-    const job = spec()
+    const job = jobSpec()
     await help.enqueue(job)
     db.error = () => Object.assign(new Error('permission denied'), { code: '42501' })
     db.fault = () => 'before'
@@ -128,7 +128,7 @@ describe('the worker ledger', () => {
   test('an outage delays and loses nothing', async () => {
     const { ledger, db } = open()
     const jobs = await running(10)
-    const waiting = spec()
+    const waiting = jobSpec()
     await help.enqueue(waiting)
     let down = true
     db.fault = () => (down ? 'before' : null)
@@ -149,7 +149,7 @@ describe('the worker ledger', () => {
   test('when only the answers are lost, everything is stored once and nobody is superseded', async () => {
     const { ledger, db, superseded } = open()
     const [job] = await running(1)
-    const waiting = spec()
+    const waiting = jobSpec()
     await help.enqueue(waiting)
     const seen = new Set<string>()
     db.fault = (name) => {
@@ -240,7 +240,7 @@ describe('the worker ledger', () => {
 
   test('of deliveries of one mailbox the one with the most places gets its jobs, from where the earliest begins', async () => {
     const { ledger } = open()
-    const jobs = [1, 2, 3].map(() => spec({ mailbox: 'shared' }))
+    const jobs = [1, 2, 3].map(() => jobSpec({ mailbox: 'shared' }))
     await help.enqueue(...jobs)
     const [first, second, third] = await Promise.all(jobs.map(({ id }) => help.deliveryOf(id)))
     const claims = await Promise.all([
@@ -257,7 +257,7 @@ describe('the worker ledger', () => {
 
   test('messages of an actor that were scheduled have their turns, whether their deliveries are handled or put back together', async () => {
     const { ledger } = open()
-    const jobs = Array.from({ length: 4 }, () => spec({ actor: 'scheduled', delay_ms: 60_000 }))
+    const jobs = Array.from({ length: 4 }, () => jobSpec({ actor: 'scheduled', delay_ms: 60_000 }))
     const [later, ...due] = jobs.map(({ id }) => id)
     await help.enqueue(...jobs)
     await base.query(`update job set run_at = now() where id = any($1)`, [due])
@@ -281,7 +281,7 @@ describe('the worker ledger', () => {
 
   test('a delivery that is put back comes again', async () => {
     const { ledger } = open()
-    const job = spec()
+    const job = jobSpec()
     await help.enqueue(job)
     const delivery = await help.deliveryOf(job.id)
     await ledger.redeliver(delivery)
@@ -327,7 +327,7 @@ describe('the worker ledger', () => {
   test('what a server without memory refuses is repeated: a claim, and the end of a job that was done', async () => {
     const { ledger, db } = open()
     const [job] = await running(1)
-    const waiting = spec()
+    const waiting = jobSpec()
     await help.enqueue(waiting)
     db.error = () => mapDatabaseError(Object.assign(new Error('out of memory'), { code: '53200' })) as Error
     db.fault = (name) => (db.calls.filter((call) => call.name === name).length < 3 ? 'before' : null)
@@ -346,7 +346,7 @@ describe('the worker ledger', () => {
     }
     await ledger.idle()
     for (const { id } of jobs) assert.equal((await notes(id)).length, 50)
-    const more = spec()
+    const more = jobSpec()
     await help.enqueue(more)
     assert.equal((await ledger.claim(await help.deliveryOf(more.id), 1))[0]?.id, more.id)
     await ledger.idle()

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import PostalMime from 'postal-mime'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createMailer } from '../../workers/providers/comms/email.ts'
 
 const folders: string[] = []
@@ -17,14 +17,14 @@ after(() => {
 function outbox() {
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-outbox-'))
   folders.push(dataDir)
-  const mailer = createMailer(parse({ DATA_DIR: dataDir, EMAIL_SMTP_URL: 'outbox:' }))
+  const mailer = createMailer(parseSettings({ DATA_DIR: dataDir, EMAIL_SMTP_URL: 'outbox:' }))
   const folder = join(dataDir, 'outbox')
   return {
     folder,
     files: () => readdirSync(folder),
     read: (name: string) => readFileSync(join(folder, name)),
     send: (message: EmailMessage) =>
-      mailer.hand(message, { signal: new AbortController().signal, begin: () => Promise.resolve() }),
+      mailer.send(message, { signal: new AbortController().signal, begin: () => Promise.resolve() }),
   }
 }
 

@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url'
 import type { Database, Query } from '../../sql/db.ts'
 import type { ProgressEntry } from '../../sql/jobs.ts'
 import { createPublisher } from '../../sql/notify.ts'
-import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
-import { parse, type Settings } from '../../tasks/settings.ts'
+import { parseSettings, type Settings } from '../../tasks/settings.ts'
 import { createExecutor, type Executor } from '../../workers/attempts/executor.ts'
 import { createLedger, type Ledger } from '../../workers/attempts/ledger.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
@@ -20,7 +20,7 @@ export const log: Log = await createLog(process.env.TEST_LOG_LEVEL ?? 'silent', 
 export const TASKS = new URL('./fixtures/tasks.ts', import.meta.url).href
 
 export function settingsFor(url: string, more: Readonly<Record<string, string>> = {}): Settings {
-  return parse({
+  return parseSettings({
     DATABASE_URL: url,
     WORKER_THREADS: '2',
     NODE_ENV: 'test',
@@ -83,7 +83,7 @@ export async function startParts(
     publisher,
     log,
     leaseId: () => lease,
-    about: (id) => ({ jobId: id }),
+    logFields: (id) => ({ jobId: id }),
     onSuperseded: (id, attempt) => executor?.supersede(id, attempt),
   })
   const settings = settingsFor(base.url, options.settings)
@@ -115,8 +115,8 @@ export async function startParts(
     pools,
     isolatedRunner: isolated,
     log,
-    taskNamed: finderOf(await loadTasks([TASKS])),
-    tallies: { ended: () => {}, count: () => {} },
+    findTask: createTaskFinder(await loadTasks([TASKS])),
+    tallies: { countAttempt: () => {}, count: () => {} },
   })
   after(async () => {
     isolated.close()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createPayments } from '../../workers/providers/payments/payments.ts'
 import { event } from '../payment-events.ts'
 import { type Fault, KEY, stripeStandIn } from '../stripe.ts'
@@ -10,7 +10,7 @@ import { type Fault, KEY, stripeStandIn } from '../stripe.ts'
 
 const stripe = await stripeStandIn()
 const settings = (given: Record<string, string> = {}) =>
-  parse({ PROVIDER_SECRET_KEY: KEY, PROVIDER_API_BASE_URL: stripe.url, ...given })
+  parseSettings({ PROVIDER_SECRET_KEY: KEY, PROVIDER_API_BASE_URL: stripe.url, ...given })
 const provider = createPayments(settings())
 // Generous for a busy machine; tests of a hanging provider use the short timeout.
 const hasty = createPayments(settings(), 300)
@@ -65,21 +65,21 @@ describe('a failure', () => {
 
   test('because nobody is there is a failure for now', async () => {
     const away = createPayments(settings({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:1' }), 300)
-    assert.equal((await expectFailure(away.prices(signal))).code, 'payment.failed')
+    assert.equal((await expectFailure(away.listPrices(signal))).code, 'payment.failed')
   })
 
   test('of the settings is told without asking anybody', async () => {
-    const none = createPayments(parse({}))
+    const none = createPayments(parseSettings({}))
     const before = stripe.asked.length
     for (const work of [
       none.createCustomer(customer, once()),
-      none.prices(signal),
+      none.listPrices(signal),
       none.cancelSubscription('sub_1', once()),
     ])
       assert.equal((await expectFailure(work)).code, 'payment.not_configured')
     assert.equal(stripe.asked.length, before)
     const wrong = createPayments(settings({ PROVIDER_SECRET_KEY: 'sk_test_wrong' }))
-    assert.equal((await expectFailure(wrong.prices(signal))).code, 'payment.key')
+    assert.equal((await expectFailure(wrong.listPrices(signal))).code, 'payment.key')
   })
 
   test('under a key that stood for something else is not taken for a refusal', async () => {
@@ -101,7 +101,7 @@ test('a call that is aborted ends at once, with the reason', async () => {
   while (stripe.asked.length === asked) await new Promise((resolve) => setImmediate(resolve))
   abort.abort(reason)
   await assert.rejects(call, reason)
-  await assert.rejects(provider.prices(abort.signal), reason)
+  await assert.rejects(provider.listPrices(abort.signal), reason)
 })
 
 test('what a customer could pay for is none of one that the provider no longer has', async () => {
@@ -109,7 +109,7 @@ test('what a customer could pay for is none of one that the provider no longer h
   stripe.account.sessions.push({ id: 'cs_gone', customer: 'cus_gone', status: 'open' })
   stripe.account.subscriptions.set('sub_gone', { id: 'sub_gone', customer: 'cus_gone', status: 'active' })
   await provider.expireCheckouts('cus_gone', signal)
-  assert.deepEqual(await provider.runningSubscriptions('cus_gone', signal), [])
+  assert.deepEqual(await provider.listRenewingSubscriptions('cus_gone', signal), [])
 })
 
 test('all that a customer could pay for is found, however much it is', async () => {
@@ -128,7 +128,7 @@ test('all that a customer could pay for is found, however much it is', async () 
   await provider.expireCheckouts('cus_1', signal)
   const open = stripe.account.sessions.filter((one) => one.customer === 'cus_1' && one.status === 'open')
   assert.deepEqual(open, [])
-  const running = await provider.runningSubscriptions('cus_1', signal)
+  const running = await provider.listRenewingSubscriptions('cus_1', signal)
   assert.deepEqual(
     [...running].reverse(),
     ids.filter((i) => i % 2 === 0).map((i) => `sub_of_${i}`),
@@ -175,20 +175,20 @@ test('lists are read to their end', async () => {
     )
   const pages: number[] = []
   const ids: unknown[] = []
-  for await (const page of provider.eventsSince(created + 10, ['invoice.paid'], signal)) {
+  for await (const page of provider.listEvents(created + 10, ['invoice.paid'], signal)) {
     pages.push(page.length)
     ids.push(...page.map(({ id }) => id))
   }
   assert.deepEqual(pages, [100, 92])
   assert.deepEqual([ids[0], ids.at(-1), new Set(ids).size], ['evt_249', 'evt_11', 192])
   for (let n = 0; n < 1100; n++) stripe.account.prices.push({ id: `price_${n}` })
-  assert.equal((await provider.prices(signal)).length, 1000)
+  assert.equal((await provider.listPrices(signal)).length, 1000)
 })
 
 test('what is not there is none, not a failure', async () => {
-  assert.deepEqual(await provider.refundsOf({ charge: 'ch_none' }, signal), { objects: [], at: 0 })
-  assert.equal(await provider.intentOf('invoice', 'in_none', signal), null)
-  assert.equal(await provider.intentOf('session', 'cs_none', signal), null)
+  assert.deepEqual(await provider.listRefunds({ charge: 'ch_none' }, signal), { objects: [], at: 0 })
+  assert.equal(await provider.findIntent('invoice', 'in_none', signal), null)
+  assert.equal(await provider.findIntent('session', 'cs_none', signal), null)
   stripe.account.invoices.set('in_1', 'pi_1')
-  assert.equal(await provider.intentOf('invoice', 'in_1', signal), 'pi_1')
+  assert.equal(await provider.findIntent('invoice', 'in_1', signal), 'pi_1')
 })

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { cancelJob } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
-import { ledgerOf, spec } from '../sql/ledger-help.ts'
+import { jobSpec, ledgerOf } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { startParts } from './parts.ts'
 
@@ -23,8 +23,8 @@ async function runAttempt(id: string): Promise<void> {
 }
 
 /** Enqueues and runs a job; `ended` resolves with its row. */
-async function start(name: string, payload: unknown = {}, fields: Parameters<typeof spec>[0] = {}) {
-  const job = spec({ name, payload, queue: name.split('.')[0]!, ...fields })
+async function start(name: string, payload: unknown = {}, fields: Parameters<typeof jobSpec>[0] = {}) {
+  const job = jobSpec({ name, payload, queue: name.split('.')[0]!, ...fields })
   await help.enqueue(job)
   const ended = runAttempt(job.id).then(() => help.row(job.id))
   return { id: job.id, ended }
@@ -127,7 +127,7 @@ describe('how attempts end', () => {
 
   test('a thousand at once', async () => {
     const jobs = Array.from({ length: 1000 }, (_, n) =>
-      spec({ name: 'io.echo', payload: { n }, queue: 'io' }),
+      jobSpec({ name: 'io.echo', payload: { n }, queue: 'io' }),
     )
     await help.enqueue(...jobs)
     await Promise.all(jobs.map((job) => runAttempt(job.id)))

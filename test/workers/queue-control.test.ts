@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { drainWorker, limitQueue, pauseQueue, resumeQueue, sharesOf } from '../../sql/jobs/queues.ts'
+import { drainWorker, limitQueue, pauseQueue, readConcurrency, resumeQueue } from '../../sql/jobs/queues.ts'
 import { cancelJob } from '../../sql/jobs.ts'
-import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
 import { testDatabase } from '../database.ts'
 import { jobSettings } from '../job-settings.ts'
@@ -13,12 +13,12 @@ import { startTestWorker, TASKS } from './parts.ts'
 /** Pauses and limits queues with real workers. */
 
 const { db, query, url } = await testDatabase()
-const taskNamed = finderOf(await loadTasks([TASKS]))
+const findTask = createTaskFinder(await loadTasks([TASKS]))
 // For the first tests; stopped before a worker has to start under a limit.
 const first = await startTestWorker(url, 'io,other')
 
 async function add(name: string, payload: unknown, count: number): Promise<string[]> {
-  const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
+  const task = findTask(name) as unknown as TaskDefinition<unknown, unknown>
   const refs = await db.transaction((tx) =>
     enqueueMany(tx, task, new Array(count).fill(payload), { ownerId: null, settings: jobSettings(3) }),
   )
@@ -76,13 +76,13 @@ describe('a limited queue', { concurrency: false }, () => {
   test('never runs more at once than its limit, in all workers together, and all of them in the end', async () => {
     await db.run(limitQueue('io', 3))
     const other = await startTestWorker(url, 'io')
-    const readConcurrency = async () => {
+    const readAllShares = async () => {
       const leases = await query('select id::text from worker_lease where expires_at > now() order by id')
-      const all = await Promise.all(leases.map(({ id }) => db.any(sharesOf(id as string))))
+      const all = await Promise.all(leases.map(({ id }) => db.any(readConcurrency(id as string))))
       return all.flat().map(({ places }) => places)
     }
     await until('each has its share', async () => {
-      const given = await readConcurrency()
+      const given = await readAllShares()
       return given.reduce<number>((sum, places) => sum + places!, 0) === 3 && given.length >= 2
     })
     // Both workers know each other by now: each was notified of the other's lease.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { pauseScheduled, resumeScheduled } from '../../sql/schedules.ts'
+import { pauseScheduleEntry, resumeScheduleEntry } from '../../sql/schedules.ts'
 import { nextRun } from '../../tasks/cron.ts'
 import { schedule } from '../../tasks/schedule.ts'
 import { testDatabase } from '../database.ts'
@@ -52,11 +52,11 @@ test('cron adds a job, none while its entry is paused, and another one once it i
   assert.deepEqual([more, await readLast()], [[], { id: first, is_now: true }])
   await isDone(first!)
 
-  await db.run(pauseScheduled(ENTRY, null))
+  await db.run(pauseScheduleEntry(ENTRY, null))
   await fire()
   assert.deepEqual([await listJobs(), (await readLast())!.id], [[first], first])
 
-  await db.run(resumeScheduled(ENTRY))
+  await db.run(resumeScheduleEntry(ENTRY))
   await fire()
   const [, second] = await listJobs()
   assert.ok(second !== undefined)

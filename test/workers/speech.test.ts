@@ -3,16 +3,16 @@ import type { ServerResponse } from 'node:http'
 import { describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import type { Speech } from '../../sql/voice.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createSpeaker } from '../../workers/providers/voice/speech.ts'
-import { sound, speechServer, spoken } from '../standins/speech.ts'
+import { answerWithAudio, randomAudio, speechServer } from '../standins/speech.ts'
 import { until } from '../until.ts'
 import { holdTimer } from './held-timer.ts'
 
 /** Speech by the real client: requests, answers and failures. */
 
 const server = await speechServer()
-const { ai } = parse({
+const { ai } = parseSettings({
   OPENAI_API_KEY: 'sk-hunter2',
   OPENAI_BASE_URL: server.url,
   MISTRAL_API_KEY: 'mi-hunter2',
@@ -40,8 +40,8 @@ async function readSpeech(
 }
 
 test('it is asked for as the provider wants it, and comes as it was sent', async () => {
-  const bytes = sound(100_000)
-  server.answer = spoken(bytes)
+  const bytes = randomAudio(100_000)
+  server.answer = answerWithAudio(bytes)
   assert.ok((await readSpeech(alloy)).equals(bytes))
   assert.deepEqual(server.asked.at(-1), {
     model: 'tts-1',
@@ -55,7 +55,7 @@ test('it is asked for as the provider wants it, and comes as it was sent', async
 })
 
 test('Mistral answers all at once, in JSON', async () => {
-  const bytes = sound(3000)
+  const bytes = randomAudio(3000)
   server.answer = (response) =>
     response
       .writeHead(200, { 'content-type': 'application/json' })
@@ -75,8 +75,8 @@ test('Mistral answers all at once, in JSON', async () => {
 test('the first piece is there before the last is made', async () => {
   let more = (): void => {}
   server.answer = (response) => {
-    response.writeHead(200, { 'content-type': 'audio/mpeg' }).write(sound(10))
-    more = () => response.end(sound(20))
+    response.writeHead(200, { 'content-type': 'audio/mpeg' }).write(randomAudio(10))
+    more = () => response.end(randomAudio(20))
   }
   const pieces = speaker.speak(alloy, new AbortController().signal)[Symbol.asyncIterator]()
   assert.equal((await pieces.next()).value.length, 10)
@@ -107,7 +107,7 @@ describe('what goes wrong', () => {
     ['no answer', (r) => r.destroy(), 'ai.failed', 'the connection failed (UND_ERR_SOCKET)'],
     [
       'an end in the middle',
-      (r) => r.writeHead(200, head).write(sound(100), () => setImmediate(() => r.destroy())),
+      (r) => r.writeHead(200, head).write(randomAudio(100), () => setImmediate(() => r.destroy())),
       'ai.interrupted',
       'the connection failed (UND_ERR_SOCKET)',
     ],
@@ -132,7 +132,7 @@ describe('what goes wrong', () => {
     await until('it is asked', () => server.asked.length > asked)
     limit.goOff()
     await unheard
-    server.answer = (response) => void response.writeHead(200, head).write(sound(10))
+    server.answer = (response) => void response.writeHead(200, head).write(randomAudio(10))
     const cut = assertFails(readSpeech(alloy, limited), 'ai.interrupted', reason)
     await until('a piece is heard', () => limit.restarts > 0)
     limit.goOff()
@@ -163,7 +163,7 @@ describe('what goes wrong', () => {
     })
     server.answer = (response) => {
       response.on('close', left)
-      response.writeHead(200, head).write(sound(10), () => abort.abort('cancelled'))
+      response.writeHead(200, head).write(randomAudio(10), () => abort.abort('cancelled'))
     }
     await assert.rejects(readSpeech(alloy, speaker, abort.signal), (error) => error === 'cancelled')
     await gone

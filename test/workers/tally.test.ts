@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BOUNDS } from '../../sql/jobs/tallies.ts'
+import { HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
 import { bucketOf, createTallies } from '../../workers/attempts/tally.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
@@ -18,20 +18,23 @@ const attempt = {
 } as const
 
 test('a time is counted by the first bound that it does not exceed', () => {
-  assert.deepEqual([bucketOf(0), bucketOf(BOUNDS[0]!), bucketOf(BOUNDS[0]! + 1e-9)], [0, 0, 1])
-  for (const [bucket, bound] of BOUNDS.entries()) assert.equal(bucketOf(bound), bucket)
-  assert.equal(bucketOf(1e9), BOUNDS.length)
+  assert.deepEqual(
+    [bucketOf(0), bucketOf(HISTOGRAM_BOUNDS[0]!), bucketOf(HISTOGRAM_BOUNDS[0]! + 1e-9)],
+    [0, 0, 1],
+  )
+  for (const [bucket, bound] of HISTOGRAM_BOUNDS.entries()) assert.equal(bucketOf(bound), bucket)
+  assert.equal(bucketOf(1e9), HISTOGRAM_BOUNDS.length)
 })
 
 test('counts are stored at intervals, the rest at the end, and none twice', async () => {
   const tallies = createTallies(db, log, 20)
-  tallies.ended(attempt)
-  tallies.ended({ ...attempt, outcome: 'failed' })
+  tallies.countAttempt(attempt)
+  tallies.countAttempt({ ...attempt, outcome: 'failed' })
   tallies.count('leases_lost')
   const countStored = async () =>
     (await query('select sum(attempts)::int as n from job_tally where span = 0'))[0]!.n
   await until('both are stored', async () => (await countStored()) === 2)
-  tallies.ended(attempt)
+  tallies.countAttempt(attempt)
   tallies.count('leases_lost')
   await tallies.close()
   await tallies.close()
@@ -48,7 +51,7 @@ test('counts are stored at intervals, the rest at the end, and none twice', asyn
 test('what can not be stored is told, and stops nothing', async () => {
   await query('alter table job_tally rename to elsewhere')
   const tallies = createTallies(db, log, 5)
-  tallies.ended(attempt)
+  tallies.countAttempt(attempt)
   await tallies.close()
   await query('alter table elsewhere rename to job_tally')
 })

@@ -3,12 +3,12 @@ import { after, test } from 'node:test'
 import pino from 'pino'
 import { noRows, type Queries, sql } from '../../sql/db.ts'
 import { cancelJob, SUSPECT_FROM } from '../../sql/jobs.ts'
-import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { enqueue, type TaskDefinition } from '../../tasks/task.ts'
-import { within } from '../../tasks/telemetry/tracing.ts'
+import { runWithOrigin } from '../../tasks/telemetry/tracing.ts'
 import { testDatabase } from '../database.ts'
 import { jobSettings } from '../job-settings.ts'
-import { collector, type TakenSpan } from '../standins/collector.ts'
+import { type ReceivedSpan, startCollector } from '../standins/collector.ts'
 import { until } from '../until.ts'
 import { settingsFor, startTestWorker, TASKS } from './parts.ts'
 
@@ -18,11 +18,11 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const ADDER = '00f067aa0ba902b7'
 
 const { db, query, url } = await testDatabase()
-const traces = await collector()
+const traces = await startCollector()
 after(() => traces.stop())
 const lines: Record<string, unknown>[] = []
 const log = pino({ level: 'info' }, { write: (text: string) => void lines.push(JSON.parse(text)) })
-const taskNamed = finderOf(await loadTasks([TASKS]))
+const findTask = createTaskFinder(await loadTasks([TASKS]))
 const settings = settingsFor(url, {
   WORKER_QUEUES: 'io',
   OTEL_EXPORTER_OTLP_ENDPOINT: traces.url,
@@ -32,18 +32,18 @@ const { worker } = await startTestWorker(url, 'io', { settings, log, retryMs: 1 
 
 /** Adds a job from a traced request; `interruptions` is the number of processes that died under it. */
 function add(name: string, payload: unknown, maxTries = 1, interruptions = 0): Promise<string> {
-  const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
-  const origin = { traceParent: `00-${TRACE}-${ADDER}-01`, about: () => null, record: null }
+  const task = findTask(name) as unknown as TaskDefinition<unknown, unknown>
+  const origin = { traceParent: `00-${TRACE}-${ADDER}-01`, logFields: () => null, record: null }
   const options = { ownerId: null, requestId: 'r-1', settings: jobSettings(maxTries) }
   const addInterrupted = async (tx: Queries): Promise<string> => {
     const { jobId } = await enqueue(tx, task, payload, options)
     await tx.run(sql.type(noRows)`update job set interruptions = ${interruptions} where id = ${jobId}`)
     return jobId
   }
-  return within(origin, () => db.transaction(addInterrupted))
+  return runWithOrigin(origin, () => db.transaction(addInterrupted))
 }
 
-const waitForSpan = (id: string, attempt = 1): Promise<TakenSpan> =>
+const waitForSpan = (id: string, attempt = 1): Promise<ReceivedSpan> =>
   until(`the span of attempt ${attempt}`, () =>
     traces.spans.find(
       ({ attributes }) => attributes['job.id'] === id && attributes['job.attempt'] === attempt,

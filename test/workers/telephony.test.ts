@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { Failure } from '../../sql/errors.ts'
-import type { Handed, Request } from '../../tasks/comms/ports.ts'
-import { parse } from '../../tasks/settings.ts'
+import type { ProviderRequest, SubmitResult } from '../../tasks/comms/ports.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { createTelephony, type Telephony } from '../../workers/providers/comms/telephony.ts'
-import { doesHang, type Mode } from '../standins/http.ts'
+import { type Mode, neverAnswers } from '../standins/http.ts'
 import { ACCOUNT, SENDER, TOKEN, type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 
@@ -23,28 +23,29 @@ after(async () => {
 async function openTelephony(
   mode: Mode = 'take',
   env: Record<string, string> = {},
-  limits = doesHang(mode) ? HANGING : LIMITS,
+  limits = neverAnswers(mode) ? HANGING : LIMITS,
 ) {
   const server = await twilioServer()
   servers.push(server)
   server.mode = () => mode
-  const telephony = createTelephony(parse({ ...twilioEnv(server.url), ...env }), limits)
+  const telephony = createTelephony(parseSettings({ ...twilioEnv(server.url), ...env }), limits)
   return { server, telephony }
 }
 
-function request(signal = new AbortController().signal): Request & { begun: number } {
+function request(signal = new AbortController().signal): ProviderRequest & { begun: number } {
   const made = { signal, begun: 0, begin: () => Promise.resolve(void made.begun++) }
   return made
 }
 
 const kinds = {
-  sms: (via: Telephony, to = TO, on: Request = request()) => via.sms({ id: ID, to, body: 'Grüße' }, on),
-  call: (via: Telephony, to = TO, on: Request = request()) =>
+  sms: (via: Telephony, to = TO, on: ProviderRequest = request()) =>
+    via.sms({ id: ID, to, body: 'Grüße' }, on),
+  call: (via: Telephony, to = TO, on: ProviderRequest = request()) =>
     via.call({ id: ID, to, scriptUrl: 'https://example.com/script', timeout: 30 }, on),
 }
 
 /** Returns the failure of a request, and asserts that it reveals no secret to the client or the log. */
-async function expectFailure(sending: Promise<Handed>): Promise<Failure> {
+async function expectFailure(sending: Promise<SubmitResult>): Promise<Failure> {
   const error = await sending.then(
     (handed) => assert.fail(`It did not fail: ${inspect(handed)}`),
     (error: unknown) => error,
@@ -216,7 +217,7 @@ describe('the provider’s list', () => {
 
   for (const mode of ['error before', 'cut before', 'hang before', 'garbage', { status: 429 }] as const) {
     test(`${typeof mode === 'string' ? mode : mode.status}: a failure`, async () => {
-      const { server, telephony } = await openTelephony('take', {}, doesHang(mode) ? HANGING : LIMITS)
+      const { server, telephony } = await openTelephony('take', {}, neverAnswers(mode) ? HANGING : LIMITS)
       server.listMode = () => mode
       await assert.rejects(find(telephony, 0), (error) => error instanceof Failure || error instanceof Error)
     })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { Failure, fail } from '../../sql/errors.ts'
-import { parse } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/settings.ts'
 import { STT_MODELS } from '../../tasks/voice/catalog.ts'
-import type { Heard, Recording, Transcript } from '../../tasks/voice/ports.ts'
+import type { Recording, Transcript, TranscriptionOutcome } from '../../tasks/voice/ports.ts'
 import { languageCode } from '../../workers/providers/voice/languages.ts'
 import { createTranscriber } from '../../workers/providers/voice/transcription.ts'
 import { freePort } from '../free-port.ts'
@@ -12,8 +12,8 @@ import {
   events,
   json,
   recording,
-  refused,
-  transcribed,
+  rejectWith,
+  transcribe,
   transcriptionServer,
   WORDS,
 } from '../standins/transcriptions.ts'
@@ -23,10 +23,10 @@ import { until } from '../until.ts'
 
 const server = await transcriptionServer()
 afterEach(() => {
-  server.answer = transcribed
+  server.answer = transcribe
   server.early = null
 })
-const { ai } = parse({
+const { ai } = parseSettings({
   OPENAI_API_KEY: 'sk-hunter2',
   OPENAI_BASE_URL: server.url,
   GROQ_API_KEY: 'gr-hunter2',
@@ -58,14 +58,18 @@ async function* splitBuffer(bytes: Buffer): AsyncGenerator<Uint8Array> {
 
 const never = new AbortController().signal
 
-async function transcribe(asked: Recording, by = transcriber, shown: string[] = []): Promise<Heard> {
+async function transcribeWith(
+  asked: Recording,
+  by = transcriber,
+  shown: string[] = [],
+): Promise<TranscriptionOutcome> {
   return by.transcribe(asked, never, (text) => void shown.push(text))
 }
 
 async function readTranscript(asked: Recording, shown: string[] = []): Promise<Transcript> {
-  const found = await transcribe(asked, transcriber, shown)
+  const found = await transcribeWith(asked, transcriber, shown)
   assert.equal(found.kind, 'transcript', found.kind === 'failure' ? found.failure.detail : '')
-  return (found as Extract<Heard, { kind: 'transcript' }>).transcript
+  return (found as Extract<TranscriptionOutcome, { kind: 'transcript' }>).transcript
 }
 
 const TEXT = WORDS.join('')
@@ -212,25 +216,25 @@ describe('what goes wrong', () => {
   ]
   const own = 'sk-hunter2 said: Hello'
   const both: readonly Case[] = [
-    ['a key that is none', refused(401, own), 'ai.refused', 'it does not accept OPENAI_API_KEY', true],
+    ['a key that is none', rejectWith(401, own), 'ai.refused', 'it does not accept OPENAI_API_KEY', true],
     [
       'a request that it does not like',
-      refused(400, own),
+      rejectWith(400, own),
       'ai.refused',
       'it refused the request (HTTP status 400)',
       true,
     ],
-    ['a model that it has not', refused(404, own), 'ai.refused', 'it has no model', true],
-    ['too many', refused(429, own, 'rate_limit_exceeded'), 'ai.failed', 'too many requests', true],
+    ['a model that it has not', rejectWith(404, own), 'ai.refused', 'it has no model', true],
+    ['too many', rejectWith(429, own, 'rate_limit_exceeded'), 'ai.failed', 'too many requests', true],
     [
       'a quota',
-      refused(429, own, 'insufficient_quota'),
+      rejectWith(429, own, 'insufficient_quota'),
       'ai.refused',
       'the quota of the account is exhausted',
       true,
     ],
-    ['too large', refused(413, own), 'ai.refused', 'the file is too large for it', true],
-    ['its own fault', refused(503, own), 'ai.failed', 'HTTP status 503', true],
+    ['too large', rejectWith(413, own), 'ai.refused', 'the file is too large for it', true],
+    ['its own fault', rejectWith(503, own), 'ai.failed', 'HTTP status 503', true],
     [
       'no answer',
       (response) => void response.destroy(),
@@ -240,7 +244,7 @@ describe('what goes wrong', () => {
     ],
     [
       'too long',
-      refused(
+      rejectWith(
         400,
         'audio duration 2115.8 seconds is longer than 1500 seconds which is the maximum for this model',
         'invalid_value',
@@ -251,7 +255,7 @@ describe('what goes wrong', () => {
     ],
     [
       'too short',
-      refused(400, 'Audio file is too short. Minimum audio length is 0.1 seconds.', 'audio_too_short'),
+      rejectWith(400, 'Audio file is too short. Minimum audio length is 0.1 seconds.', 'audio_too_short'),
       'ai.refused',
       'the recording is too short',
       true,
@@ -265,7 +269,7 @@ describe('what goes wrong', () => {
     ].map(
       (text): Case => [
         'bytes',
-        refused(400, text),
+        rejectWith(400, text),
         'voice.audio_undecodable',
         'its format is unsupported',
         true,
@@ -336,27 +340,32 @@ describe('what goes wrong', () => {
     for (const [what, answer, code, reason, isFree] of cases)
       test(`${model}, ${what}: ${reason}`, async () => {
         server.answer = answer
-        assertFailure(await transcribe(of(model)), code, reason, isFree)
+        assertFailure(await transcribeWith(of(model)), code, reason, isFree)
       })
 
   test('when to come back is passed on', async () => {
-    server.answer = refused(429, own, null, { 'retry-after': '7' })
-    const found = await transcribe(of('gpt-transcribe'))
+    server.answer = rejectWith(429, own, null, { 'retry-after': '7' })
+    const found = await transcribeWith(of('gpt-transcribe'))
     assert.equal(found.kind === 'failure' && found.failure.retryAfter, 7)
   })
 
   test('silence, before the first word and after it, longer for an answer that comes whole', async () => {
     server.answer = () => {}
     assertFailure(
-      await transcribe(of('gpt-transcribe'), hasty),
+      await transcribeWith(of('gpt-transcribe'), hasty),
       'ai.failed',
       'it sent nothing for 0.1 s',
       false,
     )
-    assertFailure(await transcribe(of('whisper-1'), hasty), 'ai.failed', 'it sent nothing for 0.2 s', false)
+    assertFailure(
+      await transcribeWith(of('whisper-1'), hasty),
+      'ai.failed',
+      'it sent nothing for 0.2 s',
+      false,
+    )
     server.answer = begun(() => {})
     assertFailure(
-      await transcribe(of('gpt-transcribe'), hasty),
+      await transcribeWith(of('gpt-transcribe'), hasty),
       'ai.failed',
       'it sent nothing for 0.1 s',
       false,
@@ -371,12 +380,12 @@ describe('what goes wrong', () => {
         openai: { apiKey: 'k', baseUrl: `http://127.0.0.1:${await freePort()}/v1` },
       },
     }
-    const found = await transcribe(of('gpt-transcribe'), createTranscriber({ ai: nobody }))
+    const found = await transcribeWith(of('gpt-transcribe'), createTranscriber({ ai: nobody }))
     assertFailure(found, 'ai.failed', 'the connection failed (ECONNREFUSED)', true)
   })
 
   test('a refusal before all bytes have come ends the sending', async () => {
-    server.early = (response) => refused(401, own)(response, null as never)
+    server.early = (response) => rejectWith(401, own)(response, null as never)
     let closed = false
     async function* endless(): AsyncGenerator<Uint8Array> {
       try {
@@ -385,7 +394,7 @@ describe('what goes wrong', () => {
         closed = true
       }
     }
-    const found = await transcribe(of('gpt-transcribe', { pieces: endless() }))
+    const found = await transcribeWith(of('gpt-transcribe', { pieces: endless() }))
     assertFailure(found, 'ai.refused', 'it does not accept OPENAI_API_KEY', true)
     await until('nothing more is read', () => closed)
   })
@@ -396,16 +405,16 @@ describe('what goes wrong', () => {
       throw fail('document.bytes_missing')
     }
     const asked = server.asked.length
-    await assert.rejects(transcribe(of('gpt-transcribe', { pieces: broken() })), {
+    await assert.rejects(transcribeWith(of('gpt-transcribe', { pieces: broken() })), {
       code: 'document.bytes_missing',
     })
     assert.equal(server.asked.length, asked)
   })
 
   test('without a key nothing is asked', async () => {
-    const bare = createTranscriber(parse({}))
+    const bare = createTranscriber(parseSettings({}))
     const asked = server.asked.length
-    await assert.rejects(transcribe(of('whisper-1'), bare), { code: 'ai.missing_key' })
+    await assert.rejects(transcribeWith(of('whisper-1'), bare), { code: 'ai.missing_key' })
     assert.equal(server.asked.length, asked)
   })
 
@@ -425,7 +434,7 @@ describe('what goes wrong', () => {
   })
 })
 
-function assertFailure(found: Heard, code: string, reason: string, isFree: boolean): void {
+function assertFailure(found: TranscriptionOutcome, code: string, reason: string, isFree: boolean): void {
   assert.ok(found.kind === 'failure', 'it is a failure')
   const { failure } = found
   assert.ok(failure instanceof Failure)

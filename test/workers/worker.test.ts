@@ -3,10 +3,10 @@ import { hostname } from 'node:os'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { noRows, sql } from '../../sql/db.ts'
-import { cancelJob, recoverJobs } from '../../sql/jobs.ts'
-import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { cancelJob, rescueRunningJobs } from '../../sql/jobs.ts'
+import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { type EnqueueOptions, enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
-import { lockAwaited, testDatabase } from '../database.ts'
+import { testDatabase, waitForLock } from '../database.ts'
 import { jobSettings } from '../job-settings.ts'
 import { ledgerOf, TERMINAL } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
@@ -17,7 +17,7 @@ import { startTestWorker, TASKS } from './parts.ts'
 const base = await testDatabase()
 const { db, query, url } = base
 const help = ledgerOf(base)
-const taskNamed = finderOf(await loadTasks([TASKS]))
+const findTask = createTaskFinder(await loadTasks([TASKS]))
 // Serves all tests of queues that have no worker of their own.
 await startTestWorker(url, 'flaky,io,cpu', { rescueMs: 500 })
 
@@ -26,7 +26,7 @@ async function add(
   payloads: readonly unknown[],
   options: Partial<EnqueueOptions> = {},
 ): Promise<string[]> {
-  const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
+  const task = findTask(name) as unknown as TaskDefinition<unknown, unknown>
   const refs = await db.transaction((tx) =>
     enqueueMany(tx, task, payloads, { ownerId: null, settings: jobSettings(3), ...options }),
   )
@@ -153,8 +153,8 @@ describe('a worker that is late', { concurrency: false }, () => {
         sql.type(noRows)`update worker_lease set expires_at = '-infinity' where id = ${lost}::uuid`,
       )
       worker.lease.renew()
-      await lockAwaited(query)
-      assert.deepEqual(await tx.any(recoverJobs(null)), [{ id }])
+      await waitForLock(query)
+      assert.deepEqual(await tx.any(rescueRunningJobs(null)), [{ id }])
     })
     await until('the worker has a new lease', () => worker.lease.id !== lost)
     await until('it runs again', async () => {

@@ -21,7 +21,7 @@ export interface Executor {
    */
   reconcile(running: Heartbeat['running'], isComplete?: boolean): void
   /** Log fields that identify a job running here. */
-  about(id: string): object
+  logFields(id: string): object
   /** Ids of the jobs that run here. */
   readonly ids: readonly string[]
   /** Aborts all jobs here after the lease is lost: they belong to other workers now. */
@@ -71,7 +71,7 @@ export interface ExecutorOptions {
   /** Runs suspects, each in its own process. */
   readonly isolatedRunner: Pick<IsolatedRunner, 'run' | 'abort'>
   readonly log: Log
-  readonly taskNamed: TaskFinder
+  readonly findTask: TaskFinder
   readonly tallies: Omit<Tallies, 'close'>
   /** Null or absent: nothing is traced. */
   readonly tracing?: Tracing | null
@@ -99,7 +99,7 @@ class JobExecutor implements Executor {
     return [...this.#running.keys()]
   }
 
-  about(id: string): object {
+  logFields(id: string): object {
     const found = this.#running.get(id)
     return found === undefined ? { jobId: id } : poolJobLogFields(found.job)
   }
@@ -109,8 +109,8 @@ class JobExecutor implements Executor {
   }
 
   async run(claimed: Claimed): Promise<void> {
-    const { taskNamed, tracing } = this.#options
-    const { queue, pool, stallSeconds } = taskNamed(claimed.name)
+    const { findTask, tracing } = this.#options
+    const { queue, pool, stallSeconds } = findTask(claimed.name)
     const span = tracing == null ? null : startAttemptSpan(tracing, claimed, queue)
     const job = span === null ? claimed : { ...claimed, trace_parent: span.traceParent }
     // Another worker took the job over, and it has come back here: stop the stale attempt.
@@ -173,7 +173,7 @@ class JobExecutor implements Executor {
 
   /** Starts the time limits, once a thread or process has the job. */
   #startLimits(attempt: Running): void {
-    const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = this.#options.taskNamed(attempt.job.name)
+    const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = this.#options.findTask(attempt.job.name)
     const now = performance.now()
     attempt.deadline = now + timeoutSeconds * 1000
     attempt.stallsAt = now + attempt.stallMs
@@ -184,8 +184,8 @@ class JobExecutor implements Executor {
   }
 
   #tally({ job, startedAt }: Running, entry: FinishEntry): void {
-    this.#options.tallies.ended({
-      queue: this.#options.taskNamed(job.name).queue,
+    this.#options.tallies.countAttempt({
+      queue: this.#options.findTask(job.name).queue,
       name: job.name,
       outcome: tallyOutcome(entry, job),
       runSeconds: (performance.now() - startedAt) / 1000,
@@ -198,7 +198,7 @@ class JobExecutor implements Executor {
     const now = performance.now()
     for (const attempt of this.#running.values()) {
       if (now < attempt.deadline && now < attempt.stallsAt) continue
-      const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, stallSeconds } = this.#options.taskNamed(
+      const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, stallSeconds } = this.#options.findTask(
         attempt.job.name,
       )
       attempt.timeoutDetail =

@@ -1,5 +1,5 @@
 import type { Database } from '../../sql/db.ts'
-import { keepLines, type LogLine } from '../../sql/jobs/log.ts'
+import { type LogLine, storeLogLines } from '../../sql/jobs/log.ts'
 import { LEVEL_NAMES, type Log } from '../../tasks/log.ts'
 import { storePeriodically } from './periodic.ts'
 
@@ -32,7 +32,7 @@ export function createJobLog(storeMs = STORE_MS): JobLog {
       const store = (): Promise<unknown> | null => {
         const lines = waiting
         waiting = []
-        return lines.length === 0 ? null : db.run(keepLines(lines))
+        return lines.length === 0 ? null : db.run(storeLogLines(lines))
       }
       close = storePeriodically(storeMs, store, (error) =>
         log.warn({ err: error }, 'Failed to store log lines for the job pages'),

@@ -5,11 +5,11 @@ import {
   deleteLease,
   type Heartbeat,
   insertLease,
-  type LeaseUse,
-  recoverJobs,
   renewLease,
+  rescueRunningJobs,
+  type WorkerLoad,
 } from '../../sql/jobs.ts'
-import { workerChanged } from '../../sql/notify.ts'
+import { notifyWorkerChange } from '../../sql/notify.ts'
 import type { Log } from '../../tasks/log.ts'
 import { createCostThrottle } from './throttle.ts'
 
@@ -37,7 +37,7 @@ export interface LeaseOptions {
   /** Receives the jobs that the database lists as running here: all if `isFull`, else only those in `running`. */
   readonly onHeartbeat: (heartbeat: Heartbeat, isFull: boolean) => void
   readonly onLost: () => void
-  readonly onRecovered: (jobIds: readonly string[]) => Promise<void> | void
+  readonly onRescued: (jobIds: readonly string[]) => Promise<void> | void
   /** Lifetime of the lease without renewal, in ms. */
   readonly ttlMs: number
 }
@@ -95,14 +95,16 @@ class HeldLease implements Lease {
   async #insert(id: string): Promise<void> {
     const { db, queues, ttlMs } = this.#options
     const name = `${hostname()}/${process.pid}`
-    await db.run(insertLease({ id, name, queues, use: this.#usage() }, ttlMs))
+    await db.run(insertLease({ id, name, queues, load: this.#usage() }, ttlMs))
     await this.#notify()
   }
 
   // Listeners that miss it read the table a little later.
   async #notify(): Promise<void> {
     const { db, log } = this.#options
-    await db.run(workerChanged()).catch((error) => log.warn({ err: error }, 'Failed to send a notification'))
+    await db
+      .run(notifyWorkerChange())
+      .catch((error) => log.warn({ err: error }, 'Failed to send a notification'))
   }
 
   async #renew(): Promise<void> {
@@ -133,21 +135,21 @@ class HeldLease implements Lease {
 
   /** Takes over the jobs of workers whose lease has expired. */
   async #rescue(): Promise<void> {
-    const { db, log, ttlMs, onRecovered } = this.#options
+    const { db, log, ttlMs, onRescued: onRecovered } = this.#options
     // The first statement deletes the expired leases, even if it takes only some of their jobs. So the next ones look
     // for jobs without a lease, too.
     for (let isFull = this.#rescueThrottle.ready; !this.#upkeep.isStopped; isFull = true) {
       const judge = { lease: this.#id, steadyMs: ttlMs }
       const rescued = isFull
-        ? await this.#rescueThrottle.run(() => db.any(recoverJobs(judge)))
-        : await db.any(recoverJobs(judge, false))
+        ? await this.#rescueThrottle.run(() => db.any(rescueRunningJobs(judge)))
+        : await db.any(rescueRunningJobs(judge, false))
       if (rescued.length === 0) return
       log.warn({ jobs: rescued.map((row) => row.id) }, 'Rescued jobs from a worker whose lease has expired')
       await onRecovered(rescued.map((row) => row.id))
     }
   }
 
-  #usage(): LeaseUse {
+  #usage(): WorkerLoad {
     const { poolIds, threads, busy, memoryBytes } = this.#options
     return { poolIds: poolIds(), threads: threads(), busy: busy(), memoryBytes: memoryBytes() }
   }

@@ -3,13 +3,13 @@ import type { Database } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
 import {
   type Claimed,
-  claimedOf,
+  type ClaimRequest,
   claimJobs,
   type Delivery,
-  sendAgain,
-  type Wanted,
+  parseClaims,
+  redeliver,
 } from '../../sql/jobs/claims.ts'
-import { endJobs, type FinishEntry, type ProgressEntry, storeProgress } from '../../sql/jobs.ts'
+import { endAttempts, type FinishEntry, type ProgressEntry, storeProgress } from '../../sql/jobs.ts'
 import { MAX_IDS_PER_PAYLOAD, type Publisher } from '../../sql/notify.ts'
 import type { Log } from '../../tasks/log.ts'
 
@@ -37,7 +37,7 @@ export interface LedgerOptions {
   readonly log: Log
   readonly leaseId: () => string
   /** Log fields that identify a job. */
-  readonly about: (id: string) => object
+  readonly logFields: (id: string) => object
   /** Called if the fence refused an attempt's progress: another worker has taken the job over. */
   readonly onSuperseded: (id: string, attempt: number) => void
 }
@@ -63,7 +63,7 @@ export function createLedger(options: LedgerOptions): Ledger {
 
 class BatchedLedger implements Ledger {
   readonly #options: LedgerOptions
-  readonly #claims: Pending<Wanted, readonly Claimed[]>[] = []
+  readonly #claims: Pending<ClaimRequest, readonly Claimed[]>[] = []
   readonly #redeliveries: Pending<Delivery, void>[] = []
   readonly #progress: ProgressEntry[] = []
   readonly #finishes: Pending<FinishEntry, boolean>[] = []
@@ -142,7 +142,7 @@ class BatchedLedger implements Ledger {
       const deliveries = groupByMailbox(batch, ({ item }) => item).map((group) =>
         mergeDeliveries(group.map(({ item }) => item)),
       )
-      await untilStored(log, () => db.run(sendAgain(deliveries, REDELIVER_MS))).catch((error) => {
+      await untilStored(log, () => db.run(redeliver(deliveries, REDELIVER_MS))).catch((error) => {
         // The rescuer will find their jobs.
         log.error({ err: error }, 'Failed to redeliver')
       })
@@ -197,7 +197,7 @@ function nextTurn(): Promise<void> {
  */
 async function claimAll(
   options: LedgerOptions,
-  batch: readonly Pending<Wanted, readonly Claimed[]>[],
+  batch: readonly Pending<ClaimRequest, readonly Claimed[]>[],
 ): Promise<void> {
   try {
     await claimBatch(options, batch)
@@ -217,9 +217,9 @@ async function claimAll(
 
 async function claimBatch(
   { db, publisher, log, leaseId }: LedgerOptions,
-  batch: readonly Pending<Wanted, readonly Claimed[]>[],
+  batch: readonly Pending<ClaimRequest, readonly Claimed[]>[],
 ): Promise<void> {
-  const notifies = publisher.claimSlot()
+  const notifies = publisher.claimNotify()
   // Among deliveries of one mailbox, the one with the most slots gets the jobs.
   const groups = groupByMailbox(batch, ({ item }) => item.delivery).map((group) =>
     group.toSorted((a, b) => b.item.places - a.item.places),
@@ -229,7 +229,7 @@ async function claimBatch(
     places: group[0]!.item.places,
   }))
   const { claims } = await untilStored(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
-  const jobs = claimedOf({ claims })
+  const jobs = parseClaims({ claims })
   if (!notifies || jobs.length > MAX_IDS_PER_PAYLOAD) for (const { id } of jobs) publisher.notify(id)
   const claimed = Map.groupBy(jobs, ({ mailbox }) => mailbox)
   for (const [first, ...others] of groups) {
@@ -270,7 +270,7 @@ async function finishBatch(
   batch: readonly Pending<FinishEntry, boolean>[],
 ): Promise<void> {
   const entries = batch.map(({ item }) => item)
-  const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endJobs(options.db, some)
+  const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endAttempts(options.db, some)
   const storedIds = await storeBatch(options, entries, store, ({ id, attempt }) => {
     const detail = 'The job result could not be stored'
     return store([{ id, attempt, outcome: 'failed', code: 'internal', detail }])
@@ -288,7 +288,7 @@ async function finishBatch(
  * @returns the ids of the stored entries; the fence refused the others.
  */
 async function storeBatch<T extends { id: string }>(
-  { log, about }: LedgerOptions,
+  { log, logFields: about }: LedgerOptions,
   batch: readonly T[],
   store: (entries: readonly T[]) => Promise<Set<string>>,
   fallback?: (entry: T) => Promise<Set<string>>,

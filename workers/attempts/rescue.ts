@@ -1,5 +1,5 @@
 import type { Database } from '../../sql/db.ts'
-import { repairJobs } from '../../sql/jobs.ts'
+import { rescueQueuedJobs } from '../../sql/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import { type Periodic, runPeriodically } from './periodic.ts'
 import { createCostThrottle } from './throttle.ts'
@@ -15,7 +15,7 @@ export function startRescuer(db: Database, log: Log, everyMs = RESCUE_MS): Rescu
   const throttle = createCostThrottle(0.02)
 
   const rescue = async (): Promise<void> => {
-    const sent = await throttle.run(() => db.any(repairJobs(everyMs)))
+    const sent = await throttle.run(() => db.any(rescueQueuedJobs(everyMs)))
     if (sent.length === 0) return
     log.warn({ jobs: sent.map(({ id }) => id) }, 'Rescued jobs that had no delivery')
   }

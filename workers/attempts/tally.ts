@@ -1,12 +1,18 @@
 import type { Database } from '../../sql/db.ts'
-import { addTallies, BOUNDS, type Counter, type Tally, type TallyOutcome } from '../../sql/jobs/tallies.ts'
+import {
+  addTallies,
+  type Counter,
+  HISTOGRAM_BOUNDS,
+  type Tally,
+  type TallyOutcome,
+} from '../../sql/jobs/tallies.ts'
 import type { Log } from '../../tasks/log.ts'
 import { storePeriodically } from './periodic.ts'
 
 /** Counts ended attempts and other events of this process, and adds them to the statistics of all workers. */
 export interface Tallies {
   /** Counts an ended attempt. */
-  ended(attempt: EndedAttempt): void
+  countAttempt(attempt: EndedAttempt): void
   count(counter: Counter): void
   /** Stores the remaining counts. Never rejects. */
   close(): Promise<void>
@@ -51,7 +57,7 @@ class StoredTallies implements Tallies {
     )
   }
 
-  ended({ queue, name, outcome, runSeconds, waitSeconds }: EndedAttempt): void {
+  countAttempt({ queue, name, outcome, runSeconds, waitSeconds }: EndedAttempt): void {
     const key = `${name} ${outcome}`
     let tally = this.#tallies.get(key)
     if (tally === undefined) {
@@ -88,14 +94,14 @@ class StoredTallies implements Tallies {
   }
 }
 
-const zeros = (): number[] => new Array(BOUNDS.length + 1).fill(0)
+const zeros = (): number[] => new Array(HISTOGRAM_BOUNDS.length + 1).fill(0)
 
 /** Index of the first of `BOUNDS` that is not below the time; past the last bound, `BOUNDS.length`. */
 export function bucketOf(seconds: number): number {
-  let [low, high] = [0, BOUNDS.length]
+  let [low, high] = [0, HISTOGRAM_BOUNDS.length]
   while (low < high) {
     const middle = (low + high) >> 1
-    if (seconds <= BOUNDS[middle]!) high = middle
+    if (seconds <= HISTOGRAM_BOUNDS[middle]!) high = middle
     else low = middle + 1
   }
   return low

@@ -1,7 +1,7 @@
 /** Chunks of files for retrieval, inside a child: one file at a time. */
 import type { NewChunk } from '../../sql/rag.ts'
 import { analyze } from '../../tasks/rag/analyze.ts'
-import { forgetTerms } from '../../tasks/rag/words.ts'
+import { clearTermCache } from '../../tasks/rag/words.ts'
 import type { Work } from './work.ts'
 
 // Chunks per message: one to three megabytes.
@@ -21,5 +21,5 @@ export const read = (from: number): Work['chunks.read']['answer'] =>
 
 export function close(): void {
   chunks = []
-  forgetTerms()
+  clearTermCache()
 }

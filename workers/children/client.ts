@@ -1,5 +1,5 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
-import { Failure, storedFailure } from '../../sql/errors.ts'
+import { Failure, restoreFailure } from '../../sql/errors.ts'
 import {
   type ChildLease,
   ChildLost,
@@ -66,7 +66,7 @@ export function serveChildren(pool: Children, port: MessagePort): void {
     if (request.kind === 'ask') {
       const lease = (await entry.lease)!
       await lease.ask(request.work as never, request.request as never, request.limits).then(
-        (answer) => reply(request.lease, lease.isDue, { kind: 'answer', answer }),
+        (answer) => reply(request.lease, lease.shouldRelease, { kind: 'answer', answer }),
         (error) => reply(request.lease, true, formatError(error)),
       )
       return
@@ -84,7 +84,7 @@ export function serveChildren(pool: Children, port: MessagePort): void {
 
 function formatError(error: unknown) {
   if (error instanceof ChildLost)
-    return { kind: 'lost', why: error.why, at: error.at, message: error.message }
+    return { kind: 'lost', why: error.lossReason, at: error.at, message: error.message }
   if (error instanceof Failure) return { kind: 'refused', code: error.code, detail: error.detail }
   return { kind: 'failed', error: error instanceof Error ? `${error.stack ?? error.message}` : String(error) }
 }
@@ -96,7 +96,7 @@ function unwrapReply(reply: Reply): unknown {
     case 'lost':
       throw new ChildLost(reply.why, reply.at, reply.message)
     case 'refused':
-      throw storedFailure(reply)
+      throw restoreFailure(reply)
     case 'failed':
       throw new Error(reply.error)
   }
@@ -108,7 +108,7 @@ interface Waiter {
 }
 
 /** Uses the pool over a port. The first lease opens it; `connect` passes the other end to the main thread. */
-export function useChildren(connect: (port: MessagePort) => void): Children {
+export function createChildrenClient(connect: (port: MessagePort) => void): Children {
   return new ChildrenClient(connect)
 }
 
@@ -188,7 +188,7 @@ class RemoteLease implements ChildLease {
     signal?.addEventListener('abort', this.#onAbort, { once: true })
   }
 
-  get isDue(): boolean {
+  get shouldRelease(): boolean {
     return this.#isDue
   }
 

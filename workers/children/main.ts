@@ -1,5 +1,5 @@
 /** Entry point of a child process. */
-import { keepCode } from '../../tasks/code-cache.ts'
+import { enableCodeCache } from '../../tasks/code-cache.ts'
 
-keepCode()
+enableCodeCache()
 await import('./all-work.ts')

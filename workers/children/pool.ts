@@ -21,7 +21,7 @@ export interface ChildPoolOptions extends Partial<SandboxOptions> {
   /** Called when a child is lost while it works. */
   readonly onLoss?: () => void
   /** Number of children that work concurrently; default one per core. */
-  readonly places?: number
+  readonly concurrency?: number
   /** Absolute path of a module that calls `serveWork`; default `main.ts`. */
   readonly entry?: string
   readonly limits?: ChildLimits
@@ -77,7 +77,7 @@ class FairChildPool implements ChildPool {
   constructor(options: ChildPoolOptions) {
     this.#log = options.log
     this.#onLoss = options.onLoss
-    this.#concurrency = options.places ?? availableParallelism()
+    this.#concurrency = options.concurrency ?? availableParallelism()
     this.#checkMs = options.checkMs ?? 100
     this.#processes = new ChildProcesses(options)
   }
@@ -306,7 +306,7 @@ class PooledLease implements ChildLease {
     else signal?.addEventListener('abort', this.#onAbort, { once: true })
   }
 
-  get isDue(): boolean {
+  get shouldRelease(): boolean {
     return this.#pool.isDue(this.#child)
   }
 

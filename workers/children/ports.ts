@@ -36,7 +36,7 @@ export interface ChildLease {
    */
   ask<K extends keyof Work>(kind: K, request: Work[K]['request'], limits: Limits): Promise<Work[K]['answer']>
   /** True if others wait for a child, or this one is too large: long work then releases it and leases another. */
-  readonly isDue: boolean
+  readonly shouldRelease: boolean
   /** Returns the child to the pool, which kills a busy one. */
   release(): void
   /** Kills the child, for callers that do not know its state. */
@@ -56,20 +56,20 @@ export type LossReason = 'cpu' | 'memory' | 'time' | 'crash'
 
 /** The child died or was killed during a request. */
 export class ChildLost extends Error {
-  readonly why: LossReason
+  readonly lossReason: LossReason
   /** The page or item in progress; null if the child reported none. */
   readonly at: number | null
 
   constructor(why: LossReason, at: number | null = null, message = '') {
     super(`A child process was lost: ${why}${message === '' ? '' : `: ${message}`}`)
     this.name = 'ChildLost'
-    this.why = why
+    this.lossReason = why
     this.at = at
   }
 
   /** True if a time limit ended it, which a retry would exceed again. A crash may have another cause than the input. */
   get isOverTime(): boolean {
-    return this.why === 'cpu' || this.why === 'time'
+    return this.lossReason === 'cpu' || this.lossReason === 'time'
   }
 
   /** The reason as a predicate, to follow the name of the input. */
@@ -81,7 +81,7 @@ export class ChildLost extends Error {
       crash: 'crashed the reader twice',
       memory: 'exceeds the memory limit',
     }
-    return reasons[this.why]
+    return reasons[this.lossReason]
   }
 }
 

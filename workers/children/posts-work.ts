@@ -1,8 +1,8 @@
 /** Blog post files, inside a child: one file at a time. */
 
 import { fail } from '../../sql/errors.ts'
-import { type Item, itemsOf, type ReadItem, readItem } from '../../tasks/blog/items.ts'
-import { cpuMs, report } from './serve.ts'
+import { type Item, type ItemResult, listItems, readItem } from '../../tasks/blog/items.ts'
+import { cpuMs, reportProgress } from './serve.ts'
 import type { Work } from './work.ts'
 
 // Limits of one answer, for prompt replies and bounded memory.
@@ -23,20 +23,20 @@ export async function open(
 ): Promise<Work['posts.open']['answer']> {
   startedMs = cpuMs()
   maxMs = max
-  items = await itemsOf(fileName, format, bytes)
+  items = await listItems(fileName, format, bytes)
   return items.map(({ file }) => file.slice(0, NAME_CHARACTERS))
 }
 
-export async function read({ from, to }: Work['posts.read']['request']): Promise<readonly ReadItem[]> {
+export async function read({ from, to }: Work['posts.read']['request']): Promise<readonly ItemResult[]> {
   const deadline = performance.now() + MAX_MS
   if (cpuMs() - startedMs > maxMs)
     throw fail('import.too_complex', {
       reason: `takes more than ${Math.round(maxMs / 1000)} s of CPU time`,
     })
-  const done: ReadItem[] = []
+  const done: ItemResult[] = []
   let characters = 0
   for (let n = from; n < to && performance.now() < deadline && characters < MAX_CHARACTERS; n++) {
-    report(n)
+    reportProgress(n)
     const one = await readItem(items[n]!)
     characters += 'post' in one ? one.post.content.length + FIELDS_CHARACTERS : one.message.length
     done.push(one)

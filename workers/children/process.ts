@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { storedFailure } from '../../sql/errors.ts'
-import { childCodeFolder } from '../../tasks/code-cache.ts'
+import { restoreFailure } from '../../sql/errors.ts'
+import { childCacheFolder } from '../../tasks/code-cache.ts'
 import { ChildLost, type Limits, type LossReason } from './ports.ts'
 import { permissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'
-import { type Usage, usageOf } from './usage.ts'
+import { readUsage, type Usage } from './usage.ts'
 
 /** One child process, for the pool. */
 export interface Child {
@@ -56,7 +56,7 @@ const env = (): NodeJS.ProcessEnv => {
   const own = Object.fromEntries(
     allowed.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
   )
-  const cache = childCodeFolder()
+  const cache = childCacheFolder()
   if (cache !== null) own.NODE_COMPILE_CACHE = cache
   return { ...own, MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
 }
@@ -135,7 +135,7 @@ class RunningChild implements Child {
   }
 
   usage(): Usage | null {
-    return usageOf(this.pid)
+    return readUsage(this.pid)
   }
 
   ask(kind: string, request: unknown, limits: Limits): Promise<unknown> {
@@ -197,7 +197,7 @@ class RunningChild implements Child {
     }
     this.#settle()
     if (message.kind === 'answer') pending.resolve(message.answer)
-    else if (message.kind === 'refused') pending.reject(storedFailure(message))
+    else if (message.kind === 'refused') pending.reject(restoreFailure(message))
     else pending.reject(new Error(`A child process failed: ${message.error}`))
   }
 

@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { childCodeFolder } from '../../tasks/code-cache.ts'
+import { childCacheFolder } from '../../tasks/code-cache.ts'
 
 /** Protections of the operating system, besides Node's permission model. */
 export interface Sandbox {
@@ -66,7 +66,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 export function permissionFlags({ entry, reads = [], writes = [] }: SandboxOptions): string[] {
   const modules = join(ROOT, 'node_modules')
   const code = ['workers', 'tasks', 'sql', 'package.json'].map((name) => join(ROOT, name))
-  const cache = childCodeFolder()
+  const cache = childCacheFolder()
   const writable = [join(tmpdir(), 'tesseract-*'), ...(cache === null ? [] : [cache]), ...writes]
   return [
     '--permission',

@@ -12,7 +12,7 @@ export function cpuMs(): number {
 }
 
 /** Reports the page or item in progress, in case it kills the child. */
-export function report(at: number): void {
+export function reportProgress(at: number): void {
   send({ kind: 'at', at })
 }
 

@@ -12,7 +12,7 @@ export interface Usage {
 const TICKS_PER_SECOND = 100
 
 /** Reads /proc (proc(5)); null if it or the process does not exist. Without it, only wall time and heap are limited. */
-export function usageOf(pid: number): Usage | null {
+export function readUsage(pid: number): Usage | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     // Skips the second field, the program name, which may contain spaces and parentheses.

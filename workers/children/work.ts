@@ -1,16 +1,16 @@
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import type { NewChunk } from '../../sql/rag.ts'
-import type { ReadItem } from '../../tasks/blog/items.ts'
+import type { ItemResult } from '../../tasks/blog/items.ts'
 import type { AttachmentInfo, PageResult } from '../../tasks/context.ts'
-import type { Analyzable } from '../../tasks/rag/analyze.ts'
+import type { AnalysisOptions } from '../../tasks/rag/analyze.ts'
 
 /** Reader of pages without a text layer: none, OCR in the child, or a model that the caller asks. */
-export type Sight = 'none' | 'local' | 'model'
+export type OcrMode = 'none' | 'local' | 'model'
 
 export interface OpenOptions {
   /** For an encrypted document; null for none. */
   readonly password?: string | null
-  readonly sight: Sight
+  readonly ocrMode: OcrMode
   /** OCR languages, e.g. `deu+fra`; default English. */
   readonly languages?: string | undefined
   /** True to avoid PDFium, after it has crashed on the document. */
@@ -67,11 +67,11 @@ export interface Work {
   /** Posts from index `from`, as many as fit into half a second. */
   readonly 'posts.read': {
     readonly request: { readonly from: number; readonly to: number }
-    readonly answer: readonly ReadItem[]
+    readonly answer: readonly ItemResult[]
   }
   /** Splits a file; answers the number of chunks, or the reason for having none. */
   readonly 'chunks.open': {
-    readonly request: Analyzable
+    readonly request: AnalysisOptions
     readonly answer: { readonly count: number } | { readonly reason: string }
   }
   /** A batch of chunks, starting at an index. */
@@ -84,7 +84,7 @@ export interface Work {
 const PIECE_BYTES = 2 ** 20
 
 /** Copies a piece of a file: sending a view would clone the whole file, and `Buffer.slice` returns a view. */
-export const pieceOf = (bytes: Uint8Array, at: number): Uint8Array =>
+export const copyPiece = (bytes: Uint8Array, at: number): Uint8Array =>
   Uint8Array.prototype.slice.call(bytes, at, at + PIECE_BYTES)
 
 interface Asks {
@@ -95,5 +95,5 @@ const BYTES = { cpuMs: 5000, wallMs: 60_000 }
 
 /** Sends a file to a child in pieces, for the next request. */
 export async function sendBytes(child: Asks, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) await child.ask('bytes', pieceOf(bytes, at), BYTES)
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) await child.ask('bytes', copyPiece(bytes, at), BYTES)
 }

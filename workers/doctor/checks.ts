@@ -2,10 +2,10 @@ import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { withDatabase, withPool } from '../../tasks/command.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
 import { hideEnvironment } from '../../tasks/environment.ts'
-import { reasonOf } from '../../tasks/outage.ts'
+import { describeError } from '../../tasks/outage.ts'
 import { portProblem } from '../../tasks/port.ts'
 import { loadEnvFile, settingWarnings } from '../../tasks/setting-warnings.ts'
-import { parseLoosely, type Settings } from '../../tasks/settings.ts'
+import { parseWithProblems, type Settings } from '../../tasks/settings.ts'
 import { checkDatabase } from './database.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
 import { checkBlobFolder, checkDataDir, checkRagRoot } from './folders.ts'
@@ -24,7 +24,7 @@ const MODELS = new RegExp(`^(AI|${AI_PROVIDERS.join('|').toUpperCase()})_`)
 export async function runChecks(): Promise<Finding[]> {
   loadEnvFile()
   hideEnvironment()
-  const { settings, problems } = parseLoosely(process.env)
+  const { settings, problems } = parseWithProblems(process.env)
   const checkIfValid = createConditionalCheck(problems.map((line) => line.slice(0, line.indexOf(':'))))
   const findings = [
     problems.length === 0 ? checkSettings(settings) : problems.map((line) => problem('settings', line)),
@@ -96,7 +96,7 @@ async function checkStores(settings: Settings, checkIfValid: ConditionalCheck): 
       return settings.databaseUrl === undefined
         ? [note('database', `embedded, in ${settings.dataDir}`), ...findings]
         : findings
-    }).catch((error) => [problem('database', reasonOf(error))]),
+    }).catch((error) => [problem('database', describeError(error))]),
   )
   return [...database, ...(files ?? (await checkIfValid(FILES, 'files', () => checkFolderOfFiles(settings))))]
 }
@@ -115,7 +115,7 @@ function checkFiles(settings: Settings, databaseUrl: string): Promise<Finding[]>
       await blobs.discard(at)
       return [ok('files', `${store} stores and deletes files`)]
     } catch (error) {
-      return [problem('files', `BLOB_STORE=${store} fails: ${reasonOf(error)}`)]
+      return [problem('files', `BLOB_STORE=${store} fails: ${describeError(error)}`)]
     } finally {
       await blobs.close()
     }

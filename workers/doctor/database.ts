@@ -1,6 +1,6 @@
-import { type Facts, inspect } from '../../sql/doctor.ts'
+import { type DatabaseFacts, inspectDatabase } from '../../sql/doctor.ts'
 import { poolerProblem } from '../../sql/pooler.ts'
-import { reasonOf } from '../../tasks/outage.ts'
+import { describeError } from '../../tasks/outage.ts'
 import type { DatabaseUrls } from '../../tasks/process.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
@@ -24,16 +24,16 @@ export async function checkDatabase(
   try {
     const pooler = await poolerProblem({ url, directUrl, applicationName })
     if (pooler !== null) return { findings: [problem('database', pooler)], isMigrated: false }
-    const facts = await inspect(directUrl, settings.projectName)
-    return { findings: judge(settings, facts), isMigrated: facts.pendingMigrations.length === 0 }
+    const facts = await inspectDatabase(directUrl, settings.projectName)
+    return { findings: judgeFacts(settings, facts), isMigrated: facts.pendingMigrations.length === 0 }
   } catch (error) {
-    const unusable = problem('database', `can't use DATABASE_URL: ${reasonOf(error)}`)
+    const unusable = problem('database', `can't use DATABASE_URL: ${describeError(error)}`)
     return { findings: [unusable], isMigrated: false }
   }
 }
 
 /** Turns the facts about the database into findings. */
-export const judge = (settings: Settings, facts: Facts): Finding[] => [
+export const judgeFacts = (settings: Settings, facts: DatabaseFacts): Finding[] => [
   ...judgeServer(settings, facts),
   judgeMigrations(settings, facts),
   judgeVectors(facts),
@@ -42,7 +42,7 @@ export const judge = (settings: Settings, facts: Facts): Finding[] => [
   ...judgeWorkers(facts),
 ]
 
-function judgeServer({ databaseUrl }: Settings, facts: Facts): Finding[] {
+function judgeServer({ databaseUrl }: Settings, facts: DatabaseFacts): Finding[] {
   const { version, address, readOnly, isSuperuser, fsync, autovacuum } = facts
   const name = 'database'
   const server = `PostgreSQL ${Math.floor(version / 10_000)}.${version % 10_000} at ${address}`
@@ -66,7 +66,7 @@ function judgeServer({ databaseUrl }: Settings, facts: Facts): Finding[] {
 
 function judgeMigrations(
   { databaseUrl }: Settings,
-  { pendingMigrations: pending, otherFunctions }: Facts,
+  { pendingMigrations: pending, changedFunctions: otherFunctions }: DatabaseFacts,
 ): Finding {
   const name = 'migrations'
   if (pending.length === 0 && otherFunctions.length === 0) return ok(name, 'all are applied')
@@ -80,7 +80,7 @@ function judgeMigrations(
   )
 }
 
-function judgeVectors({ vector, isVectorInstalled }: Facts): Finding {
+function judgeVectors({ vector, isVectorInstalled }: DatabaseFacts): Finding {
   if (vector !== null) return ok('pgvector', vector)
   const fallback = 'every edge keeps the vectors of its collections in memory'
   return isVectorInstalled
@@ -88,14 +88,14 @@ function judgeVectors({ vector, isVectorInstalled }: Facts): Finding {
     : note('pgvector', `not installed: ${fallback}`)
 }
 
-function judgeClock({ clockOffsetMs }: Facts): Finding {
+function judgeClock({ clockOffsetMs }: DatabaseFacts): Finding {
   if (Math.abs(clockOffsetMs) <= MAX_CLOCK_OFFSET_MS) return ok('clock', 'matches the database')
   const seconds = Math.round(Math.abs(clockOffsetMs) / 1000)
   const where = clockOffsetMs > 0 ? 'ahead of' : 'behind'
   return problem('clock', `the database is ${seconds} s ${where} this machine: synchronize both (NTP)`)
 }
 
-function judgeConnections(settings: Settings, { connections: { max, ofOthers } }: Facts): Finding {
+function judgeConnections(settings: Settings, { connections: { max, ofOthers } }: DatabaseFacts): Finding {
   const { webConcurrency: edges, workerProcesses: workers, workerThreads: threads } = settings
   const needed = edges * EDGE_CONNECTIONS + workers * (WORKER_CONNECTIONS + threads * THREAD_CONNECTIONS)
   const usage = `WEB_CONCURRENCY=${edges}, WORKER_PROCESSES=${workers} and WORKER_THREADS=${threads} use up to ${needed} of ${max}, others use ${ofOthers}`
@@ -103,7 +103,7 @@ function judgeConnections(settings: Settings, { connections: { max, ofOthers } }
   return problem('connections', `${usage}: lower WORKER_THREADS, raise max_connections, or use PgBouncer`)
 }
 
-function judgeWorkers({ workers: alive, unserved }: Facts): Finding[] {
+function judgeWorkers({ workers: alive, unserved }: DatabaseFacts): Finding[] {
   if (alive === null) return []
   if (unserved.length > 0)
     return [problem('workers', `jobs wait in queues without a worker: ${unserved.join(', ')}`)]

@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { openDataDir } from '../../sql/data-dir.ts'
 import { parseLocation } from '../../tasks/documents/blobs/location.ts'
-import { reasonOf } from '../../tasks/outage.ts'
+import { describeError } from '../../tasks/outage.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { type Finding, ok, problem } from './findings.ts'
 
@@ -40,6 +40,6 @@ function checkFolder(name: string, text: string, check: () => void): Finding {
     check()
     return ok(name, text)
   } catch (error) {
-    return problem(name, reasonOf(error))
+    return problem(name, describeError(error))
   }
 }

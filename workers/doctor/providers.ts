@@ -1,6 +1,6 @@
 import { AI_PROVIDERS, keyName } from '../../tasks/ai/providers.ts'
 import { missingForEmail, missingForTelephony } from '../../tasks/comms/settings.ts'
-import { reasonOf } from '../../tasks/outage.ts'
+import { describeError } from '../../tasks/outage.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { verifyServer } from '../providers/comms/email.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
@@ -31,7 +31,7 @@ async function checkKey({ name, setting, url, headers, alsoAccepted = [] }: KeyC
       return note(name, `${origin} responds with status ${status}: can't tell if ${setting} is valid`)
     return problem(name, `${origin} responds with status ${status}: try again later, or see its status page`)
   } catch (error) {
-    return problem(name, `can't reach ${origin}: ${reasonOf(error)}`)
+    return problem(name, `can't reach ${origin}: ${describeError(error)}`)
   }
 }
 
@@ -72,7 +72,7 @@ async function checkSmtp(url: string): Promise<Finding> {
     await verifyServer(url)
     return ok('email', `${host} accepts the login`)
   } catch (error) {
-    return problem('email', `${host} does not accept mail: ${reasonOf(error)}`)
+    return problem('email', `${host} does not accept mail: ${describeError(error)}`)
   }
 }
 

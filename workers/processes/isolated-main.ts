@@ -1,11 +1,11 @@
 /** Entry point of an isolated process: runs suspects, one at a time; see `isolated-runner.ts`. */
 import { writeFileSync } from 'node:fs'
-import { keepCode } from '../../tasks/code-cache.ts'
+import { enableCodeCache } from '../../tasks/code-cache.ts'
 import { hideEnvironment, secretPaths } from '../../tasks/environment.ts'
 import type { Pools } from '../threads/pools.ts'
 import type { IsolatedCommand, IsolatedReport } from './isolated-runner.ts'
 
-keepCode()
+enableCodeCache()
 hideEnvironment()
 try {
   // Makes the kernel kill this process first when memory runs out.

@@ -9,8 +9,8 @@ import { portProblem } from '../../tasks/port.ts'
 import {
   ALL_IN_ONE,
   type DatabaseUrls,
-  databaseOf,
-  secretKeyOf,
+  loadSecretKey,
+  resolveDatabaseUrls,
   settingsOrExit,
   startOrExit,
   stopOnSignals,
@@ -67,7 +67,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
     if (settings.databaseUrl === undefined) database = await startDatabase(settings, log)
     const urls =
       database === null
-        ? await databaseOf(settings, log)
+        ? await resolveDatabaseUrls(settings, log)
         : { databaseUrl: database.appUrl, directUrl: database.appUrl }
     const applied = await migrate(database?.url ?? urls.directUrl, {
       log: (line) => log.warn(line),
@@ -115,7 +115,7 @@ async function startChildren(
   const env = {
     DATABASE_URL: databaseUrl,
     DATABASE_URL_UNPOOLED: directUrl,
-    SECRET_KEY: secretKeyOf(settings),
+    SECRET_KEY: loadSecretKey(settings),
     [ALL_IN_ONE]: '1',
     // Session cookies plus a long token exceed uWebSockets.js's default of 4096 bytes.
     UWS_HTTP_MAX_HEADERS_SIZE: '16384',
@@ -152,5 +152,5 @@ function printAddress(settings: Settings, port: number, lacksAdmin: boolean): vo
   process.stdout.write(
     `Millrace listens on ${url} | monitor: ${url}/monitor | reference: ${url}/docs | open without a credential: ${open}\n`,
   )
-  if (lacksAdmin) process.stdout.write(`${setupNotice(url, secretKeyOf(settings))}\n`)
+  if (lacksAdmin) process.stdout.write(`${setupNotice(url, loadSecretKey(settings))}\n`)
 }

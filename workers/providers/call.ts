@@ -5,7 +5,7 @@ import { networkError } from './wait.ts'
 /** A call to a provider, as traces show it: the span is named after `provider` and `what`. */
 export interface Call {
   readonly provider: string
-  readonly what: string
+  readonly operation: string
   /** Base URL; the span contains only its host. */
   readonly url: string
   readonly attributes?: Attributes
@@ -17,7 +17,7 @@ export type EndSpan = (error?: unknown) => void
 const noSpan: EndSpan = () => {}
 
 /** Starts a client span under the current attempt; does nothing if the attempt is not traced. */
-export function startCall({ provider, what, url, attributes }: Call): EndSpan {
+export function startCall({ provider, operation: what, url, attributes }: Call): EndSpan {
   const { record, traceParent } = currentOrigin() ?? {}
   if (record == null || traceParent == null) return noSpan
   // As for spans of attempts: the wall clock gives the start, the monotonic clock the duration. `timeOrigin` dates from
@@ -37,7 +37,7 @@ export function startCall({ provider, what, url, attributes }: Call): EndSpan {
 }
 
 /** Runs a call inside a span. */
-export async function recorded<T>(call: Call, work: () => Promise<T>): Promise<T> {
+export async function recordCall<T>(call: Call, work: () => Promise<T>): Promise<T> {
   const end = startCall(call)
   try {
     const result = await work()

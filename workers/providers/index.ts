@@ -35,7 +35,7 @@ export function createProviders(
     retrieval: createRetrieval({
       url: databaseUrl,
       applicationName: `${settings.projectName}-task-search`,
-      validateRows: settings.checked,
+      validateRows: settings.validateSchemas,
       pooled: settings.databasePooled,
       readTimeoutMs: settings.slowReadMs.search,
       writeTimeoutMs: settings.writeTimeoutMs,

@@ -1,9 +1,9 @@
 import type http from 'node:http'
 import type { Settings } from '../../tasks/settings.ts'
-import type { PostWebhook, WebhookPosted } from '../../tasks/webhooks/ports.ts'
-import { webhookUrlProblem } from '../../tasks/webhooks/url.ts'
+import type { PostWebhook, WebhookResponse } from '../../tasks/webhooks/ports.ts'
+import { validateWebhookUrl } from '../../tasks/webhooks/url.ts'
 import { startCall } from './call.ts'
-import { createLookup } from './names.ts'
+import { createLookup } from './dns-lookup.ts'
 import { networkError, waitFor } from './wait.ts'
 
 /** Delivers webhooks, to public addresses only. */
@@ -27,9 +27,9 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
     const senders = await loading
     const startedAt = performance.now()
     // The settings may have changed since the URL was accepted.
-    const problem = webhookUrlProblem(request.url, webhooks)
+    const problem = validateWebhookUrl(request.url, webhooks)
     if (problem !== null) return { ms: 0, status: null, body: null, error: `The URL ${problem}` }
-    const end = startCall({ provider: 'webhook', what: 'deliver', url: request.url })
+    const end = startCall({ provider: 'webhook', operation: 'deliver', url: request.url })
     const closing = new AbortController()
     const waited = await waitFor(post(request, senders, closing.signal), timeoutMs, signal)
     closing.abort()
@@ -84,7 +84,7 @@ function post(
   { url, headers, body }: Parameters<PostWebhook>[0],
   senders: Senders,
   signal: AbortSignal,
-): Promise<Pick<WebhookPosted, 'status' | 'body'>> {
+): Promise<Pick<WebhookResponse, 'status' | 'body'>> {
   const { request, agent } = senders[new URL(url).protocol as keyof Senders]
   return new Promise((resolve, reject) => {
     const sent = request(url, {

@@ -6,17 +6,17 @@ import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs.ts'
 import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
-import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { retryJobs } from '../../tasks/retry.ts'
 import {
   type FinishedSpan,
   logSlowStatements,
   type Origin,
   parseTraceParent,
-  within,
+  runWithOrigin,
 } from '../../tasks/telemetry/tracing.ts'
 import { jobLogFields } from '../attempts/telemetry.ts'
-import { useChildren } from '../children/client.ts'
+import { createChildrenClient } from '../children/client.ts'
 import { createProviders } from '../providers/index.ts'
 import type {
   AbortReason,
@@ -36,7 +36,7 @@ import type {
  */
 
 const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
-const findTask = finderOf(await loadTasks(taskModules))
+const findTask = createTaskFinder(await loadTasks(taskModules))
 const connections = new Connections()
 const slow = logSlowStatements(settings.slowQueryMs, (data, message) => log('warn', data, message))
 const db = createDatabase({
@@ -44,12 +44,14 @@ const db = createDatabase({
   url: databaseUrl,
   applicationName: `${settings.projectName}-${pool}-thread`,
   size: pool === 'cpu' ? 2 : 4,
-  validateRows: settings.checked,
+  validateRows: settings.validateSchemas,
   pooled: settings.databasePooled,
   statementMs: settings.writeTimeoutMs,
   slow,
 })
-const children = useChildren((port) => parentPort!.postMessage({ port } satisfies ChildrenPort, [port]))
+const children = createChildrenClient((port) =>
+  parentPort!.postMessage({ port } satisfies ChildrenPort, [port]),
+)
 const providersFor = createProviders(settings, children, databaseUrl, slow)
 const blobs = createBlobs(db, settings)
 // A fence locks its job's row against takeovers. A frozen process can neither commit nor disconnect, so its fence ends
@@ -107,7 +109,7 @@ async function runJob(job: ThreadJob): Promise<void> {
   const abort = new AttemptAbort(job)
   aborts.set(job.attemptId, abort)
   const origin = new JobOrigin(job)
-  const outcome = await within(origin, () => runTask(job, abort))
+  const outcome = await runWithOrigin(origin, () => runTask(job, abort))
   origin.end()
   aborts.delete(job.attemptId)
   if (outcome.kind !== 'done') return report({ kind: 'ended', attemptId: job.attemptId, id: job.id, outcome })
@@ -186,7 +188,7 @@ class JobOrigin implements Origin {
     return this.#job.traceParent
   }
 
-  about() {
+  logFields() {
     return this.#hasEnded ? null : jobLogFields(this.#job)
   }
 
@@ -229,7 +231,7 @@ class Context implements TaskContext {
     return blobs
   }
   get retryJobs() {
-    const options = { taskNamed: findTask, requestId: this.job.requestId, settings }
+    const options = { findTask: findTask, requestId: this.job.requestId, settings }
     return (ids: readonly string[]) => retryJobs(db, ids, options)
   }
   get signal() {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockStanding, markForDeletion, unmarkForDeletion } from '../../../sql/accounts/deletions.ts'
+import { lockDeletion, scheduleDeletion, unscheduleDeletion } from '../../../sql/accounts/deletions.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { deleteDue } from '../../../tasks/accounts/delete.ts'
@@ -26,7 +26,7 @@ when an admin deletes the account. ${PROOF_REQUIRED}`,
     body: Deletion,
     response: User,
     errors: ['account.last_admin', ...PROOF_ERRORS],
-    credentials: true,
+    hasCredentials: true,
     needsSession: true,
     handle: requestDeletion,
   }),
@@ -53,9 +53,9 @@ async function requestDeletion(input: OwnInput<z.output<typeof Deletion>>): Prom
   return input.transaction(async (tx) => {
     const identity = await proof.confirm(tx)
     if (isFailure(identity)) return identity
-    const deletion = await tx.one(lockStanding(caller.id))
+    const deletion = await tx.one(lockDeletion(caller.id))
     if (deletion.marked) return json(deletion.json)
-    const marked = await tx.one(markForDeletion(caller.id, edge.settings.accountDeletionDays))
+    const marked = await tx.one(scheduleDeletion(caller.id, edge.settings.accountDeletionDays))
     const { deletion_at } = JSON.parse(marked.json) as Account
     const eventFields = { accountId: caller.id, data: { deletion_at } }
     await tx.run(audit(input, 'account.deletion_requested', eventFields))
@@ -68,11 +68,11 @@ async function requestDeletion(input: OwnInput<z.output<typeof Deletion>>): Prom
 async function cancelDeletion(input: OwnInput<undefined>): Promise<Answer<Account>> {
   const { caller, edge } = input
   return input.transaction(async (tx) => {
-    const deletion = await tx.maybeOne(lockStanding(caller.ownerId ?? 0))
+    const deletion = await tx.maybeOne(lockDeletion(caller.ownerId ?? 0))
     if (deletion === null) throw fail('account.missing')
     if (deletion.due) throw fail('account.deletion_due')
     if (!deletion.marked) return json(deletion.json)
-    const restored = await tx.one(unmarkForDeletion(caller.id))
+    const restored = await tx.one(unscheduleDeletion(caller.id))
     await tx.run(audit(input, 'account.deletion_cancelled', { accountId: caller.id }))
     await edge.accounts.changed(tx, caller.id)
     return json(restored.json)

@@ -7,7 +7,7 @@ import {
   refuseEmailChange,
   SIDES,
 } from '../../../sql/accounts/email-changes.ts'
-import { endMailedTokens, endSessions } from '../../../sql/accounts.ts'
+import { endSessions, invalidateMailedTokens } from '../../../sql/accounts.ts'
 import { appendAudit } from '../../../sql/audit.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
@@ -16,7 +16,7 @@ import { acceptInvites } from '../../../sql/orgs.ts'
 import { emailChange } from '../../../tasks/accounts/email-change.ts'
 import { digestOf, emailChangeTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { enqueueMany } from '../../../tasks/task.ts'
-import { audit, eventOf } from '../../pipeline/audit.ts'
+import { audit, auditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { Email, Timestamp } from '../../pipeline/schemas.ts'
@@ -53,7 +53,7 @@ address gets at most ten such emails an hour.`,
     status: 201,
     errors: ['account.email_same', ...PROOF_ERRORS],
     sideEffect: true,
-    credentials: true,
+    hasCredentials: true,
     needsSession: true,
     limit: 'passwordReset',
     handle: beginChange,
@@ -174,7 +174,7 @@ async function confirmChange(
   if (change === null) throw fail('account.token')
   const { account_id: id, old_email: from, new_email: to, side } = change
   const eventFields = { actorId: id, accountId: id }
-  const event = eventOf(input, 'account.email_change_confirmed', {
+  const event = auditEvent(input, 'account.email_change_confirmed', {
     ...eventFields,
     data: { email: to, by: side },
   })
@@ -184,12 +184,12 @@ async function confirmChange(
     if (change.outcome === 'taken') return fail('account.email_taken')
     return { detail: 'Confirmed; the address changes once the other address confirms it, too' }
   }
-  const events = [event, eventOf(input, 'account.email_changed', { ...eventFields, data: { from, to } })]
+  const events = [event, auditEvent(input, 'account.email_changed', { ...eventFields, data: { from, to } })]
   for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, to)))
     events.push(...acceptanceEvents(input, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
   await tx.run(appendAudit(events))
   await tx.run(endSessions(id, change.session_id))
-  await tx.run(endMailedTokens(id))
+  await tx.run(invalidateMailedTokens(id))
   await edge.accounts.changed(tx, id)
   return { detail: 'The email address has been changed' }
 }

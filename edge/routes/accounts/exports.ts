@@ -4,8 +4,8 @@ import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { Exported, exportAccount } from '../../../tasks/accounts/export.ts'
 import { newJob } from '../../../tasks/task.ts'
-import { SERVED_ANSWERS, SERVED_ERRORS, sendStored } from '../../content.ts'
-import { array, cursor } from '../../pipeline/lists.ts'
+import { CONTENT_STATUSES, SERVED_ERRORS, sendStored } from '../../content.ts'
+import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
 import { route } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 
@@ -53,8 +53,8 @@ except for admins.`,
     needsSession: true,
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, caller, edge, reader, request }) => {
-      const values = [caller.ownerId ?? 0, edge.settings.keepDays.exports, cursor, 0, limit] as const
-      return array((await reader.text(readExports, values))!, request)
+      const values = [caller.ownerId ?? 0, edge.settings.retentionDays.exports, cursor, 0, limit] as const
+      return arrayAnswer((await reader.text(readExports, values))!, request)
     },
   }),
 
@@ -65,13 +65,13 @@ except for admins.`,
     description: 'Its id is the id of its job. Supports `Range`, `If-None-Match` and `If-Range`.',
     params: z.object({ id: z.string() }),
     produces: 'application/zip',
-    alsoAnswers: SERVED_ANSWERS,
+    alsoAnswers: CONTENT_STATUSES,
     errors: ['export.missing', ...SERVED_ERRORS],
     needsSession: true,
     raw: async (input) => {
       const { params, caller, edge } = input
       if (!isUuid(params.id) || caller.ownerId === null) throw fail('export.missing')
-      const { exports: days } = edge.settings.keepDays
+      const { exports: days } = edge.settings.retentionDays
       const content = await edge.db.maybeOne(exportContent(params.id, caller.ownerId, days))
       if (content === null) throw fail('export.missing')
       if (!isStored(content)) throw fail('document.bytes_missing')

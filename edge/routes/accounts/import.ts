@@ -3,7 +3,7 @@ import { type ImportedAccount, importAccounts } from '../../../sql/accounts/impo
 import { ROLES } from '../../../sql/accounts/lists.ts'
 import { appendAudit } from '../../../sql/audit.ts'
 import { hashProblem } from '../../password-hashes.ts'
-import { eventOf } from '../../pipeline/audit.ts'
+import { auditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
@@ -92,7 +92,7 @@ async function importRows(
       (await tx.any(importAccounts([...valid.values()]))).map(({ email, id }) => [email, id]),
     )
     const events = [...created].map(([email, accountId]) =>
-      eventOf(input, 'account.imported', { accountId, data: { role: valid.get(email)!.role } }),
+      auditEvent(input, 'account.imported', { accountId, data: { role: valid.get(email)!.role } }),
     )
     await tx.run(appendAudit(events))
     const accounts = rows.map((row): ResultRow => {

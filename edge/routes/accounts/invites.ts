@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { appendAudit } from '../../../sql/audit.ts'
 import { fail } from '../../../sql/errors.ts'
-import { endInvite, insertMember, inviteById, lockOrganization } from '../../../sql/orgs.ts'
+import { closeInvite, insertMember, inviteById, lockOrganization } from '../../../sql/orgs.ts'
 import { inviteIdOf, isInviteToken } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
@@ -14,7 +14,7 @@ const InviteAccept = z.strictObject({ token: MailedToken }).meta({ id: 'InviteAc
 export const acceptInviteRoute = route({
   method: 'post',
   path: '/accept-invite',
-  organizationKeys: true,
+  allowsOrganizationKeys: true,
   summary: 'Accept an invite to an organization',
   description:
     'The invite must be for the address of the caller. A caller who is already a member keeps their role.',
@@ -29,8 +29,8 @@ export const acceptInviteRoute = route({
     'auth.key_organization',
   ],
   sideEffect: true,
-  credentials: true,
-  complete: withToken,
+  hasCredentials: true,
+  addUnstored: withToken,
   handle: acceptInvite,
 })
 
@@ -53,13 +53,13 @@ async function acceptInvite(
     const invite = await tx.maybeOne(inviteById(found.id))
     if (standing === null || invite === null) throw fail('invite.token')
     if (invite.status === 'expired') {
-      await tx.maybeOne(endInvite(invite.id, 'expired'))
+      await tx.maybeOne(closeInvite(invite.id, 'expired'))
       return fail('invite.expired')
     }
     if (invite.status !== 'pending') throw fail(`invite.${invite.status}`)
     const wasMember = standing.role !== null
     if (!wasMember) await tx.run(insertMember(invite.organization_id, accountId, invite.role))
-    const accepted = await tx.one(endInvite(invite.id, 'accepted'))
+    const accepted = await tx.one(closeInvite(invite.id, 'accepted'))
     const account = { id: accountId, actorId: accountId, wasMember }
     await tx.run(appendAudit(acceptanceEvents(input, invite, account)))
     return json(accepted.json)

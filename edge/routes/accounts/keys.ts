@@ -16,7 +16,7 @@ import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { invalid } from '../../pipeline/input.ts'
-import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
+import { arrayAnswer, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { count, Moment, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { allScopes } from '../../pipeline/scopes.ts'
@@ -75,9 +75,9 @@ after 30 days.`,
     status: 201,
     errors: ['quota.keys', 'key.no_account', ...PROOF_ERRORS, ...ROLE_ERRORS],
     sideEffect: true,
-    credentials: true,
+    hasCredentials: true,
     needsSession: true,
-    complete: withKey,
+    addUnstored: withKey,
     handle: createKey,
   }),
 
@@ -96,7 +96,7 @@ after 30 days.`,
     errors: ROLE_ERRORS,
     needsSession: true,
     reads: 'list',
-    decidesAccess: true,
+    readsDecideAccess: true,
     handle: async ({ query, caller, reader, request }) => {
       const page = [cursorValues(query.cursor), 0, query.limit] as const
       const text =
@@ -105,7 +105,7 @@ after 30 days.`,
           : requireAccess(
               await reader.text(readOrganizationKeys, [query.organization_id, caller.ownerId, ...page]),
             )
-      return array(text!, request)
+      return arrayAnswer(text!, request)
     },
   }),
 

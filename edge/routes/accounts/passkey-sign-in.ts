@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import {
+  consumeChallenge,
+  findPasskey,
   insertChallenge,
-  passkeyOf,
-  touchAccount,
-  touchPasskey,
-  useChallenge,
+  recordPasskeyLogin,
+  recordPasskeyUse,
 } from '../../../sql/passkeys.ts'
-import { challengeIn, relyingParty, requestOptions, userHandleOf } from '../../passkeys.ts'
+import { parseChallenge, relyingParty, requestOptions, userHandleOf } from '../../passkeys.ts'
 import { audit } from '../../pipeline/audit.ts'
 import { type Answer, route } from '../../pipeline/route.ts'
 import { Token } from './shapes.ts'
@@ -68,9 +68,9 @@ export const passkeySignInRoutes = [
     auth: 'public',
     response: Options,
     errors: ['passkey.not_configured'],
-    credentials: true,
+    hasCredentials: true,
     limit: 'login',
-    repeatable: 'each call creates a new challenge',
+    whyRepeatable: 'each call creates a new challenge',
     handle: (input) => {
       const party = relyingParty(input.edge.settings)
       return input.transaction(async (tx) => {
@@ -91,10 +91,10 @@ export const passkeySignInRoutes = [
     body: SignIn,
     response: Token,
     errors: ['auth.passkey', 'auth.inactive', 'passkey.not_configured'],
-    credentials: true,
+    hasCredentials: true,
     signsIn: true,
     limit: 'login',
-    repeatable: 'each call starts a new session, with a challenge that works once',
+    whyRepeatable: 'each call starts a new session, with a challenge that works once',
     handle: signIn,
   }),
 ]
@@ -103,9 +103,9 @@ async function signIn(input: SignInInput<z.output<typeof SignIn>>): Promise<Answ
   const { edge } = input
   const { credential } = input.body
   const party = relyingParty(edge.settings)
-  const challenge = challengeIn(credential.response.clientDataJSON)
+  const challenge = parseChallenge(credential.response.clientDataJSON)
   if (challenge === null) throw fail('auth.passkey')
-  const found = await edge.db.maybeOne(passkeyOf(Buffer.from(credential.id, 'base64url')))
+  const found = await edge.db.maybeOne(findPasskey(Buffer.from(credential.id, 'base64url')))
   const known = found && { id: credential.id, publicKey: found.public_key, counter: found.counter }
   // WebAuthn, section 7.2, step 6: the user handle must be that of the credential's owner.
   const ownsCredential = found !== null && credential.response.userHandle === userHandleOf(found.account_id)
@@ -121,12 +121,12 @@ async function signIn(input: SignInInput<z.output<typeof SignIn>>): Promise<Answ
   const verified = answer === null || 'refused' in answer ? null : answer
   return input.transaction(async (tx) => {
     // The challenge is used up, whatever the result.
-    const isChallengeLive = (await tx.maybeOne(useChallenge(challenge, null))) !== null
+    const isChallengeLive = (await tx.maybeOne(consumeChallenge(challenge, null))) !== null
     const passkey =
       isChallengeLive && verified !== null
-        ? await tx.maybeOne(touchPasskey(found!.id, verified.counter, verified.isSynced))
+        ? await tx.maybeOne(recordPasskeyUse(found!.id, verified.counter, verified.isSynced))
         : null
-    const account = passkey === null ? null : await tx.maybeOne(touchAccount(found!.account_id))
+    const account = passkey === null ? null : await tx.maybeOne(recordPasskeyLogin(found!.account_id))
     if (account?.is_active === true) {
       const by = { factor: 'passkey', passkey: found!.id }
       return completeSignIn(input, tx, { id: found!.account_id, role: account.role }, by)

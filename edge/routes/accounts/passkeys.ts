@@ -1,25 +1,25 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { lockFactors } from '../../../sql/accounts/credentials.ts'
-import { credentialsOf } from '../../../sql/accounts.ts'
+import { credentialsById } from '../../../sql/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import {
-  credentialIdsOf,
+  consumeChallenge,
   deletePasskey,
   insertChallenge,
   insertPasskey,
   MAX_PASSKEYS,
   PASSKEY_ORDER,
   readPasskeys,
+  registeredCredentials,
   renamePasskey,
-  useChallenge,
 } from '../../../sql/passkeys.ts'
-import { deviceOf } from '../../devices.ts'
-import { challengeIn, creationOptions, relyingParty } from '../../passkeys.ts'
+import { describeDevice } from '../../devices.ts'
+import { creationOptions, parseChallenge, relyingParty } from '../../passkeys.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
+import { arrayAnswer, cursor, cursorValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { enqueueNotice } from './notices.ts'
@@ -78,9 +78,9 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
     body: z.strictObject(proofFields).meta({ id: 'PasskeyBegin' }).default({}),
     response: Options,
     errors: [...PROOF_ERRORS, 'passkey.not_configured'],
-    credentials: true,
+    hasCredentials: true,
     needsSession: true,
-    repeatable: 'each call creates a new challenge',
+    whyRepeatable: 'each call creates a new challenge',
     handle: async (input) => {
       const { edge } = input
       const party = relyingParty(edge.settings)
@@ -90,7 +90,7 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
         if (isFailure(identity)) return identity
         const challenge = randomBytes(32)
         await tx.run(insertChallenge(challenge, proof.id))
-        const passkeys = await tx.any(credentialIdsOf(proof.id))
+        const passkeys = await tx.any(registeredCredentials(proof.id))
         return creationOptions(edge.settings, party, challenge, { id: proof.id, ...identity, passkeys })
       })
     },
@@ -128,7 +128,7 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
     reads: 'list',
     handle: async ({ query, caller, reader, request }) => {
       const values = [caller.ownerId ?? 0, cursorValues(query.cursor), 0, query.limit] as const
-      return array((await reader.text(readPasskeys, values))!, request)
+      return arrayAnswer((await reader.text(readPasskeys, values))!, request)
     },
   }),
 
@@ -172,7 +172,7 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
       const proof = await checkProof(input, input.body)
       return input.transaction(async (tx) => {
         // Same lock order as a sign-in: passkeys before the account.
-        const { email } = (await tx.maybeOne(credentialsOf(caller.id))) ?? {}
+        const { email } = (await tx.maybeOne(credentialsById(caller.id))) ?? {}
         if (email !== undefined) await tx.run(lockFactors(email))
         const identity = await proof.confirm(tx)
         if (isFailure(identity)) return identity
@@ -196,7 +196,7 @@ async function createPasskey(input: CreateInput): Promise<Answer<PasskeyJson>> {
   const accountId = caller.ownerId
   if (accountId === null) throw fail('account.nobody')
   const party = relyingParty(edge.settings)
-  const challenge = challengeIn(response.clientDataJSON)
+  const challenge = parseChallenge(response.clientDataJSON)
   if (challenge === null) throw fail('passkey.refused')
   // This reads nothing from the database, so it runs before the transaction, which checks the challenge.
   const verification = {
@@ -206,13 +206,13 @@ async function createPasskey(input: CreateInput): Promise<Answer<PasskeyJson>> {
     ...party,
   } as const
   const verified = await edge.passwords.verifyPasskey(verification)
-  const device = name ?? (await deviceOf(request.header('user-agent'))) ?? 'Passkey'
+  const device = name ?? (await describeDevice(request.header('user-agent'))) ?? 'Passkey'
   return input.transaction(async (tx) => {
     // The challenge is used up, whatever the result.
-    const isChallengeLive = (await tx.maybeOne(useChallenge(challenge, accountId))) !== null
+    const isChallengeLive = (await tx.maybeOne(consumeChallenge(challenge, accountId))) !== null
     if (!isChallengeLive || 'refused' in verified) return fail('passkey.refused')
     await lockCaller(tx, caller)
-    if ((await tx.any(credentialIdsOf(accountId))).length >= MAX_PASSKEYS)
+    if ((await tx.any(registeredCredentials(accountId))).length >= MAX_PASSKEYS)
       return fail('passkey.limit', { max: MAX_PASSKEYS })
     const id = uuidv7()
     const { json: text } = await tx.one(

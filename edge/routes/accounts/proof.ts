@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { isLive } from '../../../sql/accounts/credentials.ts'
-import { credentialsOf, lockAccount, lockCredentials, recentSession } from '../../../sql/accounts.ts'
+import { credentialsById, lockAccount, lockCredentials, recentSession } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type ErrorCode, Failure, fail } from '../../../sql/errors.ts'
-import { endLogin, type GivenFactor, type LoginEnd, lockedLogin } from '../../../sql/limits.ts'
+import { decideLogin, type LoginOutcome, lockedLogin, type PresentedFactor } from '../../../sql/limits.ts'
 import { recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
 import { audit, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { stepOf } from '../../totp.ts'
+import { matchStep } from '../../totp.ts'
 import { failureSubject } from './known-device.ts'
 
 /** Proof of identity of a signed-in caller, required before a change of credentials or of the account itself. */
@@ -51,11 +51,11 @@ export function parseFactor(
   edge: Edge,
   totpId: string | null,
   { totp_code, recovery_code }: GivenProof,
-): GivenFactor | null {
+): PresentedFactor | null {
   if (totpId === null) return null
   // If both are given, spare the recovery code.
   if (totp_code !== undefined) {
-    const step = stepOf(totpSecretOf(edge.secretKey, totpId), totp_code, edge.pulse.now())
+    const step = matchStep(totpSecretOf(edge.secretKey, totpId), totp_code, edge.pulse.now())
     return { totpId, step, recovery: null }
   }
   return {
@@ -89,13 +89,13 @@ export async function checkProof(input: ProofInput, given: GivenProof): Promise<
   if (id === null) throw fail('account.nobody')
   if (given.password === undefined)
     return { id, passwordMatches: false, confirm: (tx) => requireRecentSignIn(tx, id, caller.sessionId) }
-  const account = await edge.db.maybeOne(credentialsOf(id))
+  const account = await edge.db.maybeOne(credentialsById(id))
   // The account was deleted after authentication.
   if (account === null) throw fail('auth.required')
   const { email, password_hash: hash, totp_id } = account
   const { password } = given
   const subject = failureSubject(edge, exchange.request, email, { id, password_hash: hash })
-  const matches = await edge.signInTurns.run(email, async () => {
+  const matches = await edge.signInMutex.run(email, async () => {
     const isLocked = (await edge.db.maybeOne(lockedLogin(subject))) !== null
     return isLocked ? null : edge.passwords.verify(hash, password)
   })
@@ -103,7 +103,7 @@ export async function checkProof(input: ProofInput, given: GivenProof): Promise<
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   const confirm: Proof['confirm'] = async (tx) => {
     if (matches === null) return recordFailedProof(tx, input, 'locked', 'account.proof_wrong')
-    const login = endLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
+    const login = decideLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
     const { outcome } = await tx.one(login)
     // Null if another change has replaced the password that was verified.
     if (outcome === 'ok') return (await tx.maybeOne(lockCredentials(id, hash))) ?? fail('account.proof_wrong')
@@ -117,7 +117,7 @@ export async function checkProof(input: ProofInput, given: GivenProof): Promise<
 export async function recordFailedProof(
   tx: Queries,
   input: EventRequest & { readonly caller: Caller },
-  outcome: LoginEnd,
+  outcome: LoginOutcome,
   wrong: 'account.proof_wrong' | 'account.totp_code',
 ): Promise<Failure> {
   const accountId = input.caller.ownerId

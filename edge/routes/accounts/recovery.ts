@@ -1,12 +1,18 @@
 import { z } from 'zod'
 import {
-  endCredentials,
-  endKeys,
-  endMadeBefore,
-  holderOf,
   lockFactors,
+  refreshTokenHolder,
+  revokeCredentials,
+  revokeIssuedCredentials,
+  revokeKeys,
 } from '../../../sql/accounts/credentials.ts'
-import { endSessions, mailedToken, setPassword, setVerified, useMailedToken } from '../../../sql/accounts.ts'
+import {
+  endSessions,
+  mailedToken,
+  redeemMailedToken,
+  setPassword,
+  setVerified,
+} from '../../../sql/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { unlockLogin } from '../../../sql/limits.ts'
 import { passwordReset } from '../../../tasks/accounts/password-reset.ts'
@@ -64,7 +70,7 @@ deleted in any case.`,
     response: Detail,
     errors: ['account.token', ...PASSWORD_ERRORS],
     sideEffect: true,
-    credentials: true,
+    hasCredentials: true,
     handle: async (input) => {
       const { body, edge } = input
       const digest = digestOf(body.token)
@@ -77,13 +83,13 @@ deleted in any case.`,
         // Same lock order as a login.
         await tx.run(unlockLogin(digestOf(owner.email)))
         await tx.run(lockFactors(owner.email))
-        const token = await tx.maybeOne(useMailedToken('reset', digest))
+        const token = await tx.maybeOne(redeemMailedToken('reset', digest))
         if (token === null) throw fail('account.token')
         const { account_id: id } = token
         await tx.run(setPassword(id, passwordHash))
         const isNewlyVerified = (await tx.run(setVerified(id))) > 0
         await tx.run(
-          isNewlyVerified ? endCredentials(id) : body.keep_keys ? endSessions(id, null) : endKeys(id),
+          isNewlyVerified ? revokeCredentials(id) : body.keep_keys ? endSessions(id, null) : revokeKeys(id),
         )
         const eventFields = { actorId: id, accountId: id }
         await tx.run(audit(input, 'account.password_reset', eventFields))
@@ -106,7 +112,7 @@ deleted in any case.`,
     response: Detail,
     errors: [...PROOF_ERRORS, ...PASSWORD_ERRORS],
     sideEffect: true,
-    credentials: true,
+    hasCredentials: true,
     needsSession: true,
     handle: async (input) => {
       const { body, caller, edge } = input
@@ -152,11 +158,11 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
         if (owner === null) throw fail('account.token')
         // Same lock order as a login.
         if (!keepsCredentials) await tx.run(lockFactors(owner.email))
-        const used = await tx.maybeOne(useMailedToken('verify', digest))
+        const used = await tx.maybeOne(redeemMailedToken('verify', digest))
         if (used === null) throw fail('account.token')
         const { account_id: id } = used
         const isNew = (await tx.run(setVerified(id))) > 0
-        if (isNew && !keepsCredentials) await tx.run(endMadeBefore(id))
+        if (isNew && !keepsCredentials) await tx.run(revokeIssuedCredentials(id))
         await tx.run(audit(input, 'account.verified', { actorId: id, accountId: id }))
         await edge.accounts.changed(tx, id)
         return { detail: 'The address is verified' }
@@ -196,5 +202,7 @@ async function isSignedIn(
     if (!isUnauthenticated(error)) throw error
   }
   const token = readRefreshCookie(edge, request)
-  return token !== null && (await edge.db.maybeOne(holderOf(digestOf(token))))?.account_id === accountId
+  return (
+    token !== null && (await edge.db.maybeOne(refreshTokenHolder(digestOf(token))))?.account_id === accountId
+  )
 }

@@ -9,7 +9,7 @@ import { digestOf, setupTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { requireAllowedPassword } from '../../password-rules.ts'
-import { type EventRequest, eventOf } from '../../pipeline/audit.ts'
+import { auditEvent, type EventRequest } from '../../pipeline/audit.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
@@ -38,7 +38,7 @@ export const registerRoute = route({
   response: User,
   errors: [...PASSWORD_ERRORS, 'account.email_taken', 'account.setup_token', 'auth.registration_closed'],
   sideEffect: true,
-  credentials: true,
+  hasCredentials: true,
   signsIn: true,
   limit: 'register',
   handle: register,
@@ -87,7 +87,7 @@ async function acceptPendingInvites(
   id: number,
   email: string,
 ): Promise<void> {
-  const events = [eventOf(from, 'account.registered', { actorId: id, accountId: id })]
+  const events = [auditEvent(from, 'account.registered', { actorId: id, accountId: id })]
   for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, email)))
     events.push(...acceptanceEvents(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
   await tx.run(appendAudit(events))

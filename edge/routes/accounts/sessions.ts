@@ -10,12 +10,12 @@ import {
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { digestOf, successorOf } from '../../../tasks/accounts/tokens.ts'
-import { failureBody, type Header } from '../../http/reply.ts'
+import { formatFailure, type Header } from '../../http/reply.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { challengeOf } from '../../pipeline/challenges.ts'
-import { array, cursor } from '../../pipeline/lists.ts'
-import { Answer, type Input, route, verbatim, type Writes } from '../../pipeline/route.ts'
+import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
+import { Answer, type Input, rawJson, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { clearSessionCookies, readRefreshCookie } from './cookies.ts'
 import { Detail, Token, User } from './shapes.ts'
@@ -47,10 +47,10 @@ export const sessionRoutes = [
   route({
     method: 'get',
     path: '/me',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'Get the account of the caller',
     response: User,
-    handle: ({ caller }) => verbatim(caller.profile),
+    handle: ({ caller }) => rawJson(caller.profile),
   }),
 
   route({
@@ -64,8 +64,8 @@ the request until the new token is used.`,
     cookieAuth: true,
     response: Token,
     errors: ['auth.refresh', 'request.cross_site'],
-    credentials: true,
-    repeatable: 'the new refresh token is derived from the key, so a repeat returns the same one',
+    hasCredentials: true,
+    whyRepeatable: 'the new refresh token is derived from the key, so a repeat returns the same one',
     handle: refresh,
   }),
 
@@ -79,9 +79,9 @@ the request until the new token is used.`,
     cookieAuth: true,
     response: Detail,
     errors: ['auth.required', 'request.cross_site'],
-    credentials: true,
+    hasCredentials: true,
     needsSession: true,
-    repeatable: 'the session has already ended',
+    whyRepeatable: 'the session has already ended',
     handle: signOut,
   }),
 
@@ -98,7 +98,7 @@ the request until the new token is used.`,
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, caller, reader, request }) => {
       const values = [caller.ownerId ?? 0, caller.sessionId, cursor, 0, limit] as const
-      return array((await reader.text(readSessions, values))!, request)
+      return arrayAnswer((await reader.text(readSessions, values))!, request)
     },
   }),
 
@@ -189,6 +189,6 @@ async function signOut(input: PublicInput<DetailJson>): Promise<Answer<DetailJso
     if (caller !== null) return new Answer({ headers, value: { detail: 'Logged out' } })
     const failure = input.exchange.credentialFailure ?? fail('auth.required')
     const challenge: Header[] = [['www-authenticate', challengeOf(failure)!]]
-    return new Answer({ status: 401, headers: [...headers, ...challenge], json: failureBody(failure) })
+    return new Answer({ status: 401, headers: [...headers, ...challenge], json: formatFailure(failure) })
   })
 }

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { credentials, insertSession, touchLogin } from '../../../sql/accounts.ts'
+import { credentialsByEmail, insertSession, recordLogin } from '../../../sql/accounts.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { endLogin, type LoginEnd, lockedLogin } from '../../../sql/limits.ts'
+import { decideLogin, type LoginOutcome, lockedLogin } from '../../../sql/limits.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
-import { deviceOf } from '../../devices.ts'
+import { describeDevice } from '../../devices.ts'
 import type { Header } from '../../http/reply.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
@@ -38,10 +38,10 @@ wrong code is. Each code is accepted once.`,
   body: Login,
   response: Token,
   errors: ['auth.credentials', 'auth.totp_required', 'auth.totp_wrong', 'auth.locked', 'auth.inactive'],
-  credentials: true,
+  hasCredentials: true,
   signsIn: true,
   limit: 'login',
-  repeatable: 'each call starts a new session, and tokens are never stored',
+  whyRepeatable: 'each call starts a new session, and tokens are never stored',
   handle: signIn,
 })
 
@@ -50,7 +50,7 @@ export type SignInInput<B> = Input<undefined, undefined, B, Caller | null> & Wri
 
 async function signIn(input: SignInInput<z.output<typeof Login>>): Promise<Answer<TokenJson>> {
   const email = input.body.username.trim().toLowerCase()
-  return input.edge.signInTurns.run(email, async () => {
+  return input.edge.signInMutex.run(email, async () => {
     try {
       return await trySignIn(input, email, false)
     } catch (error) {
@@ -72,7 +72,7 @@ async function trySignIn(
   const { body, edge, request } = input
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   // The same work for every address, known or not: two lookups, one hash, one transaction.
-  const found = await edge.db.maybeOne(credentials(email))
+  const found = await edge.db.maybeOne(credentialsByEmail(email))
   const subject = failureSubject(edge, request, email, found)
   // The actor is unknown: only the address is given.
   const eventFields = { actorId: null, accountId: found?.id ?? null }
@@ -81,10 +81,13 @@ async function trySignIn(
       await tx.run(audit(input, 'account.sign_in_failed', { ...eventFields, data: { outcome: 'locked' } }))
       return fail('auth.locked')
     })
-  const { matches, rehashed } = await edge.passwords.check(found?.password_hash ?? null, body.password)
+  const { matches, rehashed } = await edge.passwords.verifyAndRehash(
+    found?.password_hash ?? null,
+    body.password,
+  )
   const factor = matches ? parseFactor(edge, found!.totp_id, body) : null
   return input.transaction(async (tx) => {
-    const login = endLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
+    const login = decideLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
     const { outcome } = await tx.one(login)
     if (outcome === 'incomplete') {
       await tx.run(audit(input, 'account.totp_asked', eventFields))
@@ -92,7 +95,7 @@ async function trySignIn(
     }
     // Since the lookup, the password may have changed or an admin deactivated the account: then start no session.
     const checked = found && { passwordHash: found.password_hash, totpId: found.totp_id, rehashed }
-    const account = outcome === 'ok' ? await tx.maybeOne(touchLogin(found!.id, checked!)) : null
+    const account = outcome === 'ok' ? await tx.maybeOne(recordLogin(found!.id, checked!)) : null
     if (outcome === 'ok' && account === null && !isLast) throw new AccountChanged()
     if (account?.is_active === true) {
       const by = factor === null ? {} : { factor: factor.recovery === null ? 'totp' : 'recovery_code' }
@@ -104,7 +107,7 @@ async function trySignIn(
   })
 }
 
-function signInFailure(outcome: LoginEnd, matches: boolean, isInactive: boolean): Failure {
+function signInFailure(outcome: LoginOutcome, matches: boolean, isInactive: boolean): Failure {
   if (outcome === 'locked') return fail('auth.locked')
   if (isInactive) return fail('auth.inactive')
   // After the right password, the answer may reveal that only the code was wrong.
@@ -150,9 +153,9 @@ export async function beginSession(
   const userAgent = exchange.request.header('user-agent')
   const origin = {
     address: exchange.address || null,
-    place: exchange.place,
+    place: exchange.location,
     userAgent: userAgent || null,
-    device: await deviceOf(userAgent),
+    device: await describeDevice(userAgent),
     byPasskey,
   }
   const { refreshTokenSeconds, sessionMaxSeconds: secondsLeft } = edge.settings

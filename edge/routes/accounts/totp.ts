@@ -2,23 +2,23 @@ import { z } from 'zod'
 import {
   confirmTotp,
   deleteTotp,
+  findTotp,
   insertTotp,
   readTotp,
   setRecoveryCodes,
-  totpOf,
 } from '../../../sql/accounts/totp.ts'
-import { credentialsOf } from '../../../sql/accounts.ts'
+import { credentialsById } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { endLogin } from '../../../sql/limits.ts'
+import { decideLogin } from '../../../sql/limits.ts'
 import { recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
-import { stepOf, totpSetup } from '../../totp.ts'
+import { matchStep, totpSetup } from '../../totp.ts'
 import { failureSubject } from './known-device.ts'
 import { enqueueNotice } from './notices.ts'
 import {
@@ -90,9 +90,9 @@ until \`/totp/confirm\` gets a code from the app. ${PROOF_REQUIRED}`,
     response: Setup,
     errors: [...PROOF_ERRORS, 'account.totp_on'],
     sideEffect: true,
-    credentials: true,
+    hasCredentials: true,
     needsSession: true,
-    complete: withSetup,
+    addUnstored: withSetup,
     handle: beginSetup,
   }),
 
@@ -107,9 +107,9 @@ logins.`,
     response: RecoveryCodes,
     errors: ['account.nobody', 'account.totp_unbegun', 'account.totp_on', 'account.totp_code', 'auth.locked'],
     sideEffect: true,
-    credentials: true,
+    hasCredentials: true,
     needsSession: true,
-    complete: withCodes,
+    addUnstored: withCodes,
     handle: confirmSetup,
   }),
 
@@ -122,9 +122,9 @@ logins.`,
     response: RecoveryCodes,
     errors: [...PROOF_ERRORS, 'account.totp_off'],
     sideEffect: true,
-    credentials: true,
+    hasCredentials: true,
     needsSession: true,
-    complete: withCodes,
+    addUnstored: withCodes,
     handle: renewRecoveryCodes,
   }),
 
@@ -153,7 +153,7 @@ logins.`,
       return input.transaction(async (tx) => {
         // The account is not locked, because a sign-in locks the codes before the account.
         const isOff = (await tx.maybeOne(deleteTotp(id))) === null
-        if (isOff && (await tx.maybeOne(credentialsOf(id))) === null) throw fail('account.missing')
+        if (isOff && (await tx.maybeOne(credentialsById(id))) === null) throw fail('account.missing')
         if (isOff) throw fail('account.totp_off')
         await enqueueNotice(tx, input, id, 'totp_disabled')
         await tx.run(audit(input, 'account.totp_disabled', { accountId: id }))
@@ -194,13 +194,13 @@ async function confirmSetup(
   if (id === null) throw fail('account.nobody')
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   return input.transaction(async (tx) => {
-    const pending = await requireUnconfirmed(tx.maybeOne(totpOf(id)))
-    const account = await tx.maybeOne(credentialsOf(id))
+    const pending = await requireUnconfirmed(tx.maybeOne(findTotp(id)))
+    const account = await tx.maybeOne(credentialsById(id))
     if (account === null) throw fail('auth.required')
     const subject = failureSubject(edge, input.request, account.email, { id, ...account })
-    const step = stepOf(totpSecretOf(edge.secretKey, pending.id), body.code, edge.pulse.now())
+    const step = matchStep(totpSecretOf(edge.secretKey, pending.id), body.code, edge.pulse.now())
     // A wrong code counts as a failed login, so that a stolen session does not allow unlimited guesses.
-    const login = endLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
+    const login = decideLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
     const { outcome } = await tx.one(login)
     if (outcome !== 'ok') return recordFailedProof(tx, input, outcome, 'account.totp_code')
     // Sign-ins that have checked only a password wait for this lock, and are then refused.
@@ -231,7 +231,7 @@ async function renewRecoveryCodes(
   return input.transaction(async (tx) => {
     const identity = (await refuseIfDisabled(tx, proof.id)) ?? (await proof.confirm(tx))
     if (isFailure(identity)) return identity
-    const totp = await tx.maybeOne(totpOf(proof.id))
+    const totp = await tx.maybeOne(findTotp(proof.id))
     // An admin has disabled them during the check.
     if (totp === null) return fail('account.totp_off')
     const batch = uuidv7()
@@ -258,13 +258,13 @@ async function disableTotp(
 
 /** The failure of an account without one-time codes, so that its code is not reported as wrong; null if it has them. */
 async function refuseIfDisabled(tx: Queries, accountId: number): Promise<Failure | null> {
-  return (await tx.maybeOne(totpOf(accountId)))?.is_on === true ? null : fail('account.totp_off')
+  return (await tx.maybeOne(findTotp(accountId)))?.is_on === true ? null : fail('account.totp_off')
 }
 
 /** Locks the account of the caller, and reads its one-time codes. @throws the errors of {@link lockCaller}. */
 async function lockTotp(tx: Queries, caller: Caller) {
   await lockCaller(tx, caller)
-  return tx.maybeOne(totpOf(caller.id))
+  return tx.maybeOne(findTotp(caller.id))
 }
 
 const digestsOf = ({ secretKey }: Edge, batch: string): Buffer[] =>

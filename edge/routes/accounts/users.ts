@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { deactivateForDeletion } from '../../../sql/accounts/deletions.ts'
 import { ACCOUNT_ORDERS, ROLES, readAccounts } from '../../../sql/accounts/lists.ts'
 import {
-  accountChanged,
   endSessions,
+  notifyAccountChanged,
   readAccount,
   setActive,
   setRole,
@@ -12,13 +12,21 @@ import {
 import { AUDIT_KINDS, AUDIT_ORDERS, readAudit } from '../../../sql/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { customerOf } from '../../../sql/payment-changes.ts'
+import { customerByAccount } from '../../../sql/payment-changes.ts'
 import { deleteDue } from '../../../tasks/accounts/delete.ts'
-import { deleteForAll } from '../../../tasks/accounts/deletion.ts'
+import { deleteAndPurge } from '../../../tasks/accounts/deletion.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { audit, eventOf } from '../../pipeline/audit.ts'
+import { audit, auditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { array, numbered, Paged, pageValues, sortedBy, span, spanInOrder } from '../../pipeline/lists.ts'
+import {
+  arrayAnswer,
+  PageFields,
+  pageQuery,
+  pageValues,
+  sortParameter,
+  timeRange,
+  timeRangeNeedsSort,
+} from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { flag, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { requireSameOrganization } from '../orgs/access.ts'
@@ -52,7 +60,7 @@ const AuditPage = z
         data: z.record(z.string(), z.unknown()),
       }),
     ),
-    ...Paged,
+    ...PageFields,
   })
   .meta({ id: 'AuditPage' })
 
@@ -67,21 +75,21 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     auth: 'moderator',
     query: z
       .object({
-        ...numbered(Object.values(ACCOUNT_ORDERS), { max: 1000, fallback: 1000 }),
+        ...pageQuery(Object.values(ACCOUNT_ORDERS), { max: 1000, fallback: 1000 }),
         search: Search.optional(),
         role: z.enum(ROLES).optional(),
         is_active: flag().optional(),
-        ...span('Registered'),
-        sort: sortedBy(ACCOUNT_ORDERS),
+        ...timeRange('Registered'),
+        sort: sortParameter(ACCOUNT_ORDERS),
       })
-      .refine(...spanInOrder('created_at')),
+      .refine(...timeRangeNeedsSort('created_at')),
     response: z.array(User),
     reads: 'list',
     handle: async ({ query, reader, request }) => {
       const { role = null, is_active = null, search = null, from = null, to = null, sort = NEWEST } = query
       const page = pageValues(query, ACCOUNT_ORDERS[sort.column])
       const values = [role, is_active, search, from, to, ...page] as const
-      return array((await reader.text(readAccounts[sort.column][sort.direction], values))!, request)
+      return arrayAnswer((await reader.text(readAccounts[sort.column][sort.direction], values))!, request)
     },
   }),
 
@@ -173,10 +181,11 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
       const { params, edge, requestId } = input
       const id = params.user_id
       const options = { requestId, settings: edge.settings }
-      const event = (email: string) => eventOf(input, 'account.deleted', { accountId: id, data: { email } })
+      const event = (email: string) =>
+        auditEvent(input, 'account.deleted', { accountId: id, data: { email } })
       return input.transaction(async (tx) => {
-        if ((await tx.maybeOne(customerOf(id))) !== null) await scheduleDeletion(tx, input)
-        else if (!(await deleteForAll(tx, id, event, options))) throw fail('account.missing')
+        if ((await tx.maybeOne(customerByAccount(id))) !== null) await scheduleDeletion(tx, input)
+        else if (!(await deleteAndPurge(tx, id, event, options))) throw fail('account.missing')
         tx.afterCommit(() => edge.accounts.forget(id))
         return undefined
       })
@@ -190,14 +199,14 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     description:
       'Newest first, unless `sort` is given. An API key of an organization sees only the events of that organization.',
     auth: 'admin',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     query: z.object({
-      ...numbered(AUDIT_ORDERS.at, { max: 200, fallback: 50 }),
+      ...pageQuery(AUDIT_ORDERS.at, { max: 200, fallback: 50 }),
       kind: z.enum(AUDIT_KINDS).optional(),
       account_id: RowId.optional(),
       organization_id: RowId.optional(),
-      ...span('Happened'),
-      sort: sortedBy(AUDIT_ORDERS),
+      ...timeRange('Happened'),
+      sort: sortParameter(AUDIT_ORDERS),
     }),
     response: AuditPage,
     errors: ['auth.key_organization'],
@@ -230,7 +239,7 @@ async function scheduleDeletion(tx: Queries, input: Omit<UserInput, keyof Writes
   await tx.run(audit(input, 'account.deletion_requested', { accountId: id }))
   const options = { ownerId: null, requestId, settings: edge.settings }
   await enqueue(tx, deleteDue, { account_id: id }, options)
-  await tx.run(accountChanged(id))
+  await tx.run(notifyAccountChanged(id))
 }
 
 /** Changes an account and returns it; every edge process drops its cached state. */

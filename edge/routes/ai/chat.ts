@@ -81,7 +81,7 @@ export const chatRoutes = [
     method: 'get',
     path: '/chat/stream',
     summary: 'Send a message from an EventSource',
-    spends: true,
+    costsMoney: true,
     description: `Takes the message from the query, for the \`EventSource\` of browsers. ${TURNS} ${STREAM}`,
     query: ChatQuery,
     produces: 'text/event-stream',

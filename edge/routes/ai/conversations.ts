@@ -12,7 +12,7 @@ import {
 import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { array, cursor, sortedBy, span } from '../../pipeline/lists.ts'
+import { arrayAnswer, cursor, sortParameter, timeRange } from '../../pipeline/lists.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { accountIdOf, actingUser, mayAccess, UserId } from './callers.ts'
@@ -32,8 +32,8 @@ export const conversationRoutes = [
       'Sorted by latest change unless `sort` is given. `updated_at` is the `last_activity` of a conversation.',
     query: z.object({
       user_id: UserId.optional(),
-      ...span('Changed last'),
-      sort: sortedBy(CONVERSATION_ORDERS),
+      ...timeRange('Changed last'),
+      sort: sortParameter(CONVERSATION_ORDERS),
       limit: count({ min: 1, max: 200, fallback: 50 }),
       cursor: cursor(CONVERSATION_ORDERS.updated_at),
     }),
@@ -49,7 +49,10 @@ export const conversationRoutes = [
         ? ([accountIdOf(userId), true] as const)
         : ([ownerId, ownerId === null] as const)
       const values = [userId, ...ownership, from, to, cursor, 0, limit] as const
-      return array((await reader.text(readConversations[sort.column][sort.direction], values))!, request)
+      return arrayAnswer(
+        (await reader.text(readConversations[sort.column][sort.direction], values))!,
+        request,
+      )
     },
   }),
 

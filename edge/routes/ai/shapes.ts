@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isUuid } from '../../../sql/ids.ts'
-import { Next } from '../../pipeline/lists.ts'
+import { NextField } from '../../pipeline/lists.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { CollectionName } from '../rag/shapes.ts'
 import { UserId } from './callers.ts'
@@ -86,7 +86,7 @@ export const Conversation = z
         status: z.enum(['complete', 'failed', 'stopped']),
       }),
     ),
-    ...Next,
+    ...NextField,
     metadata: z.strictObject({ user_id: z.string(), last_response_time_ms: z.number() }),
   })
   .meta({ id: 'Conversation' })

@@ -4,7 +4,7 @@ import type { ChatResult } from '../../../tasks/ai/chat.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
 import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
-import { frameText, type SseFrame, type SseStream, type StreamSource } from '../../streams/sse.ts'
+import { encodeFrame, type SseFrame, type SseStream, type StreamSource } from '../../streams/sse.ts'
 
 /**
  * The stream of a turn: `connect`, a `chunk` for each piece, then `final` with the full answer and `complete`, or `error`.
@@ -179,5 +179,5 @@ export function exampleStream(): string {
     event(5, 'status', { result }),
   ]
   const frames = [connectFrame(turn), ...events.flatMap((each) => framesOf(turn, each))]
-  return frames.map(frameText).join('')
+  return frames.map(encodeFrame).join('')
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import {
-  accountNamed,
+  accountOfUserId,
   insertFirstTurn,
   insertTurn,
   readTurn,
@@ -12,7 +12,7 @@ import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { requireQuota } from '../../../sql/quotas.ts'
-import { readState, type Viewer, viewedBy } from '../../../sql/rag/reads.ts'
+import { readState, type Viewer, viewerValues } from '../../../sql/rag/reads.ts'
 import { type ChatResult, chat } from '../../../tasks/ai/chat.ts'
 import { type ModelRef, modelOf } from '../../../tasks/ai/model.ts'
 import { keyName } from '../../../tasks/ai/providers.ts'
@@ -112,7 +112,7 @@ async function checkTurn(
   }
   if (rag_collection !== undefined) {
     requireScope(caller, 'rag', 'read')
-    const state = await readWithin(tx, readState, [rag_collection, ...viewedBy(viewerOf(caller))])
+    const state = await readWithin(tx, readState, [rag_collection, ...viewerValues(viewerOf(caller))])
     if (state === null) throw fail('rag.missing')
   }
   const model = modelOf(ai, chosen, agent.model_id)
@@ -130,7 +130,7 @@ async function newConversationOwner(
 ): Promise<ConversationOwner> {
   if (!seesAll || userId === String(caller.ownerId)) return { user_id: userId, owner_id: caller.ownerId }
   const named = accountIdOf(userId)
-  const account = named === null ? null : await tx.maybeOne(accountNamed(named))
+  const account = named === null ? null : await tx.maybeOne(accountOfUserId(named))
   return { user_id: userId, owner_id: account?.id ?? null }
 }
 

@@ -1,14 +1,14 @@
-import { type ArchiveFile, archive } from '../../../tasks/archive.ts'
+import { type ArchiveFile, createArchive } from '../../../tasks/archive.ts'
 import { type PostMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
 
 /** Packs posts, each given as JSON text, into a zip archive of Markdown files. */
 export const archivePosts = (posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> =>
-  archive(markdownFiles(posts))
+  createArchive(markdownFiles(posts))
 
 async function* markdownFiles(posts: AsyncIterable<string>): AsyncGenerator<ArchiveFile> {
   for await (const text of posts) {
     const post = JSON.parse(text) as PostMatter & { content: string; updated_at: string }
-    yield { name: `${post.slug}.md`, content: toMarkdown(post), changed: clampTime(post.updated_at) }
+    yield { name: `${post.slug}.md`, content: toMarkdown(post), modifiedAt: clampTime(post.updated_at) }
   }
 }
 

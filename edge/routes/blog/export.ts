@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { exportedAfter, exportedOf } from '../../../sql/blog/transfer.ts'
+import { parseExportedPost, readExportedPosts } from '../../../sql/blog/transfer.ts'
 import type { PostStatus } from '../../../sql/blog.ts'
 import type { Reads } from '../../../sql/slow-reads.ts'
 import type { Header } from '../../http/reply.ts'
@@ -53,7 +53,7 @@ Importing either format into an empty blog reproduces the same export.`,
 /** Yields every post as JSON text, and reads a few at a time. */
 async function* readAllPosts(reader: Reads, status: PostStatus | null): AsyncGenerator<string> {
   for (let after = 0; ; ) {
-    const posts = (await reader.texts(exportedAfter, [after, status])).map(exportedOf)
+    const posts = (await reader.texts(readExportedPosts, [after, status])).map(parseExportedPost)
     if (posts.length === 0) return
     for (const { json } of posts) yield json
     after = posts.at(-1)!.id

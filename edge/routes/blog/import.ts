@@ -10,7 +10,7 @@ import {
 import { fail } from '../../../sql/errors.ts'
 import { importPosts } from '../../../tasks/blog/import.ts'
 import { ImportResult, ON_CONFLICT } from '../../../tasks/blog/shapes.ts'
-import { inParts } from '../../../tasks/documents/blobs/parts.ts'
+import { splitIntoParts } from '../../../tasks/documents/blobs/parts.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -109,7 +109,7 @@ async function storeFile(
 ): Promise<Uint8Array> {
   const hash = createHash('sha256').update(fileName).update('\0')
   let ordinal = 0
-  for await (const { bytes } of inParts(chunks, ROW_BYTES)) {
+  for await (const { bytes } of splitIntoParts(chunks, ROW_BYTES)) {
     hash.update(bytes)
     if (bytes.length > 0) await edge.db.run(appendToUpload(id, ordinal++, bytes))
   }

@@ -8,16 +8,16 @@ import {
   post,
   publishPost,
   setTags,
-  tagsOf,
+  tagsBySlug,
   updatePost,
 } from '../../../sql/blog.ts'
 import type { Queries, Query } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
 import { publicName } from '../../../tasks/blog/public.ts'
-import { slugify, slugOfTitle } from '../../../tasks/blog/slugs.ts'
+import { slugify, slugifyTitle } from '../../../tasks/blog/slugs.ts'
 import { invalid } from '../../pipeline/input.ts'
-import { type Answer, route, verbatim } from '../../pipeline/route.ts'
+import { type Answer, rawJson, route } from '../../pipeline/route.ts'
 import { BODY_BYTES, FIELDS, Post, PostParams } from './shapes.ts'
 
 type PostAnswer = Answer<z.input<typeof Post>>
@@ -67,9 +67,9 @@ export const postRoutes = [
       }
       return transaction(async (tx) => {
         const tagIds = tags ? await findTagIds(tx, tags) : []
-        const id = await insertDraft(tx, slug ? normalizeSlug(slug) : slugOfTitle(title), draft)
+        const id = await insertDraft(tx, slug ? normalizeSlug(slug) : slugifyTitle(title), draft)
         if (tagIds.length > 0) await tx.run(setTags(id, tagIds))
-        return verbatim((await tx.one(post(id))).json)
+        return rawJson((await tx.one(post(id))).json)
       })
     },
   }),
@@ -94,7 +94,7 @@ URL.`,
         if ((await tx.maybeOne(lockPost(id))) === null) throw fail('post.missing')
         if (Object.keys(changes).length > 0 || tagIds !== null) await tx.maybeOne(updatePost(id, changes))
         if (tagIds !== null) await tx.run(setTags(id, tagIds))
-        return verbatim((await tx.one(post(id))).json)
+        return rawJson((await tx.one(post(id))).json)
       })
     },
   }),
@@ -146,7 +146,7 @@ async function changeStatus(
   move: (id: number) => Query<{ id: number }>,
 ): Promise<PostAnswer> {
   if ((await tx.maybeOne(move(id))) === null) throw fail('post.missing')
-  return verbatim((await tx.one(post(id))).json)
+  return rawJson((await tx.one(post(id))).json)
 }
 
 /** Converts a slug to its stored form. @throws fail('request.invalid') */
@@ -160,7 +160,7 @@ function normalizeSlug(given: string): string {
 
 /** Finds the ids of tags. @throws fail('request.invalid') if one does not exist. */
 async function findTagIds(tx: Queries, slugs: readonly string[]): Promise<number[]> {
-  const tags = await tx.any(tagsOf(slugs))
+  const tags = await tx.any(tagsBySlug(slugs))
   const unknown = slugs.filter((slug) => !tags.some((tag) => tag.slug === slug))
   if (unknown.length > 0) {
     const named = unknown.slice(0, 10).map((slug) => JSON.stringify(slug))

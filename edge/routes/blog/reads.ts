@@ -13,8 +13,8 @@ import {
   TAG_ORDER,
   TAGGED_ORDER,
 } from '../../../sql/blog.ts'
-import { numbered, pageValues } from '../../pipeline/lists.ts'
-import { route, verbatim } from '../../pipeline/route.ts'
+import { pageQuery, pageValues } from '../../pipeline/lists.ts'
+import { rawJson, route } from '../../pipeline/route.ts'
 import { answerPost, PAGES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
 
 /** Public reads, and the list of all posts for editors. */
@@ -25,7 +25,7 @@ export const readRoutes = [
     summary: 'List published posts, newest first',
     auth: 'public',
     query: z.object({
-      ...numbered([PUBLISHED_ORDER, PUBLISHED_TAGGED_ORDER], PAGES),
+      ...pageQuery([PUBLISHED_ORDER, PUBLISHED_TAGGED_ORDER], PAGES),
       tag: TagSlug.optional(),
     }),
     response: PostList,
@@ -36,7 +36,7 @@ export const readRoutes = [
         query.tag === undefined
           ? reader.text(readPublished, values)
           : reader.text(readPublishedTagged, [query.tag, ...values])
-      return verbatim((await text)!)
+      return rawJson((await text)!)
     },
   }),
 
@@ -57,7 +57,7 @@ export const readRoutes = [
     summary: 'List all posts, newest first',
     description: 'Includes drafts and archived posts.',
     query: z.object({
-      ...numbered([POST_ORDER, TAGGED_ORDER], PAGES),
+      ...pageQuery([POST_ORDER, TAGGED_ORDER], PAGES),
       tag: TagSlug.optional(),
       status: Status.optional(),
     }),
@@ -73,7 +73,7 @@ export const readRoutes = [
           : status === undefined
             ? reader.text(readPosts, values)
             : reader.text(readPostsOf, [status, ...values])
-      return verbatim((await text)!)
+      return rawJson((await text)!)
     },
   }),
 
@@ -82,9 +82,9 @@ export const readRoutes = [
     path: '/tags',
     summary: 'List tags by name',
     auth: 'public',
-    query: z.object(numbered(TAG_ORDER, { max: 1000, fallback: 1000 })),
+    query: z.object(pageQuery(TAG_ORDER, { max: 1000, fallback: 1000 })),
     response: TagList,
     reads: 'list',
-    handle: async ({ query, reader }) => verbatim((await reader.text(readTags, pageValues(query)))!),
+    handle: async ({ query, reader }) => rawJson((await reader.text(readTags, pageValues(query)))!),
   }),
 ]

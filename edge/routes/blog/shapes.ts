@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { POST_STATUSES } from '../../../sql/blog.ts'
 import { fail } from '../../../sql/errors.ts'
-import { isLonger, LIMITS } from '../../../tasks/blog/limits.ts'
-import { isPicture, PICTURE } from '../../../tasks/blog/public.ts'
-import { Paged } from '../../pipeline/lists.ts'
-import { type Answer, verbatim } from '../../pipeline/route.ts'
+import { exceedsLength, LIMITS } from '../../../tasks/blog/limits.ts'
+import { IMAGE_ADDRESS_RULE, isSafeImageAddress } from '../../../tasks/blog/public.ts'
+import { PageFields } from '../../pipeline/lists.ts'
+import { type Answer, rawJson } from '../../pipeline/route.ts'
 import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the blog routes. */
@@ -12,7 +12,9 @@ import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 export const Tag = z
   .strictObject({ id: z.int(), name: z.string(), slug: z.string(), created_at: Timestamp })
   .meta({ id: 'BlogTagResponse' })
-export const TagList = z.strictObject({ tags: z.array(Tag), ...Paged }).meta({ id: 'BlogTagListResponse' })
+export const TagList = z
+  .strictObject({ tags: z.array(Tag), ...PageFields })
+  .meta({ id: 'BlogTagListResponse' })
 
 export const Status = z.enum(POST_STATUSES)
 
@@ -36,7 +38,7 @@ export const Post = z
   })
   .meta({ id: 'BlogPostResponse' })
 export const PostList = z
-  .strictObject({ posts: z.array(Post), ...Paged })
+  .strictObject({ posts: z.array(Post), ...PageFields })
   .meta({ id: 'BlogPostListResponse' })
 
 export const Exported = Post.omit({ id: true, author_id: true, tags: true })
@@ -47,7 +49,7 @@ export const Exported = Post.omit({ id: true, author_id: true, tags: true })
 const boundedText = (max: number) =>
   z
     .string()
-    .refine((given) => !isLonger(given, max), `must have at most ${max} characters`)
+    .refine((given) => !exceedsLength(given, max), `must have at most ${max} characters`)
     .meta({ maxLength: max })
 const requiredText = (max: number) => boundedText(max).trim().min(1)
 
@@ -61,8 +63,8 @@ export const FIELDS = {
   seo_title: boundedText(LIMITS.seo_title),
   seo_description: boundedText(LIMITS.seo_description),
   hero_image_url: boundedText(LIMITS.hero_image_url)
-    .refine(isPicture, PICTURE)
-    .describe(`URL of a picture: ${PICTURE}`),
+    .refine(isSafeImageAddress, IMAGE_ADDRESS_RULE)
+    .describe(`URL of a picture: ${IMAGE_ADDRESS_RULE}`),
 }
 export const TAG_FIELDS = { name: requiredText(LIMITS.tag_name), slug: requiredText(LIMITS.tag_slug) }
 
@@ -81,5 +83,5 @@ export const TagParams = z.object({ tag_id: LongRowId })
 /** Answers with a post as stored. @throws fail('post.missing') if `text` is null. */
 export function answerPost<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('post.missing')
-  return verbatim<T>(text)
+  return rawJson<T>(text)
 }

@@ -4,7 +4,7 @@ import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
 import { retag } from '../../../tasks/blog/retag.ts'
-import { slugify, slugOfTag } from '../../../tasks/blog/slugs.ts'
+import { slugify, slugifyTag } from '../../../tasks/blog/slugs.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { invalid } from '../../pipeline/input.ts'
@@ -26,7 +26,7 @@ export const tagRoutes = [
     errors: ['tag.name_taken', 'tag.slug_taken'],
     sideEffect: true,
     handle: ({ body: { name, slug }, transaction }) => {
-      const tag = insertTag(name, slug ? normalizeSlug(slug) : slugOfTag(name))
+      const tag = insertTag(name, slug ? normalizeSlug(slug) : slugifyTag(name))
       return transaction(async (tx) => json((await tx.one(tag)).json))
     },
   }),

@@ -13,7 +13,7 @@ import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { array, cursor, sortedBy, span } from '../../pipeline/lists.ts'
+import { arrayAnswer, cursor, sortParameter, timeRange } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { CommsStatus, Send } from './shapes.ts'
@@ -44,8 +44,8 @@ export const ledgerRoutes = [
     query: z.object({
       channel: z.enum(CHANNELS).optional(),
       status: z.enum(SEND_STATUSES).optional(),
-      ...span('Requested'),
-      sort: sortedBy(SEND_ORDERS),
+      ...timeRange('Requested'),
+      sort: sortParameter(SEND_ORDERS),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       cursor: cursor(SEND_ORDERS.created_at),
     }),
@@ -63,7 +63,7 @@ export const ledgerRoutes = [
       } = query
       const viewer = [caller.ownerId, caller.role === 'admin'] as const
       const values = [...viewer, channel, status, from, to, cursor, 0, limit] as const
-      return array((await reader.text(readSends[sort.column][sort.direction], values))!, request)
+      return arrayAnswer((await reader.text(readSends[sort.column][sort.direction], values))!, request)
     },
   }),
 

@@ -2,7 +2,7 @@ import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { readTemplate } from '../../../sql/templates.ts'
 import { type Rendered, render, type Template } from '../../../tasks/comms/template.ts'
-import { invalid, refusal } from '../../pipeline/input.ts'
+import { invalid, invalidInput } from '../../pipeline/input.ts'
 
 /** Renders the templates that requests name. */
 
@@ -36,7 +36,7 @@ export function requireTemplate(name: string, text: string | null): Template {
 export function fillTemplate(template: Template, variables: Readonly<Record<string, string>>): Rendered {
   const rendered = render(template, variables)
   if (!('problems' in rendered)) return rendered
-  throw refusal(
+  throw invalidInput(
     rendered.problems.map(({ path, msg }) => ({ loc: ['body', 'variables', ...path], msg, type: 'custom' })),
   )
 }

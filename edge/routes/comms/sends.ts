@@ -1,13 +1,13 @@
 import type { z } from 'zod'
 import type { SendAttachment } from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
-import { attachables, attachmentOf } from '../../../tasks/comms/attach.ts'
+import { findAttachableDocuments, toSendAttachment } from '../../../tasks/comms/attach.ts'
 import { CallResult, call } from '../../../tasks/comms/call.ts'
 import { EmailResult, email } from '../../../tasks/comms/email.ts'
-import { segmentsOf } from '../../../tasks/comms/segments.ts'
+import { countSegments } from '../../../tasks/comms/segments.ts'
 import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
 import { SmsResult, sms } from '../../../tasks/comms/sms.ts'
-import { refuseSuppressed } from '../../../tasks/comms/suppression.ts'
+import { rejectSuppressed } from '../../../tasks/comms/suppression.ts'
 import type { Rendered } from '../../../tasks/comms/template.ts'
 import { requireOwner } from '../../pipeline/auth.ts'
 import { route } from '../../pipeline/route.ts'
@@ -53,7 +53,7 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
     sideEffect: true,
     job: async ({ body, ...input }) => {
       if (missingForEmail(input.edge.settings.email).length > 0) throw fail('email.not_configured')
-      await refuseSuppressed(input.tx, [...body.to, ...body.cc, ...body.bcc])
+      await rejectSuppressed(input.tx, [...body.to, ...body.cc, ...body.bcc])
       const { send_at: sendAt, template, variables, subject, text, html, attachments, ...envelope } = body
       const attached = await loadAttachments(input, attachments)
       const content =
@@ -93,7 +93,7 @@ any other; each of several parts holds 153 or 67. ${ONCE} ${SCHEDULING}`,
         template === undefined
           ? body.body!
           : (await renderFor(input.tx, 'sms', { template, variables })).text!
-      const payload = { to, segments: segmentsOf(text).count }
+      const payload = { to, segments: countSegments(text).count }
       return sendJob(input, {
         channel: 'sms',
         task: sms,
@@ -136,7 +136,7 @@ any other; each of several parts holds 153 or 67. ${ONCE} ${SCHEDULING}`,
   }),
 ]
 
-/** Loads the attachments of an email. @throws auth.required, auth.scope, and the errors of {@link attachables}. */
+/** Loads the attachments of an email. @throws auth.required, auth.scope, and the errors of {@link findAttachableDocuments}. */
 async function loadAttachments(
   { edge, caller, tx }: SendInput,
   asked: z.output<typeof EmailRequest>['attachments'],
@@ -145,8 +145,13 @@ async function loadAttachments(
   requireOwner(caller)
   requireScope(caller, 'documents', 'read')
   const ids = asked.map(({ document_id }) => document_id)
-  const documents = await attachables(tx, ids, caller.ownerId, edge.settings.email.attachmentsMaxBytes)
-  return documents.map((document, n) => attachmentOf(document, asked[n]!.filename))
+  const documents = await findAttachableDocuments(
+    tx,
+    ids,
+    caller.ownerId,
+    edge.settings.email.attachmentsMaxBytes,
+  )
+  return documents.map((document, n) => toSendAttachment(document, asked[n]!.filename))
 }
 
 /** Drops the parts that a template does not have. */

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { CHANNELS, SEND_STATUSES } from '../../../sql/comms.ts'
 import { MAX_ATTACHMENTS } from '../../../tasks/comms/attach.ts'
 import {
-  LINE,
-  LINE_MSG,
+  SINGLE_LINE,
+  SINGLE_LINE_RULE,
   TEMPLATE_CHANNELS,
-  templateProblems,
   VARIABLE_NAME,
+  validateTemplate,
 } from '../../../tasks/comms/template.ts'
 import { PhoneNumber } from '../../phones.ts'
 import { Moment, Timestamp } from '../../pipeline/schemas.ts'
@@ -18,7 +18,7 @@ const MAX_RECIPIENTS = 50
 const Address = z.string().trim().max(320).pipe(z.email())
 const addresses = z.array(Address).max(MAX_RECIPIENTS)
 
-const Line = z.string().min(1).max(998).regex(LINE, LINE_MSG)
+const Line = z.string().min(1).max(998).regex(SINGLE_LINE, SINGLE_LINE_RULE)
 const Text = z.string().min(1).max(1_000_000)
 
 /** The maximum days between a request and its `send_at`. */
@@ -219,8 +219,8 @@ export const NewTemplate = z
     ],
   })
 
-function checkTemplate(template: Parameters<typeof templateProblems>[0], context: z.RefinementCtx): void {
-  for (const { path, msg } of templateProblems(template))
+function checkTemplate(template: Parameters<typeof validateTemplate>[0], context: z.RefinementCtx): void {
+  for (const { path, msg } of validateTemplate(template))
     context.addIssue({ code: 'custom', path: [...path], message: msg })
 }
 

@@ -7,7 +7,7 @@ import {
   SUPPRESSION_REASONS,
 } from '../../../sql/suppressions.ts'
 import { audit } from '../../pipeline/audit.ts'
-import { array, cursor } from '../../pipeline/lists.ts'
+import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 
@@ -36,7 +36,7 @@ export const suppressionRoutes = [
     response: z.array(Suppression),
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, reader, request }) =>
-      array((await reader.text(readSuppressions, [cursor, 0, limit]))!, request),
+      arrayAnswer((await reader.text(readSuppressions, [cursor, 0, limit]))!, request),
   }),
 
   route({

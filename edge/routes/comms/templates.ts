@@ -9,9 +9,9 @@ import {
   TEMPLATE_ORDER,
   type TemplateRow,
 } from '../../../sql/templates.ts'
-import { segmentsOf } from '../../../tasks/comms/segments.ts'
+import { countSegments } from '../../../tasks/comms/segments.ts'
 import { audit } from '../../pipeline/audit.ts'
-import { array, cursor } from '../../pipeline/lists.ts'
+import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
 import { Answer, json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { fillTemplate, requireTemplate } from './rendering.ts'
@@ -55,7 +55,7 @@ export const templateRoutes = [
     response: z.array(TemplateSummary),
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, reader, request }) =>
-      array((await reader.text(readTemplates, [cursor, 0, limit]))!, request),
+      arrayAnswer((await reader.text(readTemplates, [cursor, 0, limit]))!, request),
   }),
 
   route({
@@ -118,11 +118,11 @@ export const templateRoutes = [
     response: Preview,
     errors: ['template.missing'],
     isRead: true,
-    repeatable: 'it only reads',
+    whyRepeatable: 'it only reads',
     handle: async ({ params: { name }, body, edge }) => {
       const template = requireTemplate(name, await edge.reader.text(readTemplate, [name]))
       const rendered = fillTemplate(template, body.variables)
-      const segments = template.channel === 'sms' ? segmentsOf(rendered.text!).count : null
+      const segments = template.channel === 'sms' ? countSegments(rendered.text!).count : null
       return { channel: template.channel, ...rendered, segments }
     },
   }),

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { applyEvents, type SendEvent } from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
 import { TWILIO_CALLBACK } from '../../../tasks/comms/callback.ts'
-import { isSigned } from '../../../tasks/webhooks/signature.ts'
+import { hasValidSignature } from '../../../tasks/webhooks/signature.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { eventBytes, RECEIVED, Received } from '../../pipeline/provider-events.ts'
+import { RECEIVED, Received, readEventBytes } from '../../pipeline/provider-events.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { ResendEvent, resendEvent } from './resend-events.ts'
 import { twilioEvent } from './twilio-events.ts'
@@ -29,7 +29,7 @@ Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${MOVES}`
     bodyType: 'form',
     response: Received,
     errors: ['send.event_invalid', 'telephony.not_configured'],
-    repeatable: REPEATABLE,
+    whyRepeatable: REPEATABLE,
     handle: async ({ edge, request, query, body }) => {
       const { telephony, publicBaseUrl } = edge.settings
       if (telephony.authToken === null) throw fail('telephony.not_configured')
@@ -52,7 +52,7 @@ Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${MOVES}`
     bodyType: 'bytes',
     response: Received,
     errors: ['send.event_invalid', 'email.events_not_configured'],
-    repeatable: REPEATABLE,
+    whyRepeatable: REPEATABLE,
     raw: async ({ edge, request }) => {
       await applyEvent(edge, resendEvent(request.header('svix-id'), await signedEvent(edge, request)))
       return new Answer<z.input<typeof Received>>({ value: RECEIVED })
@@ -68,13 +68,13 @@ async function applyEvent(edge: Edge, event: SendEvent | null): Promise<void> {
 async function signedEvent(edge: Edge, request: EdgeRequest): Promise<ResendEvent> {
   const secret = edge.settings.email.webhookSecret
   if (secret === null) throw fail('email.events_not_configured')
-  const body = await eventBytes(edge, request, 'send.event_invalid')
+  const body = await readEventBytes(edge, request, 'send.event_invalid')
   const signatures = {
     id: request.header('svix-id'),
     timestamp: request.header('svix-timestamp'),
     signature: request.header('svix-signature'),
   }
-  if (!isSigned(signatures, body, secret, edge.pulse.now())) throw fail('send.event_invalid')
+  if (!hasValidSignature(signatures, body, secret, edge.pulse.now())) throw fail('send.event_invalid')
   try {
     return ResendEvent.parse(JSON.parse(Buffer.from(body).toString()))
   } catch (error) {

@@ -1,6 +1,6 @@
 import { documentContent, hasBlob } from '../../../sql/blobs.ts'
 import { fail } from '../../../sql/errors.ts'
-import { SERVED_ANSWERS, SERVED_ERRORS, sendStored } from '../../content.ts'
+import { CONTENT_STATUSES, SERVED_ERRORS, sendStored } from '../../content.ts'
 import { route } from '../../pipeline/route.ts'
 import { DocumentParams } from './shapes.ts'
 import { contentHeaders } from './upload.ts'
@@ -14,7 +14,7 @@ export const contentRoute = route({
     'Supports `Range`, `If-None-Match` and `If-Range`. Only types that browsers display safely are served inline.',
   params: DocumentParams,
   produces: '*/*',
-  alsoAnswers: SERVED_ANSWERS,
+  alsoAnswers: CONTENT_STATUSES,
   errors: ['document.missing', ...SERVED_ERRORS],
   raw: async (input) => {
     const { params, caller, edge } = input

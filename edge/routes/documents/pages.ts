@@ -12,12 +12,12 @@ import { draw } from '../../../tasks/documents/draw.ts'
 import { extract } from '../../../tasks/documents/extract.ts'
 import { ExtractCounts } from '../../../tasks/documents/extraction.ts'
 import { assertInstalled, Languages } from '../../../tasks/documents/languages.ts'
-import { sealedPassword } from '../../../tasks/documents/passwords.ts'
+import { sealPassword } from '../../../tasks/documents/passwords.ts'
 import { newJob, specsOf } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { array, numbered, pageValues } from '../../pipeline/lists.ts'
+import { arrayAnswer, pageQuery, pageValues } from '../../pipeline/lists.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer, json, route } from '../../pipeline/route.ts'
 import { option } from '../../pipeline/schemas.ts'
@@ -64,7 +64,7 @@ encrypted, and later extractions and page images use it.`,
       if (hasBytes === 'false') throw fail('document.bytes_missing')
       const { force, language } = query
       if (language !== undefined) assertInstalled(language)
-      const password = body?.password && sealedPassword(edge.secretKey, params.id, body.password)
+      const password = body?.password && sealPassword(edge.secretKey, params.id, body.password)
       return newJob(extract, {
         documentId: params.id,
         force,
@@ -94,14 +94,14 @@ encrypted, and later extractions and page images use it.`,
     path: '/:id/pages',
     summary: 'List the pages of a document',
     params: DocumentParams,
-    query: z.object(numbered(PAGE_ORDER, { max: 1000, fallback: 1000 })),
+    query: z.object(pageQuery(PAGE_ORDER, { max: 1000, fallback: 1000 })),
     response: z.array(Page),
     errors: ['document.missing'],
     reads: 'list',
     handle: async ({ params, query, caller, reader, request }) => {
       const text = await reader.text(readPages, [params.id, caller.ownerId, ...pageValues(query)])
       if (text === null) throw fail('document.missing')
-      return array(text, request)
+      return arrayAnswer(text, request)
     },
   }),
 
@@ -178,7 +178,7 @@ async function drawPage(
   const options = { ownerId, requestId, settings: edge.settings }
   const [added] = await edge.enqueuer.add(specsOf(draw, [{ documentId: id, page: number }], options))
   const jobId = added!.job_id
-  const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)
+  const end = await edge.hub.waitForTerminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)
   if (end === null) throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })
   if (end.status !== 'done') throw jobFailure(end)
   const page = await readImage()

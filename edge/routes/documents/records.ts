@@ -153,7 +153,7 @@ one was deleted or has another successor.`,
     body: z.strictObject({ label: Label }).meta({ id: 'DocumentTag' }),
     response: Document,
     errors: ['document.missing', 'document.tags_full'],
-    repeatable: 'adding an existing tag changes nothing',
+    whyRepeatable: 'adding an existing tag changes nothing',
     handle: async ({ params, body, caller, edge, requestId }) => {
       const change = addTag([params.id], caller.ownerId, body.label)
       const { had, full } = await changeDocument({ edge, caller, requestId }, params.id, change)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { Paged } from '../../pipeline/lists.ts'
-import { type Answer, verbatim } from '../../pipeline/route.ts'
+import { PageFields } from '../../pipeline/lists.ts'
+import { type Answer, rawJson } from '../../pipeline/route.ts'
 import { Day, LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the document routes. */
@@ -38,7 +38,7 @@ export const Document = z
   .meta({ id: 'Document' })
 
 export const DocumentList = z
-  .strictObject({ items: z.array(Document), ...Paged })
+  .strictObject({ items: z.array(Document), ...PageFields })
   .meta({ id: 'DocumentList' })
 
 export const Page = z
@@ -70,5 +70,5 @@ export const PageParams = z.object({ id: LongRowId, number: RowId })
 /** Answers with a document as stored. @throws fail('document.missing') if `text` is null. */
 export function answerDocument<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('document.missing')
-  return verbatim<T>(text)
+  return rawJson<T>(text)
 }

@@ -2,19 +2,19 @@ import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { readDocument } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
-import { titledFile } from '../../../tasks/documents/file-name.ts'
-import { becomeDocument, discardUnused, lostTwin } from '../../../tasks/documents/store.ts'
+import { documentFileName } from '../../../tasks/documents/file-name.ts'
+import { createDocument, discardUnused, findLostTwin } from '../../../tasks/documents/store.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { fingerprintOf } from '../../pipeline/idempotency.ts'
-import { type Answer, type Input, type RawInput, verbatim } from '../../pipeline/route.ts'
+import { type Answer, type Input, type RawInput, rawJson } from '../../pipeline/route.ts'
 import { storeUpload } from '../../uploads/store.ts'
 import { METADATA } from './shapes.ts'
 
 const Fields = z.object({ ...METADATA, source: z.string().trim().min(1).max(100) }).partial()
 
 /** Streams a file into the store, then creates its document. A failure discards the stored bytes. */
-export async function upload({
+export async function uploadDocument({
   caller,
   edge,
   request,
@@ -40,13 +40,13 @@ export async function upload({
       channel: given.channel,
       note: given.note,
     }
-    const lost = await lostTwin(edge.db, edge.blobs, blob)
+    const lost = await findLostTwin(edge.db, edge.blobs, blob)
     return await transaction(async (tx) => {
-      const { id, created } = await becomeDocument(tx, blob, lost, document, edge.settings.quotas)
+      const { id, created } = await createDocument(tx, blob, lost, document, edge.settings.quotas)
       const text = await readWithin(tx, readDocument, [id, caller.ownerId])
       if (text === null) throw fail('document.missing')
       const headers: Header[] = [['location', `/api/v1/documents/${id}`]]
-      return verbatim(text, { status: created ? 201 : 200, headers })
+      return rawJson(text, { status: created ? 201 : 200, headers })
     }, fingerprint)
   } finally {
     await discardUnused(edge.blobs, edge.log, blob)
@@ -71,7 +71,7 @@ const INLINE = new Set([
 /** Headers of stored bytes: sandboxed, and inline only for safe types. */
 export function contentHeaders(content: { media_type: string; title: string }): Header[] {
   const disposition = INLINE.has(content.media_type) ? 'inline' : 'attachment'
-  const name = titledFile(content.title, content.media_type)
+  const name = documentFileName(content.title, content.media_type)
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
   // RFC 6266, section 4.3, and RFC 8187 for non-ASCII characters.
   const extended = encodeURIComponent(name.toWellFormed()).replace(

@@ -4,21 +4,21 @@ import {
   ENDED_ORDER,
   FOUND_ORDER,
   MAX_IN_BULK,
-  MAX_LOOKED,
+  MAX_SCANNED,
   MEASURED_ORDER,
   readFailures,
-  readFound,
+  readFoundJobs,
 } from '../../../sql/jobs/search.ts'
 import { readJob } from '../../../sql/jobs.ts'
 import { MAX_COUNTED } from '../../../sql/lists.ts'
 import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
-import { cursor, cursorValues, Next, span } from '../../pipeline/lists.ts'
+import { cursor, cursorValues, NextField, timeRange } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
-import { count, grouped, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { count, formatNumber, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { TERMINAL } from '../../streams/job-event.ts'
-import { Job, STATUSES, visible } from './shapes.ts'
+import { Job, jobReadParameters, STATUSES } from './shapes.ts'
 
 /** Job search and bulk actions, for admins. */
 
@@ -43,7 +43,7 @@ const FoundJob = z
   })
   .meta({ id: 'FoundJob' })
 
-const FoundJobs = z.strictObject({ jobs: z.array(FoundJob), ...Next }).meta({ id: 'FoundJobs' })
+const FoundJobs = z.strictObject({ jobs: z.array(FoundJob), ...NextField }).meta({ id: 'FoundJobs' })
 
 const Failures = z
   .strictObject({
@@ -70,11 +70,11 @@ const Failures = z
 // Query parameters are strings, so `owner_id` is parsed.
 const Filter = z.object({
   ...JobFilter.shape,
-  ...span('Added'),
+  ...timeRange('Added'),
   owner_id: RowId.optional(),
 })
 
-type Sort = keyof typeof readFound
+type Sort = keyof typeof readFoundJobs
 
 const ORDERS: Readonly<Partial<Record<Sort, typeof FOUND_ORDER | typeof ENDED_ORDER>>> = {
   created_at: FOUND_ORDER,
@@ -96,7 +96,7 @@ were added, newest first. Each page searches at most 100,000 jobs, so a page wit
 attempts.`,
     auth: 'admin',
     query: Filter.extend({
-      sort: z.enum(Object.keys(readFound) as Sort[]).optional(),
+      sort: z.enum(Object.keys(readFoundJobs) as Sort[]).optional(),
       limit: count({ min: 1, max: 200, fallback: 50 }),
       cursor: cursor(FOUND_ORDER, ENDED_ORDER, MEASURED_ORDER),
     }),
@@ -106,7 +106,7 @@ attempts.`,
       const { sort = defaultSort(query.status), limit, cursor, ...filter } = query
       const order = ORDERS[sort] ?? MEASURED_ORDER
       const values = [JSON.stringify(filter), cursorValues(cursor, order), limit] as const
-      const [next, ...jobs] = (await reader.text(readFound[sort], values))!.split('\n')
+      const [next, ...jobs] = (await reader.text(readFoundJobs[sort], values))!.split('\n')
       return json(`{"jobs":${jobs.join('\n')},"next":${next === '' ? 'null' : JSON.stringify(next)}}`)
     },
   }),
@@ -115,8 +115,8 @@ attempts.`,
     method: 'get',
     path: '/failures',
     summary: 'Count failed jobs by task and error',
-    description: `Most jobs first. Counts the last ${grouped(MAX_COUNTED)} failures of the period; with a filter, those \
-that match among the last ${grouped(MAX_LOOKED)}.`,
+    description: `Most jobs first. Counts the last ${formatNumber(MAX_COUNTED)} failures of the period; with a filter, those \
+that match among the last ${formatNumber(MAX_SCANNED)}.`,
     auth: 'admin',
     query: Filter.omit({ status: true }).extend({
       seconds: count({ min: 60, max: 7 * DAY_SECONDS, fallback: 3600 }).describe('Length of the period'),
@@ -131,7 +131,7 @@ that match among the last ${grouped(MAX_LOOKED)}.`,
     method: 'post',
     path: '/bulk',
     summary: 'Retry, cancel or delete many jobs',
-    description: `One job acts on all jobs that match now, at most ${grouped(MAX_IN_BULK)}. Its result has the numbers \
+    description: `One job acts on all jobs that match now, at most ${formatNumber(MAX_IN_BULK)}. Its result has the numbers \
 \`done\` and \`refused\`, and \`more\` if further jobs match.`,
     auth: 'admin',
     body: JobsAction,
@@ -147,7 +147,7 @@ that match among the last ${grouped(MAX_LOOKED)}.`,
         const data = { action, filter, ...(ids && { jobs: ids.length }), job_id: jobId }
         await tx.run(audit(input, 'job.bulk', { data }))
         tx.afterCommit(() => edge.publisher.notify(jobId))
-        const text = await readWithin(tx, readJob, visible(edge, caller, jobId))
+        const text = await readWithin(tx, readJob, jobReadParameters(edge, caller, jobId))
         return json(text!, { headers: [['location', `/api/v1/jobs/${jobId}`]] })
       })
     },

@@ -1,12 +1,12 @@
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { MAX_AHEAD, readJobDetails } from '../../../sql/jobs/details.ts'
-import { MAX_LINES } from '../../../sql/jobs/log.ts'
+import { MAX_LOG_LINES } from '../../../sql/jobs/log.ts'
 import { tasks } from '../../../tasks/index.ts'
-import { MASK, masked } from '../../../tasks/masking.ts'
+import { MASK, maskSecrets } from '../../../tasks/masking.ts'
 import type { JobLink, TaskDefinition } from '../../../tasks/task.ts'
 import { route } from '../../pipeline/route.ts'
-import { JobDetails, JobParams, visible } from './shapes.ts'
+import { JobDetails, JobParams, jobReadParameters } from './shapes.ts'
 
 /** The details of one job, for its page. */
 
@@ -43,8 +43,8 @@ function detailsOf(text: string): JobDetails {
   const secrets = byName.get(job.name)?.secrets
   return {
     ...found,
-    job: { ...job, result: masked(job.result, secrets) },
-    payload: masked(payload, secrets),
+    job: { ...job, result: maskSecrets(job.result, secrets) },
+    payload: maskSecrets(payload, secrets),
     links: payload === null ? [] : linksOf(job.name, payload),
   }
 }
@@ -62,13 +62,13 @@ attempt runs. If the job waited for another attempt, it is \`retry\` (this one f
 stopped, or the database was unavailable) or \`interrupted\` (the process died). \`waits_for\` is null unless the job \
 waits: \`ahead\` counts the waiting jobs before it in its mailbox, up to ${MAX_AHEAD}; \`running\` has the running \
 jobs of a mailbox with a limit that the caller may see; \`queue\` has the pause and limit of its queue. \`log\` is \
-only for admins: the first ${MAX_LINES} log lines of workers about the job, delayed by a second or two.`,
+only for admins: the first ${MAX_LOG_LINES} log lines of workers about the job, delayed by a second or two.`,
     params: JobParams,
     response: JobDetails,
     errors: ['job.missing'],
     handle: async ({ params, caller, edge, reader }) => {
       const text = isUuid(params.job_id)
-        ? await reader.text(readJobDetails, visible(edge, caller, params.job_id))
+        ? await reader.text(readJobDetails, jobReadParameters(edge, caller, params.job_id))
         : null
       if (text === null) throw fail('job.missing')
       return detailsOf(text)

@@ -12,14 +12,14 @@ import {
 } from '../../../sql/jobs/lists.ts'
 import { jobHistory } from '../../../sql/jobs/monitor.ts'
 import { cancelJob, readJob, readJobIsOwn } from '../../../sql/jobs.ts'
-import { finderOf, tasks } from '../../../tasks/index.ts'
+import { createTaskFinder, tasks } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
-import { array, cursor, cursorValues, sortedBy, span } from '../../pipeline/lists.ts'
+import { arrayAnswer, cursor, cursorValues, sortParameter, timeRange } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
-import { count, grouped } from '../../pipeline/schemas.ts'
-import { isAdmin, Job, JobEvent, JobParams, MAX_EVENTS, STATUSES, visible } from './shapes.ts'
+import { count, formatNumber } from '../../pipeline/schemas.ts'
+import { isAdmin, Job, JobEvent, JobParams, jobReadParameters, MAX_EVENTS, STATUSES } from './shapes.ts'
 
-const taskNamed = finderOf(tasks)
+const findTask = createTaskFinder(tasks)
 
 /** Jobs: list, read, cancel and retry them. */
 export const recordRoutes = [
@@ -28,12 +28,12 @@ export const recordRoutes = [
     path: '',
     summary: 'List the jobs that the caller may see',
     description: `Running jobs come first, then waiting, then ended ones, latest first, unless \`sort\` is given. With \
-\`sort\`, the list has at most ${grouped(MAX_SORTED)} ended jobs of each state, the latest to end.`,
+\`sort\`, the list has at most ${formatNumber(MAX_SORTED)} ended jobs of each state, the latest to end.`,
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       status: z.enum(STATUSES).optional(),
-      ...span('Added'),
-      sort: sortedBy(ADDED_ORDERS),
+      ...timeRange('Added'),
+      sort: sortParameter(ADDED_ORDERS),
       cursor: cursor(JOB_ORDER, ADDED_ORDERS.created_at),
     }),
     response: z.array(Job),
@@ -44,7 +44,7 @@ export const recordRoutes = [
       const scope = scopeOf(isAdmin(caller))
       const after = cursorValues(query.cursor, sort === undefined ? JOB_ORDER : ADDED_ORDERS[sort.column])
       const statement = (sort === undefined ? readJobs : readJobsInOrder[sort.column][sort.direction])[scope]
-      return array((await reader.text(statement, [...filters, after, limit]))!, request)
+      return arrayAnswer((await reader.text(statement, [...filters, after, limit]))!, request)
     },
   }),
 
@@ -55,10 +55,10 @@ export const recordRoutes = [
     params: JobParams,
     response: Job,
     errors: ['job.missing'],
-    tellsOfWrites: true,
+    reportsWrites: true,
     handle: async ({ params, caller, edge, reader }) => {
       const text = isUuid(params.job_id)
-        ? await reader.text(readJob, visible(edge, caller, params.job_id))
+        ? await reader.text(readJob, jobReadParameters(edge, caller, params.job_id))
         : null
       if (text === null) throw fail('job.missing')
       return json(text)
@@ -76,7 +76,7 @@ export const recordRoutes = [
     status: 202,
     errors: ['job.missing', 'auth.forbidden'],
     handle: async ({ params, caller, edge }) => {
-      const parameters = visible(edge, caller, params.job_id)
+      const parameters = jobReadParameters(edge, caller, params.job_id)
       const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobIsOwn, parameters) : null
       if (isOwn === null) throw fail('job.missing')
       if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
@@ -101,9 +101,9 @@ export const recordRoutes = [
     sideEffect: true,
     handle: async ({ params, caller, edge, requestId, transaction }) => {
       const viewer = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }
-      const options = { taskNamed, requestId, settings: edge.settings }
+      const options = { findTask, requestId, settings: edge.settings }
       return transaction(async (tx) => {
-        const read = (id: string) => readWithin(tx, readJob, visible(edge, caller, id))
+        const read = (id: string) => readWithin(tx, readJob, jobReadParameters(edge, caller, id))
         if (!isUuid(params.job_id) || (await read(params.job_id)) === null) throw fail('job.missing')
         const id = await retryJob(tx, params.job_id, viewer, options)
         tx.afterCommit(() => edge.publisher.notify(id))
@@ -123,7 +123,7 @@ export const recordRoutes = [
     response: z.array(JobEvent),
     errors: ['job.missing'],
     handle: async ({ params, caller, edge }) => {
-      const parameters = visible(edge, caller, params.job_id)
+      const parameters = jobReadParameters(edge, caller, params.job_id)
       if (!isUuid(params.job_id) || (await edge.reader.text(readJob, parameters)) === null)
         throw fail('job.missing')
       const { json: text } = await edge.db.one(jobHistory(params.job_id, MAX_EVENTS))

@@ -96,6 +96,6 @@ export function isAdmin(caller: Caller): boolean {
 }
 
 /** Parameters of a read of one job, which finds it if the caller may see it and its retention has not passed. */
-export function visible({ settings }: Edge, caller: Caller, jobId: string) {
+export function jobReadParameters({ settings }: Edge, caller: Caller, jobId: string) {
   return [caller.ownerId, isAdmin(caller), jobId, settings.keepResultSeconds] as const
 }

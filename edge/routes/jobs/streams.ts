@@ -3,20 +3,20 @@ import { isUuid } from '../../../sql/ids.ts'
 import { readLiveIds, scopeOf } from '../../../sql/jobs/lists.ts'
 import { readStates, readVisibleState } from '../../../sql/jobs.ts'
 import { route } from '../../pipeline/route.ts'
-import { readEnded, type Viewer } from '../../streams/ended-jobs.ts'
+import { readEndedPage, type Viewer } from '../../streams/ended-jobs.ts'
 import { followJob } from '../../streams/follow.ts'
-import { followEverything } from '../../streams/follow-all.ts'
+import { followAllJobs } from '../../streams/follow-all.ts'
 import { isTerminal, parseLine } from '../../streams/job-event.ts'
 import { followOverview } from '../../streams/overview.ts'
-import { frameText } from '../../streams/sse.ts'
-import { isAdmin, JobParams, visible } from './shapes.ts'
+import { encodeFrame } from '../../streams/sse.ts'
+import { isAdmin, JobParams, jobReadParameters } from './shapes.ts'
 
 const STREAM_DESCRIPTION = `Sends server-sent events named \`status\`, each with an id. \`data\` is a frame with \`job_id\`, \
 \`status\` and \`label\`, with \`progress\` if known, and with \`result\` or \`error\` on the terminal frame. Send \
 \`Last-Event-ID\` to resume a stream. A comment every 15 s keeps the connection alive.`
 
 const frame = (event: string, id: number, data: object): string =>
-  frameText({ event, id: String(id), data: JSON.stringify(data) })
+  encodeFrame({ event, id: String(id), data: JSON.stringify(data) })
 const JOB_ID = '01a20118-fbcc-738c-80ed-00058e0e401d'
 const PAGES = { current: 3, total: 9 }
 const STREAM_EXAMPLE =
@@ -52,7 +52,7 @@ been sent. A resumed stream repeats the terminal frames after that time.`,
       const since = /^(\d{1,15})$/.exec(request.header('last-event-id'))?.[1]
       const viewer: Viewer = [caller.ownerId, isAdmin(caller)]
       const now = edge.pulse.now()
-      return followEverything(edge.hub, {
+      return followAllJobs(edge.hub, {
         sees: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
         // The retention of jobs that ended earlier has passed.
         since:
@@ -60,7 +60,7 @@ been sent. A resumed stream repeats the terminal frames after that time.`,
             ? null
             : Math.min(now, Math.max(Number(since), now - edge.settings.keepResultSeconds * 1000)),
         live: () => reader.texts(readLiveIds[scopeOf(isAdmin(caller))], [caller.ownerId]),
-        ended: (after) => readEnded(reader, viewer, after),
+        ended: (after) => readEndedPage(reader, viewer, after),
         states: (ids) => edge.reader.texts(readStates, [ids]),
         onError: (error) => edge.log.warn({ err: error }, 'The stream of all jobs failed'),
       })
@@ -91,7 +91,7 @@ ones of its name: \`queues\` (depth and the oldest waiting job), \`workers\` (le
     errors: ['job.missing'],
     stream: async ({ params, request, caller, edge }) => {
       const line = isUuid(params.job_id)
-        ? await edge.reader.text(readVisibleState, visible(edge, caller, params.job_id))
+        ? await edge.reader.text(readVisibleState, jobReadParameters(edge, caller, params.job_id))
         : null
       if (line === null) throw fail('job.missing')
       const state = parseLine(line)

@@ -68,7 +68,7 @@ export const Prices = z
   )
   .meta({ id: 'ModelPrices' })
 
-export const Current = z
+export const CurrentModel = z
   .strictObject({
     provider: z.string(),
     model: z.string(),
@@ -82,7 +82,7 @@ export const Current = z
   })
   .meta({ id: 'CurrentModel' })
 
-export const CurrentRequest = z
+export const CurrentModelRequest = z
   .strictObject({
     model: z.string().min(1).max(200),
     provider: z.enum(AI_PROVIDERS).optional(),

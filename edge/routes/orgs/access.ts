@@ -4,7 +4,7 @@ import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { lockOrganization, ORG_ROLES, type OrgRole } from '../../../sql/orgs.ts'
 import { inviteTokenOf } from '../../../tasks/accounts/tokens.ts'
-import { type EventRequest, eventOf } from '../../pipeline/audit.ts'
+import { auditEvent, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { Answer, Input, Writes } from '../../pipeline/route.ts'
@@ -107,11 +107,11 @@ export function acceptanceEvents(
     accountId: account.id,
     organizationId: invite.organization_id,
   }
-  const accepted = eventOf(from, 'invite.accepted', { ...eventFields, data: { invite: invite.id } })
+  const accepted = auditEvent(from, 'invite.accepted', { ...eventFields, data: { invite: invite.id } })
   if (account.wasMember) return [accepted]
   return [
     accepted,
-    eventOf(from, 'member.added', { ...eventFields, data: { role: invite.role, invite: invite.id } }),
+    auditEvent(from, 'member.added', { ...eventFields, data: { role: invite.role, invite: invite.id } }),
   ]
 }
 

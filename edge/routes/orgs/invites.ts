@@ -3,24 +3,24 @@ import { appendAudit } from '../../../sql/audit.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
-  anyPendingInvite,
-  endInvite,
+  closeInvite,
   expireInvites,
+  hasPendingInvite,
   INVITE_ORDER,
   insertInvite,
   insertMember,
   inviteById,
-  inviteeOf,
   lockAddress,
   type OrgRole,
   type Invite as Row,
+  readInvitee,
   readInvites,
   renewInvite,
 } from '../../../sql/orgs.ts'
 import { invite } from '../../../tasks/accounts/invite.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { audit, eventOf } from '../../pipeline/audit.ts'
-import { array, numbered, pageValues } from '../../pipeline/lists.ts'
+import { audit, auditEvent } from '../../pipeline/audit.ts'
+import { arrayAnswer, pageQuery, pageValues } from '../../pipeline/lists.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import {
@@ -61,9 +61,9 @@ admins. An address gets at most ten such emails an hour.`,
     status: 201,
     errors: ['org.role', 'org.rank', 'member.exists', 'invite.pending', ...ROLE_ERRORS],
     sideEffect: true,
-    credentials: true,
+    hasCredentials: true,
     limit: 'invite',
-    complete: withToken,
+    addUnstored: withToken,
     handle: (input) => input.transaction((tx) => inviteAddress(tx, input)),
   }),
 
@@ -72,16 +72,16 @@ admins. An address gets at most ten such emails an hour.`,
     path: '/:org_id/invites',
     summary: 'List pending invites, oldest first',
     params: OrgParams,
-    query: z.object(numbered(INVITE_ORDER, PAGES)),
+    query: z.object(pageQuery(INVITE_ORDER, PAGES)),
     response: z.array(Invite),
     errors: ROLE_ERRORS,
-    credentials: true,
+    hasCredentials: true,
     reads: 'list',
-    decidesAccess: true,
+    readsDecideAccess: true,
     handle: async ({ params, query, caller, edge, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
       const text = requireAccess(await reader.text(readInvites, values))
-      return array(text, request, (invites) => withTokens(edge, invites))
+      return arrayAnswer(text, request, (invites) => withTokens(edge, invites))
     },
   }),
 
@@ -98,7 +98,7 @@ admins. An address gets at most ten such emails an hour.`,
           email,
           organization_id: organizationId,
         } = await requirePendingInvite(tx, input.params, ownRole)
-        await tx.one(endInvite(id, 'revoked'))
+        await tx.one(closeInvite(id, 'revoked'))
         await tx.run(audit(input, 'invite.revoked', { organizationId, data: { invite: id, email } }))
         return undefined
       }),
@@ -114,9 +114,9 @@ invite cannot be resent: invite the address again. Counts as an invite for \`RAT
     response: Invite,
     errors: PENDING_ERRORS,
     sideEffect: true,
-    credentials: true,
+    hasCredentials: true,
     limit: 'invite',
-    complete: withToken,
+    addUnstored: withToken,
     handle: (input) =>
       changeOrganization(input, 'admin', async (tx, ownRole) => {
         const { edge, params } = input
@@ -151,7 +151,7 @@ async function inviteAddress(tx: Transaction, input: InviteInput): Promise<Answe
     }),
   )
   const data = { invite: created.id, email: body.email, role }
-  const events = [eventOf(input, 'invite.created', { organizationId, data })]
+  const events = [auditEvent(input, 'invite.created', { organizationId, data })]
   if (invitee !== null) {
     await tx.run(insertMember(organizationId, invitee.id, role))
     const account = { id: invitee.id, actorId: caller.ownerId, wasMember: false }
@@ -193,9 +193,9 @@ async function findInvitee(
   organizationId: number,
   email: string,
 ): Promise<{ id: number } | null> {
-  const invitee = await tx.maybeOne(inviteeOf(organizationId, email))
+  const invitee = await tx.maybeOne(readInvitee(organizationId, email))
   if (invitee?.is_member === true) throw fail('member.exists')
   await tx.run(expireInvites(organizationId, email))
-  if ((await tx.one(anyPendingInvite(organizationId, email))).any) throw fail('invite.pending')
+  if ((await tx.one(hasPendingInvite(organizationId, email))).any) throw fail('invite.pending')
   return invitee
 }

@@ -4,10 +4,10 @@ import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
   deleteMember,
+  findMember,
   insertMember,
   insertMembers,
   MEMBER_ORDER,
-  memberOf,
   type OrgRole,
   type Member as Row,
   readMemberDetails,
@@ -15,8 +15,8 @@ import {
   setMemberRole,
   unknownAccounts,
 } from '../../../sql/orgs.ts'
-import { audit, eventOf } from '../../pipeline/audit.ts'
-import { array, numbered, pageValues } from '../../pipeline/lists.ts'
+import { audit, auditEvent } from '../../pipeline/audit.ts'
+import { arrayAnswer, pageQuery, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { RowId } from '../../pipeline/schemas.ts'
 import {
@@ -30,7 +30,7 @@ import {
 } from './access.ts'
 import { Member, MemberDetail, MemberParams, OrgParams, PAGES, RoleName, UserId } from './shapes.ts'
 
-const Page = z.object(numbered(MEMBER_ORDER, PAGES))
+const Page = z.object(pageQuery(MEMBER_ORDER, PAGES))
 
 /** Members of an organization. No caller may grant a role above their own, or change a member who ranks above them. */
 export const memberRoutes = [
@@ -43,10 +43,10 @@ export const memberRoutes = [
     response: z.array(Member),
     errors: MEMBER_ERRORS,
     reads: 'list',
-    decidesAccess: true,
+    readsDecideAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
-      return array(requireAccess(await reader.text(readMembers, values)), request)
+      return arrayAnswer(requireAccess(await reader.text(readMembers, values)), request)
     },
   }),
 
@@ -60,10 +60,10 @@ export const memberRoutes = [
     response: z.array(MemberDetail),
     errors: MEMBER_ERRORS,
     reads: 'list',
-    decidesAccess: true,
+    readsDecideAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
-      return array(requireAccess(await reader.text(readMemberDetails, values)), request)
+      return arrayAnswer(requireAccess(await reader.text(readMemberDetails, values)), request)
     },
   }),
 
@@ -127,7 +127,7 @@ export const memberRoutes = [
       changeOrganization(input, 'admin', async (tx, ownRole) => {
         const to = parseRole(input.query.role)
         const { org_id: organizationId, user_id: accountId } = input.params
-        const member = await tx.maybeOne(memberOf(organizationId, accountId))
+        const member = await tx.maybeOne(findMember(organizationId, accountId))
         if (member === null) throw fail('member.missing')
         requireRank(ownRole, member.role, to)
         if (member.role === to) return json(member.json)
@@ -165,7 +165,7 @@ export const memberRoutes = [
     handle: (input) =>
       changeOrganization(input, 'admin', async (tx) => {
         const { org_id: organizationId, user_id: accountId } = input.params
-        const member = await tx.maybeOne(memberOf(organizationId, accountId))
+        const member = await tx.maybeOne(findMember(organizationId, accountId))
         if (member === null) throw fail('member.missing')
         if (member.role === 'owner') throw fail('org.owner_stays')
         await tx.run(deleteMember(organizationId, accountId))
@@ -183,5 +183,5 @@ async function auditAdded(tx: Queries, input: OrgInput, added: readonly Row[]): 
     data: { role },
   })
   if (added.length > 0)
-    await tx.run(appendAudit(added.map((member) => eventOf(input, 'member.added', eventFields(member)))))
+    await tx.run(appendAudit(added.map((member) => auditEvent(input, 'member.added', eventFields(member)))))
 }

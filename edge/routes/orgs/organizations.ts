@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import {
+  findMember,
   hideOrganization,
   insertOrganization,
   MEMBERSHIP_ORDER,
-  memberOf,
   ORGANIZATION_ORDER,
   OWN_ORGANIZATION_ORDER,
   readMemberships,
@@ -18,7 +18,7 @@ import { requireQuota } from '../../../sql/quotas.ts'
 import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
-import { array, numbered, pageValues } from '../../pipeline/lists.ts'
+import { arrayAnswer, pageQuery, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { Detail } from '../accounts/shapes.ts'
 import { changeOrganization, MEMBER_ERRORS, ROLE_ERRORS, requireAccess } from './access.ts'
@@ -65,7 +65,7 @@ export const organizationRoutes = [
     method: 'get',
     path: '',
     summary: 'List the organizations of the caller, newest first',
-    query: z.object(numbered([ORGANIZATION_ORDER, OWN_ORGANIZATION_ORDER], PAGES)),
+    query: z.object(pageQuery([ORGANIZATION_ORDER, OWN_ORGANIZATION_ORDER], PAGES)),
     response: z.array(Organization),
     reads: 'list',
     handle: async ({ caller, query, reader, request }) => {
@@ -74,7 +74,7 @@ export const organizationRoutes = [
         caller.ownerId === null
           ? reader.text(readOrganizations, pageValues(query))
           : reader.text(readOrganizationsOf, [caller.ownerId, ...pageValues(query)])
-      return array((await text)!, request)
+      return arrayAnswer((await text)!, request)
     },
   }),
 
@@ -83,11 +83,11 @@ export const organizationRoutes = [
     path: '/all',
     summary: 'List all organizations, newest first',
     auth: 'admin',
-    query: z.object(numbered(ORGANIZATION_ORDER, PAGES)),
+    query: z.object(pageQuery(ORGANIZATION_ORDER, PAGES)),
     response: z.array(Organization),
     reads: 'list',
     handle: async ({ query, reader, request }) =>
-      array((await reader.text(readOrganizations, pageValues(query)))!, request),
+      arrayAnswer((await reader.text(readOrganizations, pageValues(query)))!, request),
   }),
 
   route({
@@ -95,11 +95,11 @@ export const organizationRoutes = [
     path: '/memberships',
     summary: 'List the memberships of all organizations, by user',
     auth: 'admin',
-    query: z.object(numbered(MEMBERSHIP_ORDER, PAGES)),
+    query: z.object(pageQuery(MEMBERSHIP_ORDER, PAGES)),
     response: z.array(UserMembership),
     reads: 'list',
     handle: async ({ query, reader, request }) =>
-      array((await reader.text(readMemberships, pageValues(query)))!, request),
+      arrayAnswer((await reader.text(readMemberships, pageValues(query)))!, request),
   }),
 
   route({
@@ -169,7 +169,7 @@ export const organizationRoutes = [
         const { params, body, caller } = input
         const { org_id: organizationId } = params
         if (body.user_id === caller.ownerId) throw fail('org.transfer_self')
-        if ((await tx.maybeOne(memberOf(organizationId, body.user_id))) === null)
+        if ((await tx.maybeOne(findMember(organizationId, body.user_id))) === null)
           throw fail('org.transfer_target')
         // Promote the new owner first, so that there is always one.
         await tx.one(setMemberRole(organizationId, body.user_id, 'owner'))

@@ -43,8 +43,8 @@ export const checkoutRoutes = [
         price_id: body.price_id,
         quantity: body.quantity,
         mode: body.mode,
-        success_url: redirect(edge.settings, 'success', body.success_url),
-        cancel_url: redirect(edge.settings, 'cancel', body.cancel_url),
+        success_url: redirectUrl(edge.settings, 'success', body.success_url),
+        cancel_url: redirectUrl(edge.settings, 'cancel', body.cancel_url),
       }
       return enqueue(tx, checkout, payload, { ownerId: caller.ownerId, requestId, settings: edge.settings })
     },
@@ -66,7 +66,7 @@ export const checkoutRoutes = [
 ]
 
 /** The URL to which the provider redirects: of the request, else of the settings, else a page of this service. */
-export function redirect(
+export function redirectUrl(
   { payments, publicBaseUrl }: Pick<Settings, 'payments' | 'publicBaseUrl'>,
   which: 'success' | 'cancel',
   given: string | undefined,

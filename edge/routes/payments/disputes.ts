@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DISPUTE_ORDER, OPEN_DISPUTES, readDispute, readDisputes, scopeOf } from '../../../sql/payments.ts'
-import { numbered, pageValues } from '../../pipeline/lists.ts'
+import { pageQuery, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { answerRow, DISPUTE_STATUSES, Dispute, DisputeList, PAGES, RowParams } from './shapes.ts'
 
@@ -11,7 +11,7 @@ export const disputeRoutes = [
     summary: 'List payment disputes, newest first',
     description: `Lists disputes of the caller's payments. \`open\` stands for ${OPEN_DISPUTES.join(', ')}.`,
     query: z.object({
-      ...numbered(DISPUTE_ORDER, PAGES),
+      ...pageQuery(DISPUTE_ORDER, PAGES),
       status: z.enum(['open', ...DISPUTE_STATUSES]).optional(),
     }),
     response: DisputeList,

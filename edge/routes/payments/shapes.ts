@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { Paged } from '../../pipeline/lists.ts'
+import { PageFields } from '../../pipeline/lists.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
 import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
@@ -12,7 +12,7 @@ import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 export const PAGES = { max: 200, fallback: 20 }
 
 export const TransactionList = z
-  .strictObject({ transactions: z.array(Transaction), ...Paged })
+  .strictObject({ transactions: z.array(Transaction), ...PageFields })
   .meta({ id: 'TransactionList' })
 
 export const SUBSCRIPTION_STATUSES = [
@@ -37,7 +37,7 @@ const Subscription = z
   .meta({ id: 'Subscription' })
 
 export const SubscriptionList = z
-  .strictObject({ subscriptions: z.array(Subscription), ...Paged })
+  .strictObject({ subscriptions: z.array(Subscription), ...PageFields })
   .meta({ id: 'SubscriptionList' })
 
 export const DISPUTE_STATUSES = [
@@ -67,7 +67,7 @@ export const Dispute = z
   .meta({ id: 'Dispute' })
 
 export const DisputeList = z
-  .strictObject({ disputes: z.array(Dispute), ...Paged })
+  .strictObject({ disputes: z.array(Dispute), ...PageFields })
   .meta({ id: 'DisputeList' })
 
 const Revenue = z.strictObject({ currency: z.string(), revenue_cents: z.int(), payments: z.int() })

@@ -5,7 +5,7 @@ import { readSubscriptions, SUBSCRIPTION_ORDER, scopeOf } from '../../../sql/pay
 import { cancel } from '../../../tasks/payments/cancel.ts'
 import { Cancellation } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { numbered, pageValues } from '../../pipeline/lists.ts'
+import { pageQuery, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import {
   PAGES,
@@ -22,7 +22,7 @@ export const subscriptionRoutes = [
     path: '/subscriptions',
     summary: 'List the subscriptions of the caller, newest first',
     query: z.object({
-      ...numbered(SUBSCRIPTION_ORDER, PAGES),
+      ...pageQuery(SUBSCRIPTION_ORDER, PAGES),
       status: z.enum(SUBSCRIPTION_STATUSES).optional(),
     }),
     response: SubscriptionList,

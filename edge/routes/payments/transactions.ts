@@ -11,7 +11,7 @@ import {
 import { refund } from '../../../tasks/payments/refund.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { numbered, pageValues, sortedBy, span, spanInOrder } from '../../pipeline/lists.ts'
+import { pageQuery, pageValues, sortParameter, timeRange, timeRangeNeedsSort } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { answerRow, PAGES, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
 
@@ -37,12 +37,12 @@ export const transactionRoutes = [
     description: 'Sorted newest first unless `sort` is given.',
     query: z
       .object({
-        ...numbered(Object.values(TRANSACTION_ORDERS), PAGES),
+        ...pageQuery(Object.values(TRANSACTION_ORDERS), PAGES),
         status: z.enum(TRANSACTION_STATUSES).optional(),
-        ...span('Created'),
-        sort: sortedBy(TRANSACTION_ORDERS),
+        ...timeRange('Created'),
+        sort: sortParameter(TRANSACTION_ORDERS),
       })
-      .refine(...spanInOrder('created_at')),
+      .refine(...timeRangeNeedsSort('created_at')),
     response: TransactionList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {

@@ -4,7 +4,7 @@ import { ingestEvent } from '../../../tasks/payments/event.ts'
 import { EVENT_TYPES, readEvent } from '../../../tasks/payments/provider-events.ts'
 import type { EdgeRequest, Responder } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { eventBytes, RECEIVED, Received } from '../../pipeline/provider-events.ts'
+import { RECEIVED, Received, readEventBytes } from '../../pipeline/provider-events.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { verifyEvent } from './signature.ts'
 
@@ -14,7 +14,7 @@ const APPLY_WAIT_MS = 2000
 const EventBody = z.looseObject({ id: z.string(), type: z.string() }).meta({ id: 'ProviderEvent' })
 
 /** Receives the provider's events. All invalid requests get the same error. */
-export const webhook = route({
+export const webhookRoute = route({
   method: 'post',
   path: '/webhook',
   auth: 'public',
@@ -26,7 +26,7 @@ acknowledged and ignored.`,
   bodyType: 'bytes',
   response: Received,
   errors: ['payment.payload', 'payment.webhook_not_configured', 'internal', 'database.down'],
-  repeatable: 'an event is stored once, by its id',
+  whyRepeatable: 'an event is stored once, by its id',
   raw: async ({ edge, request, requestId, responder }) => {
     const event = readEvent(await readSignedEvent(edge, request))
     if (event === null) throw fail('payment.payload')
@@ -42,7 +42,7 @@ acknowledged and ignored.`,
 async function readSignedEvent(edge: Edge, request: EdgeRequest): Promise<unknown> {
   const secrets = edge.settings.payments.webhookSecrets
   if (secrets.length === 0) throw fail('payment.webhook_not_configured')
-  const body = await eventBytes(edge, request, 'payment.payload')
+  const body = await readEventBytes(edge, request, 'payment.payload')
   return verifyEvent(body, request.header('stripe-signature'), secrets, edge.pulse.now())
 }
 
@@ -56,6 +56,6 @@ async function waitUntilApplied(
   edge.publisher.notify(jobId)
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
-  const end = await edge.hub.terminal(jobId, APPLY_WAIT_MS, disconnect.signal)
+  const end = await edge.hub.waitForTerminal(jobId, APPLY_WAIT_MS, disconnect.signal)
   if (end !== null && end.status !== 'done') throw fail('internal', { requestId })
 }

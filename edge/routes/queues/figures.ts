@@ -1,4 +1,4 @@
-import { BOUNDS, type TallyOutcome, WINDOWS, type Window } from '../../../sql/jobs/tallies.ts'
+import { HISTOGRAM_BOUNDS, type TallyOutcome, WINDOWS, type Window } from '../../../sql/jobs/tallies.ts'
 
 /** Figures of a queue over a past window, computed from tallies. */
 
@@ -68,7 +68,7 @@ const attemptsOf = (tallies: readonly Span[]): number =>
   tallies.reduce((sum, [, , , attempts]) => sum + attempts, 0)
 
 function timesOf(histograms: readonly (readonly number[])[]): Times | null {
-  const counts = Array.from({ length: BOUNDS.length + 1 }, (_, bucket) =>
+  const counts = Array.from({ length: HISTOGRAM_BOUNDS.length + 1 }, (_, bucket) =>
     histograms.reduce((sum, histogram) => sum + (histogram[bucket] ?? 0), 0),
   )
   const total = counts.reduce((a, b) => a + b, 0)
@@ -87,9 +87,9 @@ export function percentile(counts: readonly number[], total: number, fraction: n
     const wanted = fraction * total - below
     below += count
     if (count === 0 || wanted > count) continue
-    const upper = BOUNDS[Math.min(bucket, BOUNDS.length - 1)]!
-    const lower = BOUNDS[bucket - 1] ?? upper / 2
+    const upper = HISTOGRAM_BOUNDS[Math.min(bucket, HISTOGRAM_BOUNDS.length - 1)]!
+    const lower = HISTOGRAM_BOUNDS[bucket - 1] ?? upper / 2
     return Number((lower * (upper / lower) ** (wanted / count)).toPrecision(3))
   }
-  return BOUNDS.at(-1)!
+  return HISTOGRAM_BOUNDS.at(-1)!
 }

@@ -8,13 +8,13 @@ import {
   readCollections,
   readFiles,
   readKind,
-  viewedBy,
+  viewerValues,
 } from '../../../sql/rag/reads.ts'
 import { hideCollection } from '../../../sql/rag.ts'
 import { purge } from '../../../tasks/rag/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { array, cursor } from '../../pipeline/lists.ts'
+import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { requireOperator, viewerOf } from './access.ts'
@@ -26,7 +26,7 @@ function answerCollection<T>(text: string | null): Answer<T> {
 }
 
 const collectionValues = ({ name }: { readonly name: string }, caller: Caller) =>
-  [name, ...viewedBy(viewerOf(caller))] as const
+  [name, ...viewerValues(viewerOf(caller))] as const
 
 const limit = count({ min: 1, max: 1000, fallback: 1000 })
 
@@ -41,7 +41,10 @@ export const collectionRoutes = [
     reads: 'list',
     handle: async ({ query, caller, reader, request }) => {
       const page = [query.cursor ?? null, 0, query.limit] as const
-      return array((await reader.text(readCollections, [...viewedBy(viewerOf(caller)), ...page]))!, request)
+      return arrayAnswer(
+        (await reader.text(readCollections, [...viewerValues(viewerOf(caller)), ...page]))!,
+        request,
+      )
     },
   }),
 

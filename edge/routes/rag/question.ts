@@ -27,7 +27,7 @@ export async function embedQuestion(
     }),
   )
   edge.publisher.notify(jobId)
-  const outcome = await edge.hub.terminal(jobId, waitMs)
+  const outcome = await edge.hub.waitForTerminal(jobId, waitMs)
   if (outcome === null || outcome.status !== 'done') {
     edge.log.warn({ jobId, requestId, status: outcome?.status }, 'Query embedding failed')
     return null

@@ -16,7 +16,7 @@ document_id. The file_name of a document is its title. \`metadata.signals\` of a
   response: SearchResult,
   errors: ['rag.missing', 'rag.busy'],
   isRead: true,
-  repeatable: 'a search changes nothing',
+  whyRepeatable: 'a search changes nothing',
   handle: async ({ body, edge, caller, requestId }) => {
     const question = {
       collection: body.collection_name,

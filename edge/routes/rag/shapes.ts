@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { IndexResult as Indexed } from '../../../tasks/rag/index-result.ts'
-import { Next } from '../../pipeline/lists.ts'
+import { NextField } from '../../pipeline/lists.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** The name of a collection, which is part of paths: one line without slashes. */
@@ -96,7 +96,7 @@ export const Files = z
   .strictObject({
     collection_name: z.string(),
     files: z.array(z.strictObject({ source: z.string(), chunks: z.int() })),
-    ...Next,
+    ...NextField,
     total_files: z.int(),
     total_chunks: z.int(),
   })

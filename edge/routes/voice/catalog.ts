@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import {
-  ofProvider,
+  filterByProvider,
   STT_MODELS,
   STT_PROVIDERS,
   TTS_MODELS,
@@ -33,7 +33,7 @@ export const voiceCatalogRoutes = [
     params,
     response: z.array(Model),
     errors: ['voice.provider_missing'],
-    handle: ({ params }) => ofProvider(TTS_MODELS, requireProvider(TTS_PROVIDERS, params.provider_id)),
+    handle: ({ params }) => filterByProvider(TTS_MODELS, requireProvider(TTS_PROVIDERS, params.provider_id)),
   }),
 
   route({
@@ -61,7 +61,7 @@ export const voiceCatalogRoutes = [
     params,
     response: z.array(Model),
     errors: ['voice.provider_missing'],
-    handle: ({ params }) => ofProvider(STT_MODELS, requireProvider(STT_PROVIDERS, params.provider_id)),
+    handle: ({ params }) => filterByProvider(STT_MODELS, requireProvider(STT_PROVIDERS, params.provider_id)),
   }),
 
   route({
@@ -73,14 +73,14 @@ export const voiceCatalogRoutes = [
       tts: {
         providers: TTS_PROVIDERS.map(withKeyState(edge.settings)).map((provider) => ({
           ...provider,
-          models: ofProvider(TTS_MODELS, provider.id),
+          models: filterByProvider(TTS_MODELS, provider.id),
           voices: voicesOf(provider.id),
         })),
       },
       stt: {
         providers: STT_PROVIDERS.map(withKeyState(edge.settings)).map((provider) => ({
           ...provider,
-          models: ofProvider(STT_MODELS, provider.id),
+          models: filterByProvider(STT_MODELS, provider.id),
         })),
       },
       settings: await readVoiceSettings(edge.db),
@@ -93,7 +93,7 @@ const withKeyState =
   (provider: VoiceProvider) => ({ ...provider, configured: ai.endpoints[provider.id].apiKey !== null })
 
 const voicesOf = (id: string) =>
-  ofProvider(VOICES, id).map(({ models, ...voice }) => ({ ...voice, models: [...models] }))
+  filterByProvider(VOICES, id).map(({ models, ...voice }) => ({ ...voice, models: [...models] }))
 
 function requireProvider(providers: readonly VoiceProvider[], id: string): string {
   if (providers.some((one) => one.id === id)) return id

@@ -1,5 +1,5 @@
 import { fail } from '../../../sql/errors.ts'
-import { findPreview, type Preview, type Speech, wantPreview } from '../../../sql/voice.ts'
+import { findPreview, type Preview, requestPreview, type Speech } from '../../../sql/voice.ts'
 import { addCallback, type Callback } from '../../../sql/webhooks.ts'
 import { isAiProvider, keyName } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
@@ -73,7 +73,11 @@ export async function answerLive(
     const pieces = { digest, generation: '' }
     const live = readLive(edge, pieces, job)
     // Resolves to null on a timeout, after a disconnect of the client, or if this process is stopping.
-    const terminal = edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, disconnect.signal)
+    const terminal = edge.hub.waitForTerminal(
+      jobId,
+      edge.settings.requestWaitSeconds * 1000,
+      disconnect.signal,
+    )
     const first = live.next()
     // Prevents an unhandled rejection: after a timeout, nothing awaits it.
     first.catch(() => {})
@@ -106,7 +110,7 @@ export async function answerRange(
   const jobId = await enqueuePreview(speechRequest, digest)
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
-  const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, disconnect.signal)
+  const end = await edge.hub.waitForTerminal(jobId, edge.settings.requestWaitSeconds * 1000, disconnect.signal)
   if (end === null) return acceptedAnswer(jobId)
   if (end.status !== 'done') throw jobFailure(end)
   const storedPreview = await edge.db.maybeOne(findPreview(digest))
@@ -127,7 +131,7 @@ async function enqueuePreview(
   // The job has no owner, because all requests for the same preview share it.
   const options = { ownerId: null, requestId, settings: edge.settings }
   const { jobId } = await edge.db.transaction(async (tx) => {
-    await tx.run(wantPreview(digest, speech))
+    await tx.run(requestPreview(digest, speech))
     const added = await enqueue(tx, preview, { digest: digest.toString('hex') }, options)
     if (callback !== null) await tx.run(addCallback(added.jobId, callback))
     return added

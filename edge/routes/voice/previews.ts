@@ -3,10 +3,10 @@ import { fail } from '../../../sql/errors.ts'
 import { findPreview, type Speech } from '../../../sql/voice.ts'
 import { VOICES, type Voice } from '../../../tasks/voice/catalog.ts'
 import { digestOf } from '../../../tasks/voice/preview.ts'
-import { SERVED_ANSWERS } from '../../content.ts'
+import { CONTENT_STATUSES } from '../../content.ts'
 import { parseCallback } from '../../pipeline/callbacks.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { BACKGROUND, CALLBACK_URL, wantsBackground } from '../../pipeline/input.ts'
+import { BACKGROUND_DESCRIPTION, CALLBACK_URL_DESCRIPTION, wantsBackground } from '../../pipeline/input.ts'
 import { route } from '../../pipeline/route.ts'
 import {
   answerLive,
@@ -45,12 +45,15 @@ export const previewRoutes = [
     summary: 'Generate a preview of a voice',
     description: `${GENERATION} \`Prefer: respond-async\` has the same effect as \`background\`.`,
     query: z.object({
-      background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND }),
-      callback_url: z.string().optional().meta({ format: 'uri', maxLength: 2000, description: CALLBACK_URL }),
+      background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND_DESCRIPTION }),
+      callback_url: z
+        .string()
+        .optional()
+        .meta({ format: 'uri', maxLength: 2000, description: CALLBACK_URL_DESCRIPTION }),
     }),
     body: PreviewRequest,
     alsoAnswers: { 202: 'The job of the preview, if requested or if it takes long: `{job_id}`' },
-    repeatable: 'a preview is stored and returned again',
+    whyRepeatable: 'a preview is stored and returned again',
     raw: async ({ body, ...asked }) => {
       const background = wantsBackground(asked.request)
       const callback = parseCallback(asked, background)
@@ -66,14 +69,14 @@ export const previewRoutes = [
     method: 'get',
     path: '/preview/:voice_id',
     summary: 'Generate a voice preview in a browser',
-    spends: true,
+    costsMoney: true,
     description: `${GENERATION} Supports \`If-None-Match\`, \`Range\` and \`If-Range\`. A range of a new preview is sent \
 once the whole preview is stored. HEAD generates nothing.`,
     params: z.object({ voice_id: z.string() }),
     query: PreviewQuery,
     alsoAnswers: {
       202: 'The job of the preview, if it takes long: `{job_id}`',
-      ...SERVED_ANSWERS,
+      ...CONTENT_STATUSES,
     },
     raw: async ({ params, query, ...asked }) => {
       const { speechRequest, digest, storedPreview } = await findSpeech(asked, params.voice_id, query)

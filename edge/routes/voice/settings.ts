@@ -5,7 +5,7 @@ import {
   storedVoiceSettings,
   storeVoiceSettings,
 } from '../../../sql/voice.ts'
-import { changedSettings, DEFAULT_VOICE_SETTINGS } from '../../../tasks/voice/settings.ts'
+import { applyChange, DEFAULT_VOICE_SETTINGS } from '../../../tasks/voice/settings.ts'
 import { route } from '../../pipeline/route.ts'
 import { VoiceSettings, VoiceSettingsChange } from './shapes.ts'
 
@@ -30,12 +30,12 @@ area is open.`,
     body: VoiceSettingsChange,
     response: VoiceSettings,
     errors: ['voice.unknown'],
-    repeatable: 'a repeat sets the same values',
+    whyRepeatable: 'a repeat sets the same values',
     handle: ({ body, caller, transaction }) =>
       transaction(async (tx) => {
         await tx.run(lockVoiceSettings())
         const change = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
-        const after = changedSettings(await readVoiceSettings(tx), change)
+        const after = applyChange(await readVoiceSettings(tx), change)
         await tx.run(storeVoiceSettings(after, caller.ownerId))
         return after
       }),

@@ -6,7 +6,7 @@ import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { insertTranscription } from '../../../sql/voice/transcriptions.ts'
 import { type AiProvider, keyName } from '../../../tasks/ai/providers.ts'
-import { becomeDocument, discardUnused, lostTwin } from '../../../tasks/documents/store.ts'
+import { createDocument, discardUnused, findLostTwin } from '../../../tasks/documents/store.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import { STT_MODELS } from '../../../tasks/voice/catalog.ts'
 import { audioName, MAX_AUDIO_BYTES, recognitionOf } from '../../../tasks/voice/recognition.ts'
@@ -15,7 +15,7 @@ import type { Transcription } from '../../../tasks/voice/transcription.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { jsonBytes, parseBody } from '../../pipeline/input.ts'
+import { maxJsonBytes, parseBody } from '../../pipeline/input.ts'
 import type { AnyRoute, Received } from '../../pipeline/route.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { type StoredUpload, storeUpload } from '../../uploads/store.ts'
@@ -70,7 +70,7 @@ async function receiveUpload({ edge, request, caller }: ReceiveInput): Promise<R
   try {
     if (audioName(mediaType) === null) throw fail('voice.not_audio', { type: mediaType })
     const choice = await chooseRecognition(edge, fields)
-    const lost = await lostTwin(edge.db, edge.blobs, blob)
+    const lost = await findLostTwin(edge.db, edge.blobs, blob)
     const fingerprint = Buffer.concat([blob.sha256, Buffer.from(JSON.stringify([fields, file]))])
     return { choice, source: { upload, lost }, fingerprint, discard }
   } catch (error) {
@@ -82,7 +82,7 @@ async function receiveUpload({ edge, request, caller }: ReceiveInput): Promise<R
 async function receiveDocumentId({ edge, request, caller }: ReceiveInput): Promise<ReceivedRecording> {
   requireScope(caller, 'documents', 'read')
   const route = { body: TranscriptionRequest } as Pick<AnyRoute, 'body'> as AnyRoute
-  const { value, bytes } = await parseBody(route, request, jsonBytes(edge.settings))
+  const { value, bytes } = await parseBody(route, request, maxJsonBytes(edge.settings))
   const { document_id: documentId, ...fields } = value as z.output<typeof TranscriptionRequest>
   const choice = await chooseRecognition(edge, fields)
   return { choice, source: { documentId }, fingerprint: bytes, discard: async () => {} }
@@ -98,7 +98,7 @@ async function chooseRecognition(
   const provider = STT_MODELS.find((one) => one.id === id)?.provider_id
   if (provider === undefined)
     throw fail('voice.unknown', { field: 'model', id, known: STT_MODELS.map((one) => one.id).join(', ') })
-  if (prompt !== undefined && !recognitionOf(id).takesPrompt)
+  if (prompt !== undefined && !recognitionOf(id).acceptsPrompt)
     throw fail('voice.prompt_unsupported', { model: id })
   if (ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keyName(provider) })
@@ -156,7 +156,7 @@ async function resolveDocument({
   }
   const { blob, file, mediaType } = source.upload
   const title = titleOf(undefined, file.fileName)
-  const { id } = await becomeDocument(
+  const { id } = await createDocument(
     tx,
     blob,
     source.lost,

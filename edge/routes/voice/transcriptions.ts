@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import {
+  cancelTranscription,
   deleteTranscription,
   readTranscription,
   readTranscriptions,
-  stopTranscription,
   TRANSCRIPTION_ORDER,
 } from '../../../sql/voice/transcriptions.ts'
 import { Transcription, TranscriptionSummary } from '../../../tasks/voice/transcription.ts'
-import { array, cursor } from '../../pipeline/lists.ts'
+import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { Id } from '../ai/shapes.ts'
@@ -73,7 +73,10 @@ unfinished one.`,
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, caller, reader, request }) => {
       const { ownerId, seesAll } = viewerOf(caller)
-      return array((await reader.text(readTranscriptions, [ownerId, seesAll, cursor, 0, limit]))!, request)
+      return arrayAnswer(
+        (await reader.text(readTranscriptions, [ownerId, seesAll, cursor, 0, limit]))!,
+        request,
+      )
     },
   }),
 
@@ -106,7 +109,7 @@ unfinished one.`,
       transaction(async (tx) => {
         const { ownerId, seesAll } = viewerOf(caller)
         // Same lock order as at the end of the job: the job before the row.
-        const stopped = await tx.maybeOne(stopTranscription(id, ownerId, seesAll))
+        const stopped = await tx.maybeOne(cancelTranscription(id, ownerId, seesAll))
         if ((await tx.maybeOne(deleteTranscription(id, ownerId, seesAll))) === null)
           throw fail('voice.transcription_missing')
         if (stopped !== null) tx.afterCommit(() => edge.publisher.notify(stopped.job_id))

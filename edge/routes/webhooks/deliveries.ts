@@ -5,11 +5,11 @@ import {
   managedEndpoint,
   readDeliveries,
   readDelivery,
-  sendDeliveryAgain,
+  redeliverWebhook,
   type WebhookEvent,
 } from '../../../sql/webhooks.ts'
-import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
-import { json, route, verbatim } from '../../pipeline/route.ts'
+import { arrayAnswer, cursor, cursorValues } from '../../pipeline/lists.ts'
+import { json, rawJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { managerOf, requireEvents, requireOwn } from './endpoints.ts'
 import { Delivery, DeliveryDetails, DeliveryParams, EndpointParams } from './shapes.ts'
@@ -19,7 +19,7 @@ export const deliveryRoutes = [
   route({
     method: 'get',
     path: '/:endpoint_id/deliveries',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'List deliveries, newest first',
     params: EndpointParams,
     query: z.object({
@@ -30,20 +30,20 @@ export const deliveryRoutes = [
     response: z.array(Delivery),
     errors: ['webhook.missing', 'webhook.not_yours'],
     reads: 'list',
-    decidesAccess: true,
+    readsDecideAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const page = [cursorValues(query.cursor), 0, query.limit] as const
       const values = [params.endpoint_id, ...managerOf(caller), query.status ?? null, ...page] as const
       const text = await reader.text(readDeliveries, values)
       if (text === null) throw fail('webhook.missing')
-      return array(requireVisible(text), request)
+      return arrayAnswer(requireVisible(text), request)
     },
   }),
 
   route({
     method: 'get',
     path: '/:endpoint_id/deliveries/:delivery_id',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'Get a delivery with its body and answers',
     description: 'An API key also needs the scope to read the area of its event.',
     params: DeliveryParams,
@@ -55,14 +55,14 @@ export const deliveryRoutes = [
       if (text === null) throw fail('webhook.delivery_missing')
       const { type } = JSON.parse(requireVisible(text)) as { type: WebhookEvent }
       requireEvents(caller, [type])
-      return verbatim(text)
+      return rawJson(text)
     },
   }),
 
   route({
     method: 'post',
     path: '/:endpoint_id/deliveries/:delivery_id/send',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'Redeliver a webhook message',
     description:
       'Sends the same message with the same `webhook-id` immediately, and retries it for another day. An API key also needs the scope to read the area of its event.',
@@ -76,7 +76,7 @@ export const deliveryRoutes = [
         const { endpoint_id, delivery_id } = input.params
         const endpoint = await tx.maybeOne(managedEndpoint(endpoint_id, managerOf(input.caller)))
         if (endpoint !== null) requireOwn(input.caller, endpoint)
-        const sent = endpoint && (await tx.maybeOne(sendDeliveryAgain(endpoint_id, delivery_id)))
+        const sent = endpoint && (await tx.maybeOne(redeliverWebhook(endpoint_id, delivery_id)))
         if (sent === null) throw fail('webhook.delivery_missing')
         requireEvents(input.caller, [sent.type])
         return json(sent.json)

@@ -6,9 +6,9 @@ import {
   addChallenge,
   ENDPOINT_ORDER,
   type EndpointFields,
+  type EndpointManager,
   hideEndpoint,
   insertEndpoint,
-  type Manager,
   managedEndpoint,
   type OwnedEndpoint,
   ROLL_HOURS,
@@ -19,14 +19,14 @@ import {
   updateEndpoint,
   type WebhookEvent,
 } from '../../../sql/webhooks.ts'
-import { challengeTokenOf, webhookSecretOf } from '../../../tasks/webhooks/signature.ts'
-import { webhookHost, webhookUrlProblem } from '../../../tasks/webhooks/url.ts'
+import { deriveChallengeToken, deriveWebhookSecret } from '../../../tasks/webhooks/signature.ts'
+import { validateWebhookUrl, webhookHost } from '../../../tasks/webhooks/url.ts'
 import { audit, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { invalid } from '../../pipeline/input.ts'
-import { array, cursor, cursorValues } from '../../pipeline/lists.ts'
-import { type Answer, type Input, json, route, verbatim, type Writes } from '../../pipeline/route.ts'
+import { arrayAnswer, cursor, cursorValues } from '../../pipeline/lists.ts'
+import { type Answer, type Input, json, rawJson, route, type Writes } from '../../pipeline/route.ts'
 import { count, RowId } from '../../pipeline/schemas.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { lockCaller } from '../accounts/proof.ts'
@@ -46,7 +46,7 @@ export const endpointRoutes = [
   route({
     method: 'post',
     path: '',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'Add a webhook endpoint',
     description: `It receives the events of the account that adds it, as https://www.standardwebhooks.com specifies. \
 Messages are signed with the secret, which only this response shows, and retried for a day until the receiver answers 2xx. \
@@ -63,15 +63,15 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
     status: 201,
     errors: ['quota.webhook_endpoints', 'webhook.no_account', ...ROLE_ERRORS],
     sideEffect: true,
-    credentials: true,
-    complete: withSecret,
+    hasCredentials: true,
+    addUnstored: withSecret,
     handle: addEndpoint,
   }),
 
   route({
     method: 'get',
     path: '',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'List webhook endpoints, newest first',
     description:
       'Lists those of the caller or, with `organization_id`, those of an organization, for its admins and owners.',
@@ -83,7 +83,7 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
     response: z.array(Endpoint),
     errors: ROLE_ERRORS,
     reads: 'list',
-    decidesAccess: true,
+    readsDecideAccess: true,
     handle: async ({ query, caller, reader, request }) => {
       const page = [cursorValues(query.cursor), 0, query.limit] as const
       requireOrganization(caller, query.organization_id ?? null)
@@ -93,14 +93,14 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
           : requireAccess(
               await reader.text(readOrganizationEndpoints, [query.organization_id, caller.ownerId, ...page]),
             )
-      return array(text!, request)
+      return arrayAnswer(text!, request)
     },
   }),
 
   route({
     method: 'get',
     path: '/:endpoint_id',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'Get a webhook endpoint',
     params: EndpointParams,
     response: Endpoint,
@@ -108,14 +108,14 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
     handle: async ({ params, caller, reader }) => {
       const text = await reader.text(readEndpoint, [params.endpoint_id, ...managerOf(caller)])
       if (text === null) throw fail('webhook.missing')
-      return verbatim(text)
+      return rawJson(text)
     },
   }),
 
   route({
     method: 'patch',
     path: '/:endpoint_id',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'Update a webhook endpoint',
     description: `Activation of a disabled endpoint sends the messages that wait for it. The endpoint of callbacks has no \
 URL and no events to change. Admins and owners of an organization can only describe and deactivate an endpoint that another \
@@ -131,7 +131,7 @@ events.`,
   route({
     method: 'delete',
     path: '/:endpoint_id',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'Delete a webhook endpoint',
     description: 'Its deliveries are deleted, too.',
     params: EndpointParams,
@@ -147,7 +147,7 @@ events.`,
   route({
     method: 'post',
     path: '/:endpoint_id/challenge',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'Send another challenge to a webhook endpoint',
     description:
       'For a receiver that did not echo the first challenge, for example because it was not ready. The token stays the same.',
@@ -161,7 +161,7 @@ events.`,
         requireOwn(input.caller, endpoint)
         const { endpoint_id: id } = input.params
         if (endpoint.url === null) throw fail('webhook.callbacks')
-        const token = challengeTokenOf(input.edge.secretKey, id, endpoint.url)
+        const token = deriveChallengeToken(input.edge.secretKey, id, endpoint.url)
         if ((await tx.maybeOne(addChallenge(id, token))) === null) throw fail('quota.pending_deliveries')
         return { detail: 'A challenge is on its way' }
       }),
@@ -170,17 +170,17 @@ events.`,
   route({
     method: 'post',
     path: '/:endpoint_id/secret',
-    organizationKeys: true,
+    allowsOrganizationKeys: true,
     summary: 'Rotate the secret of a webhook endpoint',
     description: `Only this response shows the new secret. For ${ROLL_HOURS} hours the previous secret also signs: \`webhook-signature\` then has both signatures.`,
     params: EndpointParams,
     response: RolledSecret,
     errors: ['webhook.missing', 'webhook.not_yours'],
     sideEffect: true,
-    credentials: true,
-    complete: ({ secretKey }: Edge, text) => {
+    hasCredentials: true,
+    addUnstored: ({ secretKey }: Edge, text) => {
       const rolled = JSON.parse(text) as { endpoint_id: number; version: number }
-      const secret = webhookSecretOf(secretKey, rolled.endpoint_id, rolled.version)
+      const secret = deriveWebhookSecret(secretKey, rolled.endpoint_id, rolled.version)
       return JSON.stringify({ ...rolled, secret })
     },
     handle: (input) =>
@@ -195,7 +195,7 @@ events.`,
 ]
 
 /** The caller's rights to see and stop endpoints, as parameters of the statements. */
-export const managerOf = ({ ownerId, role, key }: Caller): Manager => [
+export const managerOf = ({ ownerId, role, key }: Caller): EndpointManager => [
   ownerId,
   ownerId === null || role === 'admin',
   key?.organizationId ?? null,
@@ -285,7 +285,7 @@ function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedE
     )
     await requireQuota(tx, ownerId, ['webhook_endpoints'], edge.settings.quotas)
     const { id } = JSON.parse(created.json) as { id: number }
-    await tx.run(addChallenge(id, challengeTokenOf(edge.secretKey, id, url)))
+    await tx.run(addChallenge(id, deriveChallengeToken(edge.secretKey, id, url)))
     const data = { webhook: id, url, events }
     await tx.run(audit(input, 'webhook.created', { accountId: ownerId, organizationId, data }))
     return json(created.json)
@@ -294,7 +294,7 @@ function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedE
 
 function withSecret({ secretKey }: Edge, text: string): string {
   const row = JSON.parse(text) as z.input<typeof Endpoint>
-  return JSON.stringify({ ...row, secret: webhookSecretOf(secretKey, row.id, 1) })
+  return JSON.stringify({ ...row, secret: deriveWebhookSecret(secretKey, row.id, 1) })
 }
 
 function updateEndpointFields(
@@ -318,7 +318,7 @@ function updateEndpointFields(
     const { json: text } = await tx.one(updateEndpoint(params.endpoint_id, fields))
     if (body.url !== undefined && body.url !== endpoint.url)
       await tx.run(
-        addChallenge(params.endpoint_id, challengeTokenOf(edge.secretKey, params.endpoint_id, body.url)),
+        addChallenge(params.endpoint_id, deriveChallengeToken(edge.secretKey, params.endpoint_id, body.url)),
       )
     await tx.run(auditEndpoint(input, 'webhook.updated', endpoint, { ...body, events: fields.events }))
     return json(text)
@@ -327,6 +327,6 @@ function updateEndpointFields(
 
 /** @throws request.invalid for a URL that webhooks may not use. */
 function checkUrl({ settings }: Edge, url: string): void {
-  const problem = webhookUrlProblem(url, settings.webhooks)
+  const problem = validateWebhookUrl(url, settings.webhooks)
   if (problem !== null) throw invalid('body', 'url', problem, 'custom')
 }

@@ -47,7 +47,7 @@ const endpointFields = {
     description:
       'When the receiver echoed the token of a challenge; null: not yet, and its delivery rate is low',
   }),
-  switched_off_at: Timestamp.nullable().meta({
+  disabled_at: Timestamp.nullable().meta({
     description: 'When the service disabled it; null if it did not',
   }),
   secret_rolled_at: Timestamp.nullable(),

@@ -1,6 +1,6 @@
 create or replace function document_words_store() returns trigger language plpgsql as $$
 begin
-  perform search_words_of(array(select search from changed));
+  perform search_words_store(array(select search from changed));
   return null;
 end $$;
 

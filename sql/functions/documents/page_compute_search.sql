@@ -3,7 +3,7 @@ create or replace function page_compute_search() returns trigger language plpgsq
 begin
   new.search := page_vector(new.text);
   new.owner_id := (select owner_id from document where id = new.document_id);
-  perform search_words_of(array[new.search]);
+  perform search_words_store(array[new.search]);
   return new;
 end $$;
 

@@ -21,7 +21,7 @@ begin
     negated := term[1] = '-';
     is_phrase := term[2] is not null;
     bare := rtrim(coalesce(term[3], ''), '*');
-    spaced := words_parted(coalesce(term[2], bare), ' ');
+    spaced := separate_words(coalesce(term[2], bare), ' ');
     exact := case when is_phrase then phraseto_tsquery('folded', spaced) else plainto_tsquery('folded', spaced) end;
     if numnode(exact) = 0 then continue; end if;
     n := n + 1;

@@ -2,7 +2,7 @@
 -- Afterwards, a word last seen `keep_days` before the start of the pass is in none of them. Each call processes
 -- `batch_size` texts; once fewer are left, it also deletes up to `batch_size` words.
 --
--- A transaction that writes a text marks its words, and ends within the 3 days for which `search_words_of` relies on a
+-- A transaction that writes a text marks its words, and ends within the 3 days for which `search_words_store` relies on a
 -- mark. So no deleted word is in a text that is being written. Only extractions write pages first and store their words
 -- at the end, which restores words deleted meanwhile.
 create or replace function search_words_sweep(keep_days integer, batch_size integer, out looked integer, out gone integer)
@@ -28,7 +28,7 @@ begin
         order by p.document_id, p.page_number limit batch_size)
     ) texts order by document_id, page_number limit batch_size
   ), marked as materialized (
-    select search_words_of(array(select search from text where search is not null))
+    select search_words_store(array(select search from text where search is not null))
   )
   select count(*), (array_agg(document_id order by document_id desc, page_number desc))[1],
     (array_agg(page_number order by document_id desc, page_number desc))[1]

@@ -1,4 +1,4 @@
--- Claims a key for the rest of the transaction, or returns the state of the request that has it. `keepKey`
+-- Claims a key for the rest of the transaction, or returns the state of the request that has it. `storeKey`
 -- (sql/idempotency.ts) stores the key with its response. States:
 --
 -- - `first`: unused for 24 hours

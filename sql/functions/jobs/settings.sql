@@ -22,7 +22,7 @@ begin
     'job_enqueue',
     'job_finish',
     'job_progress',
-    'job_recover',
+    'job_rescue_running',
     'job_running',
     'job_running_of',
     'job_send',

@@ -3,10 +3,10 @@ declare
   customer bigint;
 begin
   if provider_customer is null then return null; end if;
-  select coalesce(same_as, id) into customer from payment_customer where provider_customer_id = provider_customer;
+  select coalesce(replaced_by, id) into customer from payment_customer where provider_customer_id = provider_customer;
   if customer is not null then return customer; end if;
   insert into payment_customer (provider_customer_id) values (provider_customer) on conflict do nothing;
   -- A separate statement, so it sees the row that the insert waited for.
-  select coalesce(same_as, id) into customer from payment_customer where provider_customer_id = provider_customer;
+  select coalesce(replaced_by, id) into customer from payment_customer where provider_customer_id = provider_customer;
   return customer;
 end $$;

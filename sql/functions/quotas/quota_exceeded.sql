@@ -12,10 +12,10 @@ begin
     where coalesce(own.quota, given.quota) > 0
       and not exists (select from account a where a.id = account and a.role = 'admin')
   loop
-    continue when quota_used(account, quota_exceeded.kind) <= quota_exceeded.quota - greatest(quota_exceeded.quota / 10,
+    continue when quota_usage(account, quota_exceeded.kind) <= quota_exceeded.quota - greatest(quota_exceeded.quota / 10,
       case quota_exceeded.kind when 'bytes' then 10_000_000_000 when 'pages' then 200_000 else 1000 end);
     perform from account a where a.id = account for no key update;
-    if quota_used(account, quota_exceeded.kind) > quota_exceeded.quota then
+    if quota_usage(account, quota_exceeded.kind) > quota_exceeded.quota then
       return next;
     end if;
   end loop;

@@ -29,7 +29,7 @@ begin
     rate.counts := rate.counts || granted;
   end if;
   update webhook_rate set slots = rate.slots, counts = rate.counts,
-    rests_until = case when granted < wanted then to_timestamp((rate.slots[1] + 61) * width) end,
+    blocked_until = case when granted < wanted then to_timestamp((rate.slots[1] + 61) * width) end,
     expires_at = to_timestamp((slot + 62) * width)
   where account_id = account and host = target_host;
   return granted;

@@ -1,7 +1,7 @@
 -- Records a delivery attempt. `delays`: milliseconds before each further attempt; the delivery fails once they are used
 -- up or their sum has passed. An endpoint with `failure_threshold` failures in a row backs off, longer each time. It is
 -- disabled if all its attempts fail for that sum of delays, or immediately if it reports `gone`. Returns the delivery's
--- status (delivered, pending, failed); `switched_off` if that disabled its endpoint; null if the delivery is no longer
+-- status (delivered, pending, failed); `disabled` if that disabled its endpoint; null if the delivery is no longer
 -- pending.
 create or replace function webhook_settle(delivery bigint, outcome text, response jsonb, delays integer[], failure_threshold integer)
 returns text language plpgsql as $$
@@ -23,18 +23,18 @@ begin
       then now() + make_interval(secs => delays[d.attempts + 1] * (0.9 + random() * 0.2) / 1000.0) end
   where w.id = delivery returning w.* into d;
   if outcome = 'delivered' then
-    update webhook_endpoint w set failures = 0, failing_since = null, rests_until = null
+    update webhook_endpoint w set failures = 0, failing_since = null, blocked_until = null
     where w.id = d.endpoint_id and w.failures > 0;
     return 'delivered';
   end if;
   -- Skips callbacks, whose URLs are unrelated to each other.
   update webhook_endpoint w set failures = w.failures + 1, failing_since = coalesce(w.failing_since, now()),
-    rests_until = case when w.failures + 1 >= failure_threshold
+    blocked_until = case when w.failures + 1 >= failure_threshold
       then now() + make_interval(secs => delays[least(w.failures + 2 - failure_threshold, cardinality(delays))] / 1000.0) end
   where w.id = d.endpoint_id and w.url is not null returning w.* into e;
   if found and e.is_active and (outcome = 'gone' or e.failing_since + retry_period < now()) then
-    update webhook_endpoint w set is_active = false, switched_off_at = now() where w.id = e.id;
-    return 'switched_off';
+    update webhook_endpoint w set is_active = false, disabled_at = now() where w.id = e.id;
+    return 'disabled';
   end if;
   return d.status;
 end $$;

@@ -9,7 +9,7 @@ export interface Part {
  * Regroups a stream into parts of equal size; the last may be shorter. It alternates two buffers: one fills while the
  * other is sent, and reused memory needs no garbage collection. An empty stream yields one empty part.
  */
-export async function* inParts(
+export async function* splitIntoParts(
   chunks: AsyncIterable<Uint8Array>,
   partBytes: number,
 ): AsyncGenerator<Part, void> {

@@ -1,7 +1,7 @@
 import { appendChunk, blobChunk, chunkedBytes, deleteChunks } from '../../../sql/blobs.ts'
 import type { Database } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { inParts } from './parts.ts'
+import { splitIntoParts } from './parts.ts'
 import type { BlobStore } from './store.ts'
 
 // One row per chunk: a 100 MiB file takes a few hundred statements, and a process can hold many chunks.
@@ -12,7 +12,7 @@ export function createPostgresStore(db: Database): BlobStore {
   return {
     write: async ({ blob_id }, chunks) => {
       let ordinal = 0
-      for await (const { bytes } of inParts(chunks, CHUNK_BYTES))
+      for await (const { bytes } of splitIntoParts(chunks, CHUNK_BYTES))
         if (bytes.length > 0) await db.run(appendChunk(blob_id, ordinal++, bytes))
     },
     read: async function* ({ blob_id }, from, length) {

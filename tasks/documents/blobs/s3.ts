@@ -12,7 +12,7 @@ import {
 } from '@aws-sdk/client-s3'
 import { fail } from '../../../sql/errors.ts'
 import type { Location } from './location.ts'
-import { inParts, type Part } from './parts.ts'
+import { type Part, splitIntoParts } from './parts.ts'
 import type { S3Settings } from './settings.ts'
 import type { BlobStore } from './store.ts'
 
@@ -37,7 +37,7 @@ export function createS3Store(
   const partBytes = Math.max(MIN_PART, Math.ceil(maxBytes / MAX_PARTS))
   return {
     write: ({ key }, chunks, onUploadId) =>
-      writeObject(client, objectName(key), inParts(chunks, partBytes), onUploadId),
+      writeObject(client, objectName(key), splitIntoParts(chunks, partBytes), onUploadId),
     read: ({ key }, from, length) => readObject(client, objectName(key), from, length),
     exists: async ({ key }, byteSize) => {
       const head = await client.send(new HeadObjectCommand(objectName(key))).catch(nullWhenMissing)

@@ -1,4 +1,4 @@
-import type { BlobAt } from '../../../sql/blobs.ts'
+import type { BlobLocation } from '../../../sql/blobs.ts'
 
 /** A store for bytes. All stores pass the same tests. */
 export interface BlobStore {
@@ -7,7 +7,7 @@ export interface BlobStore {
    * data: `remove` needs the id after a failed upload.
    */
   write(
-    at: BlobAt,
+    at: BlobLocation,
     chunks: AsyncIterable<Uint8Array>,
     onUploadId: (uploadId: string) => Promise<void>,
   ): Promise<void>
@@ -15,10 +15,10 @@ export interface BlobStore {
    * Streams a range of the bytes, with backpressure. A chunk is valid until the next is requested.
    * @throws fail('document.bytes_missing'), before the first chunk if possible.
    */
-  read(at: BlobAt, from: number, length: number): AsyncIterable<Uint8Array>
+  read(at: BlobLocation, from: number, length: number): AsyncIterable<Uint8Array>
   /** True if all `byteSize` bytes exist. */
-  exists(at: BlobAt, byteSize: number): Promise<boolean>
+  exists(at: BlobLocation, byteSize: number): Promise<boolean>
   /** Removes the bytes, complete or partial. Repeating it changes nothing. */
-  remove(at: BlobAt): Promise<void>
+  remove(at: BlobLocation): Promise<void>
   close(): void
 }

@@ -1,4 +1,4 @@
-import { type AnswerRead, assertHeard, hear } from '../../talk.ts'
+import { type AnswerRead, assertAnswerRead, readAnswer } from '../../chat-reader.ts'
 import type { MakeArea } from '../area.ts'
 
 const END_MS = 240_000
@@ -21,7 +21,7 @@ export const chats: MakeArea = (admin, user) => {
           token,
           limitMs: END_MS,
         }
-        heard.push(await hear(one))
+        heard.push(await readAnswer(one))
       } catch (error) {
         throw user.violate(`the answer to ${message}: ${(error as Error).message}`)
       }
@@ -31,7 +31,7 @@ export const chats: MakeArea = (admin, user) => {
       const found: string[] = []
       for (const one of heard) {
         try {
-          const { status } = await assertHeard(query, one)
+          const { status } = await assertAnswerRead(query, one)
           if (status !== 'complete') found.push(`an answer is ${status}`)
         } catch (error) {
           found.push(`message ${one.frames[0]?.data.message_id}: ${(error as Error).message}`)

@@ -1,5 +1,5 @@
 import { event, intentObject, signature, type TestEvent } from '../../payment-events.ts'
-import { LIVES, lifeOf } from '../../payment-lives.ts'
+import { LIFECYCLES, lifecycleEvents } from '../../payment-lifecycles.ts'
 import type { MakeArea } from '../area.ts'
 import { findNotOnce, tally } from '../area.ts'
 import type { Caller } from '../caller.ts'
@@ -20,9 +20,9 @@ export const payments: MakeArea = (admin, user) => {
   }
 
   const live = async (): Promise<void> => {
-    const life = admin.chance.pick(LIVES)
+    const life = admin.chance.pick(LIFECYCLES)
     const name = `n${++names}x`
-    const shuffled = lifeOf(life, name)
+    const shuffled = lifecycleEvents(life, name)
       .map((one) => ({ one, at: admin.chance.next() }))
       .sort((a, b) => a.at - b.at)
     for (const { one } of shuffled) {

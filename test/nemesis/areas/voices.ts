@@ -1,11 +1,12 @@
-import { spoken } from '../../standins/speech.ts'
+import { answerWithAudio } from '../../standins/speech.ts'
 import type { MakeArea } from '../area.ts'
 import { follow } from '../follow.ts'
 
 /** Voice previews that are synthesized once and fetched twice. */
 export const voices: MakeArea = (admin) => {
   const { speech } = admin.world
-  speech.answer = (response, body) => spoken(Buffer.from(`ID3 ${String(body.input)} `.repeat(500)))(response)
+  speech.answer = (response, body) =>
+    answerWithAudio(Buffer.from(`ID3 ${String(body.input)} `.repeat(500)))(response)
 
   return {
     act: async () => {

@@ -1,6 +1,6 @@
 import { areas } from '../../../edge/routes/index.ts'
-import type { Targets } from './places.ts'
 import { type Asked, REQUESTS } from './requests.ts'
+import type { Targets } from './targets.ts'
 
 /** A request to send. */
 export interface Call extends Pick<Asked, 'who' | 'headers' | 'restMs'> {

@@ -4,7 +4,7 @@ import type { Cost } from './measure.ts'
 
 export const LIMIT = 3
 /** A known call stays on the list above this factor. Between the two limits both are accepted, because plans vary. */
-export const REFORMED = 2
+export const FIXED_GROWTH = 2
 // Buffers of a page of rows that are fetched one by one. Below this, a table is too small for its index to be used.
 const FLOOR = 30
 

@@ -1,7 +1,7 @@
 import { SEND_STATUSES } from '../../../sql/comms.ts'
 import { MAX_COUNTED } from '../../../sql/lists.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
-import type { Targets } from './places.ts'
+import type { Targets } from './targets.ts'
 
 /** Callers and arguments for each GET route: usual ones and the costliest ones. */
 

@@ -2,9 +2,9 @@ import { ask, passwordHash, type Stack, signIn } from '../stack.ts'
 import { callsOf } from './calls.ts'
 import { EDGE_SETTINGS } from './edge.ts'
 import { type Cost, type Counter, type Effort, Meter } from './measure.ts'
-import { placesOf } from './places.ts'
 import { seed } from './seed.ts'
 import { Statements } from './statements.ts'
+import { findTargets } from './targets.ts'
 
 /** The cost of every call on a database of one size, by call name. */
 export type Costs = ReadonlyMap<string, Cost>
@@ -55,7 +55,7 @@ export async function costsOn(
   const tokens = { admin: await token('admin'), big: await token('big'), small: await token('small') }
   const meter = new Meter(port, tokens, statements)
   const costs = new Map<string, Cost>()
-  for (const call of callsOf(await placesOf(url)).filter(({ name }) => name.includes(among))) {
+  for (const call of callsOf(await findTargets(url)).filter(({ name }) => name.includes(among))) {
     const cost = await meter.cost(call, effort)
     costs.set(call.name, cost)
     said(`${call.name}: ${cost.buffers} buffers, ${cost.ms[0]!.toFixed(1)} ms`)

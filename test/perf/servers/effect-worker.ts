@@ -1,12 +1,12 @@
 import { createLog } from '../../../tasks/log.ts'
-import { parse } from '../../../tasks/settings.ts'
+import { parseSettings } from '../../../tasks/settings.ts'
 import { startWorker } from '../../../workers/worker.ts'
 
 /** A worker as `workers/run.ts` starts it, with the tasks of effects.ts. Its messages: ready, then its lease on request. */
 process.env.NO_LOG_SUCCESS = '1'
 const url = process.env.DATABASE_URL!
 const worker = await startWorker({
-  settings: parse({ ...process.env, WORKER_QUEUES: 'effects' }),
+  settings: parseSettings({ ...process.env, WORKER_QUEUES: 'effects' }),
   databaseUrl: url,
   directUrl: url,
   log: await createLog('silent', 'worker'),

@@ -1,6 +1,6 @@
 /** Reads documents and posts in a thread, to compare its cost with that of child processes. */
 import { parentPort } from 'node:worker_threads'
-import { itemsOf, readItem } from '../../../tasks/blog/items.ts'
+import { listItems, readItem } from '../../../tasks/blog/items.ts'
 import { closeVision, openPages } from '../../../workers/children/documents/pages.ts'
 
 /** A request to the thread, which answers with the number of pages or posts read. */
@@ -10,14 +10,14 @@ export interface ThreadRequest {
 }
 
 async function readDocument(bytes: Uint8Array): Promise<number> {
-  const reader = await openPages(bytes, 'application/pdf', { sight: 'local' })
+  const reader = await openPages(bytes, 'application/pdf', { ocrMode: 'local' })
   for (let n = 1; n <= reader.pageCount; n++) if ((await reader.readAtOnce(n)) === null) await reader.read(n)
   await reader.close()
   return reader.pageCount
 }
 
 async function readPosts(bytes: Uint8Array): Promise<number> {
-  const items = await itemsOf('posts.zip', 'zip', Buffer.from(bytes))
+  const items = await listItems('posts.zip', 'zip', Buffer.from(bytes))
   for (const item of items) await readItem(item)
   return items.length
 }

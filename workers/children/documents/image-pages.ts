@@ -44,7 +44,7 @@ export async function readImage({ pixels, condition }: Shown, options: OpenOptio
   if (condition !== 'whole' && isBlank(grey)) throw new Unreadable('The image is damaged')
   // A model is sent the image that is stored.
   const kept =
-    options.sight === 'model'
+    options.ocrMode === 'model'
       ? await canvasOf(pixels, storedScale(pixels))
       : { png: null, ...scaledSize(pixels, storedScale(pixels)) }
   const scale = Math.min(LARGER, Math.sqrt(MAX_PIXELS / (pixels.width * pixels.height)))

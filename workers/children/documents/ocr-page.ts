@@ -55,7 +55,7 @@ async function look(
   options: OpenOptions,
   { isIncomplete = async () => false, enlarged }: Further,
 ): Promise<Omit<ReadPage, 'image'>> {
-  const { sight } = options
+  const { ocrMode: sight } = options
   if (sight === 'none') {
     throw new Unreadable('There is no text layer, and no vision provider is set up to read the image')
   }

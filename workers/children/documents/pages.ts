@@ -135,7 +135,7 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
   let without = 0
   const readAtOnce = async (pageNumber: number): Promise<PageResult | null> => {
     const page =
-      pageNumber === without ? null : readLayer(layers, pageNumber, false, options.sight === 'local')
+      pageNumber === without ? null : readLayer(layers, pageNumber, false, options.ocrMode === 'local')
     if (page === null) without = pageNumber
     return page
   }
@@ -222,7 +222,7 @@ async function readScan(
   pageNumber: number,
   options: OpenOptions,
 ): Promise<PageResult | null> {
-  if (options.sight !== 'local') return null
+  if (options.ocrMode !== 'local') return null
   const scan = drawScan(layers?.page(pageNumber) ?? null)
   // Only pdfjs knows whether the picture could be decoded.
   if (scan === null || isBlank(scan.grey)) return null
@@ -276,10 +276,10 @@ async function readPdfPage(
   const dpi = fit(page.width, page.height, IMAGE_DPI)
   if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
   // The engine here gets a finer picture than a model, which is sent the one that is stored.
-  const drawnDpi = options.sight === 'local' ? (fit(page.width, page.height, VISION_DPI) ?? dpi) : dpi
+  const drawnDpi = options.ocrMode === 'local' ? (fit(page.width, page.height, VISION_DPI) ?? dpi) : dpi
   const canvas = await page.draw(drawnDpi)
   const grey = toGrey(canvas)
-  const kept = options.sight === 'model' ? canvas : undrawn(page.width, page.height)
+  const kept = options.ocrMode === 'model' ? canvas : undrawn(page.width, page.height)
   if (kept !== canvas) release(canvas)
   return readPixels(grey, kept, options, { isIncomplete: () => page.isIncomplete() })
 }

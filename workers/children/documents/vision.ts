@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Worker as Thread } from 'node:worker_threads'
 import type { Worker as Tesseract } from 'tesseract.js'
-import { codesOf, dataOf } from '../../../tasks/documents/language-data.ts'
+import { findDataUrl, splitLanguages } from '../../../tasks/documents/language-data.ts'
 import { cpuMs } from '../serve.ts'
 import type { Grey } from './grey.ts'
 import { Unreadable } from './images.ts'
@@ -110,9 +110,9 @@ async function start(languages: string): Promise<Engine> {
 /** A folder with the data of all languages, in which tesseract.js looks for it; each is in a package of its own. */
 async function dataFolder(languages: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tesseract-'))
-  for (const code of codesOf(languages)) {
+  for (const code of splitLanguages(languages)) {
     const file = `${code}.traineddata.gz`
-    const data = new URL(`4.0.0_best_int/${file}`, dataOf(code)!)
+    const data = new URL(`4.0.0_best_int/${file}`, findDataUrl(code)!)
     await copyFile(fileURLToPath(data), join(folder, file))
   }
   return folder

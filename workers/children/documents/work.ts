@@ -1,5 +1,5 @@
 /** Documents, inside a child: one open at a time. */
-import { pieceOf, type ReadPage, type Work } from '../work.ts'
+import { copyPiece, type ReadPage, type Work } from '../work.ts'
 import { Unreadable } from './images.ts'
 import { type LocalReader, openPages } from './pages.ts'
 
@@ -57,7 +57,7 @@ export async function draw(page: number): Promise<Work['document.draw']['answer'
 }
 
 export function attachment({ index, at }: Work['document.attachment']['request']): Uint8Array {
-  return pieceOf(reader!.attachments[index]!.bytes, at)
+  return copyPiece(reader!.attachments[index]!.bytes, at)
 }
 
 export async function close(): Promise<void> {

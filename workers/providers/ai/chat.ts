@@ -1,7 +1,7 @@
 import type { ChatModels, Completion, Question, Tokens } from '../../../tasks/ai/ports.ts'
 import { PROVIDERS } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { type Call as ProviderCall, recorded } from '../call.ts'
+import { type Call as ProviderCall, recordCall } from '../call.ts'
 import {
   answerTooLarge,
   callFailure,
@@ -36,7 +36,7 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
         onText?.(text)
       }
       try {
-        return await recorded(describeCall(question, client.baseURL), () =>
+        return await recordCall(describeCall(question, client.baseURL), () =>
           onText === undefined ? complete(call) : completeStreaming(call, emit),
         )
       } catch (error) {
@@ -59,7 +59,7 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
 
 const describeCall = ({ provider, model }: Question, url: string): ProviderCall => ({
   provider,
-  what: 'chat',
+  operation: 'chat',
   url,
   attributes: { 'gen_ai.request.model': model },
 })
@@ -90,7 +90,7 @@ async function complete({ client, question, signal }: Call): Promise<Completion>
   const choice = completion?.choices?.[0]
   if (choice === undefined) throw new Unreadable(UNREADABLE)
   const text = textOf(choice.message)
-  return { text, tokens: tokensOf(completion?.usage), finish: choice.finish_reason ?? '' }
+  return { text, tokens: tokensOf(completion?.usage), finishReason: choice.finish_reason ?? '' }
 }
 
 async function completeStreaming(call: Call, onText: (text: string) => void): Promise<Completion> {
@@ -99,7 +99,9 @@ async function completeStreaming(call: Call, onText: (text: string) => void): Pr
     {
       ...parametersOf(question),
       stream: true,
-      ...(PROVIDERS[question.provider].asksForUsage ? { stream_options: { include_usage: true } } : {}),
+      ...(PROVIDERS[question.provider].requiresUsageOption
+        ? { stream_options: { include_usage: true } }
+        : {}),
     },
     { signal },
   )
@@ -125,7 +127,7 @@ async function completeStreaming(call: Call, onText: (text: string) => void): Pr
   }
   // A connection that closes midway looks like the end of the stream.
   if (finish === '') throw new Unreadable('the connection was closed')
-  return { text, tokens, finish }
+  return { text, tokens, finishReason: finish }
 }
 
 /** Groq reports the usage of a stream in a field of its own. */

@@ -4,7 +4,7 @@ import type { FeatureExtractionPipeline } from '@xenova/transformers'
 import { fail } from '../../../sql/errors.ts'
 import type { Embedded, Providers } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { recorded } from '../call.ts'
+import { recordCall } from '../call.ts'
 import { readJson } from './ai-calls.ts'
 import { createClient, type OpenAI } from './openai.ts'
 
@@ -80,12 +80,14 @@ function createRemoteEmbedder({ ai }: Settings, model: string): Providers['embed
     try {
       for (let from = 0; from < texts.length; from += REMOTE_BATCH_SIZE) {
         const input = texts.slice(from, from + REMOTE_BATCH_SIZE)
-        const answer = await recorded({ provider: 'openai', what: 'embeddings', url: baseUrl }, async () =>
-          readJson(
-            await client.embeddings
-              .create({ model, input, encoding_format: 'float' }, { signal, maxRetries })
-              .asResponse(),
-          ),
+        const answer = await recordCall(
+          { provider: 'openai', operation: 'embeddings', url: baseUrl },
+          async () =>
+            readJson(
+              await client.embeddings
+                .create({ model, input, encoding_format: 'float' }, { signal, maxRetries })
+                .asResponse(),
+            ),
         )
         const byIndex = [...(answer as OpenAI.CreateEmbeddingResponse).data].sort((a, b) => a.index - b.index)
         vectors.push(...byIndex.map(({ embedding }) => normalize(embedding)))

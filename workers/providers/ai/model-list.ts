@@ -1,5 +1,5 @@
 import { Failure, fail } from '../../../sql/errors.ts'
-import { recorded } from '../call.ts'
+import { recordCall } from '../call.ts'
 import { networkError } from '../wait.ts'
 
 /** Downloads the public model list, which is a few megabytes. */
@@ -10,7 +10,7 @@ const LIMITS = { answerMs: 60_000, maxBytes: 64 * 1024 * 1024 }
 export async function readModelList(url: string, signal: AbortSignal, limits = LIMITS): Promise<string> {
   const withTimeout = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
   try {
-    return await recorded({ provider: 'models.dev', what: 'list', url }, () =>
+    return await recordCall({ provider: 'models.dev', operation: 'list', url }, () =>
       fetchList(url, withTimeout, limits.maxBytes),
     )
   } catch (error) {

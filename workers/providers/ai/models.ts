@@ -1,6 +1,6 @@
 /** Vision models that transcribe pages. */
 import type { AiModel } from '../../../tasks/ai/settings.ts'
-import { recorded } from '../call.ts'
+import { recordCall } from '../call.ts'
 import { readJson, textOf, Unreadable } from './ai-calls.ts'
 import { createClient, type OpenAI } from './openai.ts'
 
@@ -42,8 +42,8 @@ export async function transcribe(
       },
     ],
   }
-  const completion = (await recorded(
-    { provider: model.provider, what: 'transcribe', url: model.baseUrl },
+  const completion = (await recordCall(
+    { provider: model.provider, operation: 'transcribe', url: model.baseUrl },
     async () => readJson(await client.chat.completions.create(request, { signal }).asResponse()),
   )) as OpenAI.ChatCompletion
   const [choice] = completion.choices

@@ -10,8 +10,8 @@ export function createComms(
   mailer: Mailer,
 ): Comms {
   return {
-    emailRepeatable: mailer.repeatable,
-    email: mailer.hand,
+    isEmailIdempotent: mailer.isIdempotent,
+    email: mailer.send,
     ...createTelephony(settings),
     ...createDomains(settings.email),
   }

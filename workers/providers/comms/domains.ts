@@ -3,7 +3,7 @@ import { type Failure, fail } from '../../../sql/errors.ts'
 import type { Comms, Domain, Domains, DomainWithRecords } from '../../../tasks/comms/ports.ts'
 import type { EmailSettings } from '../../../tasks/comms/settings.ts'
 import { createBreaker, parseRetryAfter } from '../breaker.ts'
-import { recorded } from '../call.ts'
+import { recordCall } from '../call.ts'
 import { networkError, waitFor } from '../wait.ts'
 
 /**
@@ -179,8 +179,9 @@ function createAsk(base: string, key: string, limits: typeof LIMITS): Ask {
   return async (call, schema, signal) => {
     await breaker.enter(signal)
     const limitedSignal = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
-    const answer = await recorded({ provider: 'resend', what: `${call.method} /domains`, url: base }, () =>
-      fetchAnswer(base, key, call, limitedSignal),
+    const answer = await recordCall(
+      { provider: 'resend', operation: `${call.method} /domains`, url: base },
+      () => fetchAnswer(base, key, call, limitedSignal),
     ).catch((error: unknown) => {
       signal.throwIfAborted()
       breaker.recordFailure()

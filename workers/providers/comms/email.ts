@@ -7,20 +7,25 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { SendMailOptions, Transporter } from 'nodemailer'
 import { fail } from '../../../sql/errors.ts'
-import { hostOf, isLoopback, mayBeReached } from '../../../tasks/addresses.ts'
+import { hostOf, isAllowedHost, isLoopback } from '../../../tasks/addresses.ts'
 import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
-import type { EmailAttachment, EmailMessage, Handed, Request } from '../../../tasks/comms/ports.ts'
+import type {
+  EmailAttachment,
+  EmailMessage,
+  ProviderRequest,
+  SubmitResult,
+} from '../../../tasks/comms/ports.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { type Breaker, createBreaker } from '../breaker.ts'
-import { recorded } from '../call.ts'
+import { recordCall } from '../call.ts'
 import { waitFor } from '../wait.ts'
 
 /** Sends mail through the configured SMTP server, or writes it as .eml files to the outbox. */
 export interface Mailer {
   /** Sends a message; `unknown` if the server may have accepted it without an answer. @throws if it certainly did not. */
-  hand(message: EmailMessage, request: Request): Promise<Handed>
+  send(message: EmailMessage, request: ProviderRequest): Promise<SubmitResult>
   /** True if a resent message is still delivered only once. */
-  readonly repeatable: boolean
+  readonly isIdempotent: boolean
 }
 
 const require = createRequire(import.meta.url)
@@ -39,16 +44,16 @@ export function createMailer(
 ): Mailer {
   const { smtpUrl, from } = settings.email
   if (smtpUrl === null || from === '')
-    return { repeatable: false, hand: () => Promise.reject(fail('email.not_configured')) }
+    return { isIdempotent: false, send: () => Promise.reject(fail('email.not_configured')) }
   // Resend stores idempotency keys for 24 hours: https://resend.com/docs/dashboard/emails/idempotency-keys
   const resend = smtpUrl !== 'outbox:' && /(^|\.)resend\.com$/.test(new URL(smtpUrl).hostname)
   const compose = createComposer(from, resend)
   if (smtpUrl === 'outbox:')
-    return { repeatable: true, hand: createOutboxSender(join(settings.dataDir, 'outbox'), compose) }
-  return { repeatable: resend, hand: createSmtpSender(smtpUrl, compose, { ...LIMITS, ...limits }) }
+    return { isIdempotent: true, send: createOutboxSender(join(settings.dataDir, 'outbox'), compose) }
+  return { isIdempotent: resend, send: createSmtpSender(smtpUrl, compose, { ...LIMITS, ...limits }) }
 }
 
-type SendMessage = Mailer['hand']
+type SendMessage = Mailer['send']
 type Compose = (message: EmailMessage) => SendMailOptions & { readonly attachments: readonly Attachment[] }
 type Attachment = ReturnType<typeof toAttachment>
 
@@ -118,7 +123,7 @@ function closeStreams(attachments: readonly Attachment[]): void {
 
 /** Guards the end of a message: until it passes, the message has certainly not been sent. */
 interface Gate {
-  readonly request: Request
+  readonly request: ProviderRequest
   /** True once the end is being sent: from then on the server may accept the message. */
   isPassed: boolean
   /** True once the sender has stopped waiting: the message must not pass. */
@@ -135,7 +140,7 @@ interface Gate {
  */
 export function requiresTls(smtpUrl: string): boolean {
   const url = new URL(smtpUrl)
-  const isPrivate = isLoopback(hostOf(url)) || !mayBeReached(hostOf(url), [])
+  const isPrivate = isLoopback(hostOf(url)) || !isAllowedHost(hostOf(url), [])
   return url.protocol === 'smtp:' && url.username !== '' && !isPrivate && !url.searchParams.has('requireTLS')
 }
 
@@ -174,7 +179,7 @@ function createSmtpSender(url: string, compose: Compose, limits: typeof LIMITS):
     const gate: Gate = { request, isPassed: false, isShut: false, recording: null, refusal: undefined }
     const composed = compose(message)
     transport ??= createTransport(url, limits)
-    const sent = recorded({ provider: 'smtp', what: 'send', url }, () =>
+    const sent = recordCall({ provider: 'smtp', operation: 'send', url }, () =>
       sendMail(transport!, { ...composed, gate } as SendMailOptions),
     )
     const totalMs = limits.totalMs + sumAttachmentBytes(message) / MIN_BYTES_PER_MS
@@ -246,7 +251,7 @@ function describeRejected({ rejected = [] }: SendResult): string | null {
 }
 
 /** Interprets an SMTP error. @throws if the server certainly did not accept the message. */
-function judgeError(error: unknown, gate: Gate, breaker: Breaker): Handed {
+function judgeError(error: unknown, gate: Gate, breaker: Breaker): SubmitResult {
   if (gate.refusal !== undefined) throw gate.refusal
   if (!gate.isPassed) gate.request.signal.throwIfAborted()
   const { code, responseCode } = error as { code?: string; responseCode?: number }

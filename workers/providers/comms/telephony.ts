@@ -2,16 +2,23 @@ import type { Twilio } from 'twilio'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { createSemaphore } from '../../../sql/semaphore.ts'
 import { callbackUrl } from '../../../tasks/comms/callback.ts'
-import type { CallMessage, Comms, Found, Handed, Request, SmsMessage } from '../../../tasks/comms/ports.ts'
+import type {
+  CallMessage,
+  Comms,
+  ProviderMessage,
+  ProviderRequest,
+  SmsMessage,
+  SubmitResult,
+} from '../../../tasks/comms/ports.ts'
 import { missingForTelephony, type TelephonySettings } from '../../../tasks/comms/settings.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { createBreaker, parseRetryAfter } from '../breaker.ts'
-import { recorded } from '../call.ts'
+import { recordCall } from '../call.ts'
 import { networkError, type WaitResult, waitFor } from '../wait.ts'
 import { explainError } from './telephony-errors.ts'
 
 /** Text messages and calls through Twilio, which has no idempotency keys. The only importer of its SDK. */
-export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'looksMs'>
+export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'lookupDelaysMs'>
 
 // Twilio answers within two seconds. 24 concurrent requests are far below the limit of an account. Requests wait for the
 // semaphore before `begin` records them.
@@ -36,7 +43,7 @@ export function createTelephony(
     return url === null ? {} : { statusCallback: url }
   }
   return {
-    looksMs: LOOKUP_DELAYS_MS,
+    lookupDelaysMs: LOOKUP_DELAYS_MS,
     sms: ({ id, to, body }: SmsMessage, request) =>
       hand(request, (api) => api.messages.create({ to, from, body, ...callback(id) })),
     call: ({ id, to, scriptUrl, timeout }: CallMessage, request) => {
@@ -59,7 +66,7 @@ export function createTelephony(
 
 interface TwilioCalls {
   /** Makes a request that sends a message or a call. @throws if the provider certainly did not accept it. */
-  submit(request: Request, create: (api: Twilio) => Promise<Created>): Promise<Handed>
+  submit(request: ProviderRequest, create: (api: Twilio) => Promise<Created>): Promise<SubmitResult>
   /** Makes a read-only request. @throws fail('telephony.failed') */
   list<T>(signal: AbortSignal, read: (api: Twilio) => Promise<T>): Promise<T>
 }
@@ -89,7 +96,7 @@ function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): 
         const api = await twilio()
         await request.begin()
         const waited = await waitFor(
-          recorded({ ...span, what: 'create' }, () => create(api)),
+          recordCall({ ...span, operation: 'create' }, () => create(api)),
           limits.answerMs,
           request.signal,
         )
@@ -102,7 +109,7 @@ function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): 
         await breaker.enter(signal)
         const api = await twilio()
         const waited = await waitFor(
-          recorded({ ...span, what: 'list' }, () => read(api)),
+          recordCall({ ...span, operation: 'list' }, () => read(api)),
           limits.answerMs,
           signal,
         )
@@ -117,7 +124,7 @@ function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): 
 }
 
 const unconfigured: Telephony = {
-  looksMs: LOOKUP_DELAYS_MS,
+  lookupDelaysMs: LOOKUP_DELAYS_MS,
   sms: () => Promise.reject(fail('telephony.not_configured')),
   call: () => Promise.reject(fail('telephony.not_configured')),
   findSms: () => Promise.reject(fail('telephony.not_configured')),
@@ -159,7 +166,7 @@ async function createClient(settings: TelephonySettings, answerMs: number): Prom
 }
 
 /** @throws if the provider certainly did not accept the request. */
-function judgeOutcome(waited: WaitResult<Created>, breaker: ReturnType<typeof createBreaker>): Handed {
+function judgeOutcome(waited: WaitResult<Created>, breaker: ReturnType<typeof createBreaker>): SubmitResult {
   if (waited.kind === 'answer' && typeof waited.value.sid === 'string') {
     breaker.recordSuccess()
     return { kind: 'taken', providerId: waited.value.sid, status: waited.value.status, detail: null }
@@ -187,7 +194,7 @@ function judgeOutcome(waited: WaitResult<Created>, breaker: ReturnType<typeof cr
   return unknownOutcome(`the connection broke (${code})`)
 }
 
-function unknownOutcome(reason: string): Handed & { kind: 'unknown' } {
+function unknownOutcome(reason: string): SubmitResult & { kind: 'unknown' } {
   return { kind: 'unknown', reason, answered: false }
 }
 
@@ -207,7 +214,7 @@ function isSameText(theirs: string | undefined, ours: string): boolean {
 function findOldestFirst<T extends { sid: string; status: string; dateCreated: Date }>(
   all: readonly T[],
   matches: (one: T) => boolean,
-): Found[] {
+): ProviderMessage[] {
   return all
     .filter(matches)
     .sort((a, b) => a.dateCreated.getTime() - b.dateCreated.getTime())

@@ -1,6 +1,6 @@
 /** Splits files into chunks for retrieval, in child processes. */
 import type { NewChunk } from '../../../sql/rag.ts'
-import type { Analyzable, Analyzed } from '../../../tasks/rag/analyze.ts'
+import type { AnalysisOptions, AnalysisResult } from '../../../tasks/rag/analyze.ts'
 import { ChildLost, type Children, type Limits, retryAfterLoss } from '../../children/ports.ts'
 import { sendBytes } from '../../children/work.ts'
 
@@ -11,11 +11,11 @@ const LIMITS: Limits = { cpuMs: 10_000 }
 export async function analyzeFile(
   children: Children,
   bytes: Uint8Array,
-  file: Analyzable,
+  file: AnalysisOptions,
   signal: AbortSignal,
   limits = LIMITS,
-): Promise<Analyzed> {
-  const once = async (): Promise<Analyzed> => {
+): Promise<AnalysisResult> {
+  const once = async (): Promise<AnalysisResult> => {
     const lease = await children.lease({ signal })
     try {
       await sendBytes(lease, bytes)

@@ -2,7 +2,7 @@
 import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
 import { unreadPage } from '../../../tasks/documents/limits.ts'
 import { ChildLost, type Children, type Limits } from '../../children/ports.ts'
-import type { ReadPage, Sight } from '../../children/work.ts'
+import type { OcrMode, ReadPage } from '../../children/work.ts'
 import { readByModel } from './model-page.ts'
 import { type DocumentOptions, type OpenedChild, OpenedChildren } from './opened-children.ts'
 
@@ -229,7 +229,7 @@ class DocumentReader implements PageReader {
   /** Reads a page in a new child; after a crash, again without PDFium. */
   async #readSeparately(
     requested: RequestedPage,
-    mode: { withoutPdfium: boolean; sight?: Sight },
+    mode: { withoutPdfium: boolean; sight?: OcrMode },
   ): Promise<void> {
     this.#children.withoutPdfium ||= mode.withoutPdfium
     try {

@@ -17,7 +17,7 @@ export async function drawPage(
     const request: Work['document.open']['request'] = {
       mediaType,
       password,
-      sight: 'none',
+      ocrMode: 'none',
       languages: undefined,
       withoutPdfium: true,
       maxPages,

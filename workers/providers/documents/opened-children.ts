@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import type { AttachmentInfo, OpenPages } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
-import { type ReadPage, type Sight, sendBytes, type Work } from '../../children/work.ts'
+import { type OcrMode, type ReadPage, sendBytes, type Work } from '../../children/work.ts'
 
 export interface DocumentOptions extends OpenPages {
   readonly vision: Settings['visionProvider']
@@ -51,7 +51,7 @@ export class OpenedChildren {
   readonly #children: Children
   readonly #load: () => Promise<Uint8Array>
   readonly #options: DocumentOptions
-  readonly #sight: Sight
+  readonly #sight: OcrMode
   readonly #signal: AbortSignal
   readonly #idle = new Map<OpenedChild, NodeJS.Timeout>()
   // Weak: the bytes are cached only while memory allows, for several children that open the document in succession.
@@ -130,7 +130,7 @@ export class OpenedChildren {
 
   /** Counts the CPU limit for a child that exceeded it: a killed child reports no usage. */
   #countLoss(error: unknown): void {
-    if (error instanceof ChildLost && error.why === 'cpu') this.cpuMs += this.limits.cpuMs
+    if (error instanceof ChildLost && error.lossReason === 'cpu') this.cpuMs += this.limits.cpuMs
   }
 
   /** Keeps a child idle for the next pages. */
@@ -165,7 +165,7 @@ export class OpenedChildren {
 
   #isDue({ lease, since, openingMs }: OpenedChild): boolean {
     const sliceMs = this.#options.sliceMs ?? Math.max(SLICE_MS, SLICE_PER_OPENING * openingMs)
-    return lease.isDue && !this.#isAnimated && performance.now() - since > sliceMs
+    return lease.shouldRelease && !this.#isAnimated && performance.now() - since > sliceMs
   }
 
   #lease(): Promise<ChildLease> {
@@ -173,7 +173,7 @@ export class OpenedChildren {
   }
 
   /** Opens the document in a child; after a crash, in another one without PDFium. */
-  async #openIn(lease: ChildLease, sight: Sight): Promise<OpenedChild> {
+  async #openIn(lease: ChildLease, sight: OcrMode): Promise<OpenedChild> {
     const since = performance.now()
     const { withoutPdfium } = this
     try {
@@ -182,7 +182,7 @@ export class OpenedChildren {
       const request: Work['document.open']['request'] = {
         mediaType,
         password,
-        sight,
+        ocrMode: sight,
         languages,
         withoutPdfium,
         maxPages,

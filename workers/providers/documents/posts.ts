@@ -1,8 +1,8 @@
 /** Reads blog post files in child processes. */
 import type { UploadFormat } from '../../../sql/blog/transfer.ts'
 import { fail } from '../../../sql/errors.ts'
-import type { ReadItem } from '../../../tasks/blog/items.ts'
-import { placeOf } from '../../../tasks/blog/place.ts'
+import type { ItemResult } from '../../../tasks/blog/items.ts'
+import { parsePostPath } from '../../../tasks/blog/post-path.ts'
 import { slugify } from '../../../tasks/blog/slugs.ts'
 import type { PostReader } from '../../../tasks/context.ts'
 import {
@@ -87,11 +87,11 @@ class PostFile {
   }
 
   /** The result for a post that cost children. */
-  unreadableItem(path: string, at: number, error: ChildLost): ReadItem {
+  unreadableItem(path: string, at: number, error: ChildLost): ItemResult {
     const reason = error.reason(this.limits)
     return this.#file.format === 'json'
       ? { slug: null, message: `Item ${at + 1}: it ${reason}` }
-      : { slug: slugify(placeOf(path).stem) || null, message: `The file ${reason}` }
+      : { slug: slugify(parsePostPath(path).stem) || null, message: `The file ${reason}` }
   }
 
   async #openOnce(): Promise<Opened> {
@@ -122,7 +122,7 @@ class PostFileReader implements PostReader {
   /** Reports a post that lost its child as unreadable; after a crash only if it crashes another child, too. */
   async *read(): ReturnType<PostReader['read']> {
     const { files } = this.#opened
-    const unreadable = new Map<number, ReadItem>()
+    const unreadable = new Map<number, ItemResult>()
     let [next, suspect, losses] = [0, -1, 0]
     while (next < files.length) {
       const to = Math.min(...[...unreadable.keys()].filter((n) => n >= next), files.length)
@@ -146,7 +146,7 @@ class PostFileReader implements PostReader {
     this.#opened.lease.release()
   }
 
-  #readFrom(from: number, to: number): Promise<readonly ReadItem[] | ChildLost> {
+  #readFrom(from: number, to: number): Promise<readonly ItemResult[] | ChildLost> {
     return this.#opened.lease.ask('posts.read', { from, to }, this.#source.limits).catch((error) => {
       if (error instanceof ChildLost) return error
       throw error
@@ -156,7 +156,7 @@ class PostFileReader implements PostReader {
   /** True if others have waited long enough for the child. */
   #isSliceOver(): boolean {
     const { lease, since } = this.#opened
-    return lease.isDue && performance.now() - since > SLICE_MS
+    return lease.shouldRelease && performance.now() - since > SLICE_MS
   }
 
   async #reopen(): Promise<void> {

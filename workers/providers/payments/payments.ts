@@ -1,16 +1,16 @@
 import type { Stripe } from 'stripe'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import {
-  type Answered,
+  type IdempotentCall,
   isKnownReason,
   type NewCheckout,
   type NewRefund,
-  type Once,
+  type ObjectSnapshot,
   type PaymentProvider,
 } from '../../../tasks/payments/provider.ts'
 import { idOf, type ProviderObject } from '../../../tasks/payments/reading.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { recorded } from '../call.ts'
+import { recordCall } from '../call.ts'
 
 /** Stripe through its SDK (https://docs.stripe.com/api). The job decides about retries. */
 
@@ -49,30 +49,30 @@ export function createPayments(
         const changed = await subscriptions.update(id, { cancel_at_period_end: true }, once)
         return withProviderTime(isReplay(changed) ? await subscriptions.retrieve(id) : changed)
       }),
-    runningSubscriptions: (customer, signal) => listRunningSubscriptions(call, customer, signal),
-    subscription: (id, signal) =>
+    listRenewingSubscriptions: (customer, signal) => listRunningSubscriptions(call, customer, signal),
+    findSubscription: (id, signal) =>
       call('subscriptions.retrieve', signal, async ({ subscriptions }) => {
         const found = await nullIfMissing(subscriptions.retrieve(id))
         return found === null ? null : withProviderTime(found)
       }),
-    intentOf: (what, id, signal) =>
+    findIntent: (what, id, signal) =>
       call(what === 'invoice' ? 'invoicePayments.list' : 'checkout.sessions.retrieve', signal, (client) =>
         nullIfMissing(what === 'invoice' ? readInvoiceIntent(client, id) : readSessionIntent(client, id)),
       ),
-    refundsOf: (payment, signal) =>
+    listRefunds: (payment, signal) =>
       call('refunds.list', signal, async ({ refunds }) => {
         const page = await nullIfMissing(refunds.list({ ...payment, limit: 100 }))
         return page === null
           ? { objects: [], at: 0 }
           : { objects: asProviderObjects(page.data), at: withProviderTime(page).at }
       }),
-    eventsSince: (seconds, types, signal) =>
+    listEvents: (seconds, types, signal) =>
       listPages((after) =>
         call('events.list', signal, ({ events }) =>
           events.list({ created: { gte: seconds }, types: [...types], limit: 100, ...after }),
         ),
       ),
-    prices: (signal) => listActivePrices(call, signal),
+    listPrices: (signal) => listActivePrices(call, signal),
   }
 }
 
@@ -87,7 +87,9 @@ function createCall(settings: Settings['payments'], timeoutMs: number): CallStri
   return async (what, signal, work) => {
     if (settings.secretKey === undefined) throw fail('payment.not_configured')
     const client = await stripe()
-    const request = recorded({ provider: 'stripe', what, url: settings.apiBaseUrl }, () => work(client))
+    const request = recordCall({ provider: 'stripe', operation: what, url: settings.apiBaseUrl }, () =>
+      work(client),
+    )
     return rejectOnAbort(signal, request).catch((error) => {
       throw signal.aborted ? error : failureOf(error)
     })
@@ -110,7 +112,7 @@ async function connect(settings: Settings['payments'], timeout: number): Promise
 async function openSession(
   { checkout }: Stripe,
   { mode, priceId, quantity, successUrl, cancelUrl, customer, userId }: NewCheckout,
-  { key }: Once,
+  { key }: IdempotentCall,
 ): Promise<{ id: string; url: string }> {
   const owner =
     userId === null ? {} : { client_reference_id: String(userId), metadata: { user_id: String(userId) } }
@@ -223,7 +225,7 @@ function isReplay({ lastResponse }: StripeResponse): boolean {
 }
 
 /** Adds the time by the provider's clock, which also dates its events. */
-function withProviderTime(object: StripeResponse): Answered {
+function withProviderTime(object: StripeResponse): ObjectSnapshot {
   const date = Date.parse(object.lastResponse?.headers?.date ?? '')
   const at = Math.floor((Number.isNaN(date) ? Date.now() : date) / 1000)
   return { object: object as unknown as ProviderObject, at }

@@ -16,7 +16,7 @@ export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
       if (!isAiProvider(provider)) throw fail('voice.provider_missing')
       const client = await clientFor(provider)
       const idleTimeout = createIdleTimeout(ai.timeoutSeconds)
-      const endSpan = startCall({ provider, what: 'speech', url: client.baseURL })
+      const endSpan = startCall({ provider, operation: 'speech', url: client.baseURL })
       let hasOutput = false
       let failure: unknown
       try {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure, fail } from '../../../sql/errors.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import type { Heard, Recording, Transcriber, Transcript } from '../../../tasks/voice/ports.ts'
+import type { Recording, Transcriber, Transcript, TranscriptionOutcome } from '../../../tasks/voice/ports.ts'
 import { type Recognition, recognitionOf } from '../../../tasks/voice/recognition.ts'
 import {
   answerTooLarge,
@@ -15,7 +15,7 @@ import {
   Unreadable,
 } from '../ai/ai-calls.ts'
 import { type OpenAI, streamingFile } from '../ai/openai.ts'
-import { recorded } from '../call.ts'
+import { recordCall } from '../call.ts'
 import { networkError } from '../wait.ts'
 import { languageCode } from './languages.ts'
 
@@ -47,10 +47,10 @@ export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
         options: { signal: callSignal, timeout: CLIENT_TIMEOUT_MS },
       }
       try {
-        const transcript = await recorded(
+        const transcript = await recordCall(
           {
             provider,
-            what: 'transcription',
+            operation: 'transcription',
             url: client.baseURL,
             attributes: { 'gen_ai.request.model': model },
           },
@@ -228,7 +228,11 @@ const UNDECODABLE =
   /\b(audio|file|media)\b.*\b(decod|corrupt|unsupported|not supported)|support the format you|invalid file format|valid media file/i
 
 /** Converts an error of the client, and determines whether the request was certainly free. */
-function failureOf(error: unknown, { provider, model }: Recording, timeoutReason: string | null): Heard {
+function failureOf(
+  error: unknown,
+  { provider, model }: Recording,
+  timeoutReason: string | null,
+): TranscriptionOutcome {
   // Providers charge neither for refused requests nor for those that were never sent.
   const { status, message } = error as { status?: unknown; message?: unknown }
   const isFree = typeof status === 'number' || (timeoutReason === null && !networkError(error).sent)

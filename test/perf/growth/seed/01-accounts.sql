@@ -35,7 +35,7 @@ select 'account:' || growth.owner(n, size, 5, growth.size(10000)), 'key-' || n, 
   '{"id":' || n || '}', growth.moment(n, size, '1 day')
 from growth.size(300000) size, generate_series(1, size) n;
 
-select partitions_keep('audit_event', 0, now() - interval '1 year');
+select partitions_maintain('audit_event', 0, now() - interval '1 year');
 -- Most audit events are sign-ins; one in ten concerns an organization.
 insert into audit_event (at, kind, actor_id, account_id, organization_id, address, request_id)
 select growth.moment(n, size, '1 year'),

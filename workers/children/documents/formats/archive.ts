@@ -10,8 +10,8 @@ import { decodeXml } from '../texts.ts'
 const MAX_PART_BYTES = 100_000_000
 
 const RULES: ZipRules = {
-  refused: (reason, cause) => new Unreadable(`The document cannot be opened: ${reason}`, { cause }),
-  isText: false,
+  createError: (reason, cause) => new Unreadable(`The document cannot be opened: ${reason}`, { cause }),
+  isTextOnly: false,
 }
 
 /** What a part refers to. */

@@ -1,0 +1,37 @@
+import { acceptedEncoding, compress, type Header } from './reply.ts'
+import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
+
+type HeadOf = (status: number, headers: readonly Header[]) => ReplyHead
+
+/** A text that is sent many times: encoded once, and compressed once per content coding. */
+export class CachedText {
+  private readonly contentType: string
+  private readonly bytes: Buffer
+  private readonly encodings = new Map<'br' | 'gzip', Promise<Buffer>>()
+
+  constructor(text: string, contentType: string) {
+    this.bytes = Buffer.from(text)
+    this.contentType = contentType
+  }
+
+  async send(request: EdgeRequest, responder: Responder, head: HeadOf): Promise<undefined> {
+    const encoding = acceptedEncoding(request.header('accept-encoding'))
+    const headers: Header[] = [
+      ['content-type', this.contentType],
+      ['vary', 'accept-encoding'],
+    ]
+    if (encoding !== null) headers.push(['content-encoding', encoding])
+    // Without an await, requests that arrive in one read are answered in the same turn.
+    const body = encoding === null ? this.bytes : await this.compress(encoding)
+    responder.send({ ...head(200, headers), body, head: request.method === 'HEAD' })
+  }
+
+  private compress(encoding: 'br' | 'gzip'): Promise<Buffer> {
+    let bytes = this.encodings.get(encoding)
+    if (bytes === undefined) {
+      bytes = compress(encoding, this.bytes)
+      this.encodings.set(encoding, bytes)
+    }
+    return bytes
+  }
+}

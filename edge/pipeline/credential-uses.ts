@@ -1,0 +1,63 @@
+import { recordSessionUse, type UsedSession } from '../../sql/accounts/sessions.ts'
+import { recordKeyUse } from '../../sql/api-keys.ts'
+import type { Database } from '../../sql/db.ts'
+
+/**
+ * Records the last use of API keys and sessions, and the origin of a session's use. Writes once a minute, so that
+ * requests neither wait nor write a row each.
+ */
+export interface CredentialUses {
+  key(keyId: string): void
+  /** Calls `from` only for the first use since the last write: reading every request's address costs too much. */
+  session(sessionId: string, from: () => Omit<UsedSession, 'id'>): void
+  /** Writes all pending uses. */
+  close(): Promise<void>
+}
+
+const EVERY_MS = 60_000
+
+export function createCredentialUses(db: Database, onError: (error: unknown) => void): CredentialUses {
+  const keys = createBatch<string>((some) => db.run(recordKeyUse(some.map(([id]) => id))), onError)
+  const sessions = createBatch<Omit<UsedSession, 'id'>>(
+    (some) => db.run(recordSessionUse(some.map(([id, from]) => ({ id, ...from })))),
+    onError,
+  )
+  const write = async (): Promise<void> => {
+    await keys.write()
+    await sessions.write()
+  }
+  const timer = setInterval(write, EVERY_MS).unref()
+  return {
+    key: (keyId) => keys.add(keyId, () => keyId),
+    session: (sessionId, from) => sessions.add(sessionId, from),
+    close: () => {
+      clearInterval(timer)
+      return write()
+    },
+  }
+}
+
+/** Uses since the last write by id, each with the data of its first use. */
+function createBatch<T>(
+  store: (used: readonly (readonly [id: string, use: T])[]) => Promise<unknown>,
+  onError: (error: unknown) => void,
+) {
+  let used = new Map<string, T>()
+  return {
+    add: (id: string, use: () => T): void => {
+      if (!used.has(id)) used.set(id, use())
+    },
+    write: async (): Promise<void> => {
+      if (used.size === 0) return
+      const written = used
+      used = new Map()
+      try {
+        await store([...written])
+      } catch (error) {
+        // Retry with the next write.
+        used = new Map([...written, ...used])
+        onError(error)
+      }
+    },
+  }
+}

@@ -1,0 +1,12 @@
+-- Deletes the events and log lines of deleted jobs, and subtracts live ones from the counts. Runs per statement: the
+-- pruner deletes a thousand jobs at a time, and deleting an account deletes all of its jobs.
+create or replace function job_delete_traces() returns trigger language plpgsql as $$
+begin
+  delete from job_event_row e using gone where e.job_id = gone.id;
+  delete from job_log l using gone where l.job_id = gone.id;
+  perform job_count_add(array(select queue from gone where finished_at is null and lease_id is null), -1, 0);
+  perform job_count_add(array(select queue from gone where lease_id is not null), 0, -1);
+  return null;
+end $$;
+
+create or replace trigger job_delete_traces after delete on job referencing old table as gone for each statement execute function job_delete_traces();

@@ -1,0 +1,37 @@
+-- Rescues the running jobs of workers whose lease has expired. After an outage, a restart or a failover, every lease
+-- looks expired though its worker is alive. So a worker may rescue only if its own lease has been renewed on time for
+-- `steady`: all workers could reach the database that long. `rescuer` is its lease; null: skip this check.
+--
+-- Rescues at most `batch_size` jobs; the caller repeats it until there are none. Each limited mailbox takes an entry of
+-- the lock table, which all connections share.
+create or replace function job_rescue_running(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
+returns setof uuid
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  dead_pools text[];
+  entries jsonb;
+begin
+  if rescuer is not null and not exists (select from worker_lease
+      where worker_lease.id = rescuer and expires_at > now() and steady_since <= now() - steady) then
+    return;
+  end if;
+  if not exists (select from worker_lease where expires_at < now())
+     and not exists (select from job where status = 'running'
+       and not exists (select from worker_lease where worker_lease.id = job.lease_id)) then
+    return;
+  end if;
+  with dead as (delete from worker_lease where expires_at < now() returning pool_ids)
+  select coalesce(array_agg(pool), '{}') into dead_pools from dead, unnest(pool_ids) pool;
+  if cardinality(dead_pools) > 0 then
+    perform graphile_worker.force_unlock_workers(dead_pools);
+  end if;
+  select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'interrupted')) into entries
+  from (
+    select id, attempt from job
+    where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id) limit batch_size) found;
+  if entries is not null then
+    return query select job_finish(entries, suspect, max_interruptions);
+  end if;
+end $$;

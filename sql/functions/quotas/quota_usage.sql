@@ -1,0 +1,18 @@
+-- An account's usage of a kind. Documents count until their bytes are deleted, including those in the trash.
+create or replace function quota_usage(account integer, kind text) returns bigint language sql stable
+  -- Forces index scans whatever the statistics say: connections cache plans from when tables were small.
+  set enable_seqscan = off as $$
+  select case quota_usage.kind
+    when 'documents' then (select coalesce(sum(documents), 0) from document_sum where owner_id = account)
+    when 'bytes' then (select coalesce(sum(bytes), 0) from document_sum where owner_id = account)
+    when 'pages' then (select coalesce(sum(pages), 0) from document_sum where owner_id = account)
+    when 'organizations' then (select count(*) from organization where created_by = account and deleted_at is null)
+    when 'keys' then (select count(*) from api_key where account_id = account)
+    when 'webhook_endpoints' then (select count(*) from webhook_endpoint
+      where account_id = account and url is not null and deleted_at is null)
+    when 'pending_deliveries' then (select coalesce(sum(deliveries), 0) from webhook_pending_sum where account_id = account)
+    when 'conversations' then (select count(*) from ai_conversation where owner_id = account)
+    when 'collections' then (select count(*) from rag_collection where owner_id = account and deleted_at is null)
+    when 'waiting_jobs' then (select count(*) from job where owner_id = account and status = 'queued')
+  end
+$$;

@@ -1,0 +1,217 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Client, type Connections, connect } from './driver.ts'
+import { mapDatabaseError } from './errors.ts'
+
+/** `read-only`: responds but refuses writes; `silent`: unresponsive or unreachable. */
+export type DatabaseState = 'writable' | 'read-only' | 'silent'
+
+/**
+ * A health check of the database once a second, over a dedicated connection. It also measures the offset of the
+ * database's clock.
+ */
+export interface HealthCheck {
+  readonly state: DatabaseState
+  /** Lead of the database's clock over this process's at the last probe, in ms. */
+  readonly clockOffsetMs: number
+  /**
+   * The database's time in ms since 1970, for times that other processes compare. A monotonic clock advances it between
+   * probes, so changes of the system clock have no effect.
+   */
+  now(): number
+  /** Runs `effect` each time the database responds again after a silence. */
+  onRecovered(effect: () => void): void
+  close(): Promise<void>
+}
+
+export interface HealthCheckOptions {
+  readonly url: string
+  readonly applicationName: string
+  /** The process's connections, closed when the database goes silent or becomes read-only. */
+  readonly connections: Connections
+  readonly onChange: (state: DatabaseState, error: unknown) => void
+  /** Called when the clock difference rises above 10 s, and when it falls below again. */
+  readonly onClock?: (offsetMs: number) => void
+  /** SQL expression of type text, evaluated by each probe. */
+  readonly expression?: string
+  /** Receives that value. If it throws, the server is not the wanted one, and the check reconnects to find another. */
+  readonly onValue?: (value: string) => void
+  readonly intervalMs?: number
+  readonly answerMs?: number
+}
+
+// Together they detect silence less than 3 s after the last answer.
+const INTERVAL_MS = 1_000
+const ANSWER_MS = 1_500
+const RETRY_MS = 250
+// Splits the wait, so that pending input is read between two checks after a freeze.
+const CHECKS = 5
+
+class Silence extends Error {}
+
+const isSkewed = (offsetMs: number): boolean => Math.abs(offsetMs) > 10_000
+
+interface ProbeRow {
+  readonly now_ms: number
+  readonly read_only: string
+  readonly value: string
+}
+
+/** Starts the health check; resolves with the first answer. @throws the connection error. */
+export async function startHealthCheck(options: HealthCheckOptions): Promise<HealthCheck> {
+  const pulse = new PeriodicHealthCheck(options)
+  await pulse.start()
+  return pulse
+}
+
+/** Starts the health check of a database that may be unreachable at first. */
+export function createHealthCheck(options: HealthCheckOptions): HealthCheck {
+  const pulse = new PeriodicHealthCheck(options)
+  pulse.watch()
+  return pulse
+}
+
+class PeriodicHealthCheck implements HealthCheck {
+  state: DatabaseState = 'silent'
+  clockOffsetMs = 0
+  readonly #options: HealthCheckOptions
+  /** The database's time when `performance.now()` was 0, in ms. */
+  #originMs = performance.timeOrigin
+  readonly #stop = new AbortController()
+  readonly #effects: (() => void)[] = []
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(options: HealthCheckOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    this.#running = this.#run(await this.#connectAndProbe())
+  }
+
+  watch(): void {
+    const { onChange } = this.#options
+    this.#running = this.#connectAndProbe()
+      .catch((error) => {
+        onChange('silent', mapDatabaseError(error))
+        return null
+      })
+      .then((client) => this.#run(client))
+  }
+
+  async #connectAndProbe(): Promise<Client> {
+    const client = await this.#connect()
+    try {
+      this.state = await this.#probe(client)
+      return client
+    } catch (error) {
+      await client.end()
+      throw error
+    }
+  }
+
+  now(): number {
+    return this.#originMs + performance.now()
+  }
+
+  onRecovered(effect: () => void): void {
+    this.#effects.push(effect)
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+  }
+
+  async #run(first: Client | null): Promise<void> {
+    const { intervalMs = INTERVAL_MS } = this.#options
+    let client: Client | null = first
+    let hasAnswered = client !== null
+    while (!this.#isStopped) {
+      try {
+        client ??= await this.#connect()
+        this.#setState(await this.#probe(client), null)
+        hasAnswered = true
+        await this.#pause(intervalMs, client)
+      } catch (error) {
+        // Replace a connection that the server closed before reporting silence, but not one that never answered: a
+        // pooler accepts clients while its server is down.
+        const isReplaced = hasAnswered && !(error instanceof Silence)
+        hasAnswered = false
+        client?.end().catch(() => {})
+        client = null
+        if (isReplaced) continue
+        this.#setState('silent', error)
+        await this.#pause(RETRY_MS, null)
+      }
+    }
+    await client?.end().catch(() => {})
+  }
+
+  get #isStopped(): boolean {
+    return this.#stop.signal.aborted
+  }
+
+  #connect(): Promise<Client> {
+    const { url, applicationName, answerMs = ANSWER_MS } = this.#options
+    // In no group: it must connect while the others are refused.
+    return connect({ url, applicationName, connectMs: answerMs })
+  }
+
+  async #probe(client: Client): Promise<DatabaseState> {
+    const { expression: probe = `''`, onValue: onProbe } = this.#options
+    const sentAt = performance.now()
+    const { rows } = await this.#awaitAnswer(
+      client.query<ProbeRow>(`select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
+        current_setting('transaction_read_only') as read_only, ${probe} as value`),
+    )
+    const { now_ms: now, read_only: readOnly, value } = rows[0]!
+    onProbe?.(value)
+    const before = this.clockOffsetMs
+    this.#originMs = now - (sentAt + performance.now()) / 2
+    this.clockOffsetMs = this.now() - Date.now()
+    if (isSkewed(before) !== isSkewed(this.clockOffsetMs)) this.#options.onClock?.(this.clockOffsetMs)
+    return readOnly === 'on' ? 'read-only' : 'writable'
+  }
+
+  async #awaitAnswer<T>(answer: Promise<T>): Promise<T> {
+    const { answerMs = ANSWER_MS } = this.#options
+    const abort = new AbortController()
+    try {
+      for (let check = 0; check < CHECKS; check++) {
+        const timeout = delay(answerMs / CHECKS, null, { ref: false, signal: abort.signal })
+        const answered = await Promise.race([answer.then((value) => ({ value })), timeout])
+        if (answered !== null) return answered.value
+      }
+    } finally {
+      abort.abort()
+    }
+    answer.catch(() => {})
+    throw new Silence(`Connection terminated: the database has not answered for ${answerMs} ms`)
+  }
+
+  #setState(state: DatabaseState, error: unknown): void {
+    if (state === this.state) return
+    const before = this.state
+    this.state = state
+    const { connections } = this.#options
+    // The server is gone or demoted: it will not answer statements in flight.
+    if (state === 'silent') connections.refuse()
+    else connections.accept()
+    if (state === 'read-only') connections.break()
+    this.#options.onChange(state, mapDatabaseError(error))
+    if (before === 'silent') for (const effect of this.#effects) effect()
+  }
+
+  /** Waits until the time has passed, the connection ends, or the check is closed. */
+  async #pause(ms: number, client: Client | null): Promise<void> {
+    if (this.#isStopped) return
+    const abort = new AbortController()
+    const end = (): void => abort.abort()
+    // Not AbortSignal.any, which would leave a reference in the long-lived signal with each probe.
+    this.#stop.signal.addEventListener('abort', end)
+    client?.once('end', end)
+    await delay(ms, undefined, { signal: abort.signal }).catch(() => {})
+    client?.removeListener('end', end)
+    this.#stop.signal.removeEventListener('abort', end)
+  }
+}

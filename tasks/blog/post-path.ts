@@ -1,0 +1,67 @@
+import { parseDate } from './dates.ts'
+import { UnreadablePost } from './front-matter.ts'
+import { LIMITS } from './limits.ts'
+import { slugify, slugifyTitle, truncateSlug } from './slugs.ts'
+import type { FrontMatterKeys } from './values.ts'
+
+/** Facts about a post from its file's path. */
+export interface PostPath {
+  /** The name of the file without date and extension, or of its folder if the file is `index`; may be empty. */
+  readonly stem: string
+  /** The date at the start of the name; undefined if there is none. */
+  readonly date: string | undefined
+  /** True if a parent folder is `drafts` or `_drafts`. */
+  readonly inDrafts: boolean
+}
+
+const DATED = /^(\d{4}-\d{1,2}-\d{1,2})(?:[-_]+|$)/
+
+/** Parses a path such as `_posts/2020-01-02-hello.md` or `posts/hello/index.md`. */
+export function parsePostPath(path: string): PostPath {
+  const parts = path.split('/').filter((part) => part !== '' && part !== '.')
+  const file = (parts.pop() ?? '').replace(/\.(md|markdown)$/i, '')
+  const folder = parts.at(-1) ?? ''
+  const name = /^_?index$/i.test(file) && folder !== '' ? folder : file
+  const dated = DATED.exec(name)
+  const date = dated === null ? null : parseDate(dated[1]!)
+  return {
+    stem: date === null ? name : name.slice(dated![0].length),
+    date: date ?? undefined,
+    inDrafts: parts.some((part) => /^_?drafts$/i.test(part)),
+  }
+}
+
+/** Returns the last segment of an address; '' if the address is absent or a pattern that a generator fills in. */
+function lastSegment(address: string | undefined): string {
+  if (address === undefined || /[{}]|:[a-z]/i.test(address.replace(/^https?:\/\//i, ''))) return ''
+  if (/^(true|false|date|pretty|ordinal|weekdate|none)$/i.test(address)) return ''
+  const parts = address
+    .replace(/[?#].*$/, '')
+    .split('/')
+    .filter(Boolean)
+  const last = (parts.pop() ?? '').replace(/\.(html?|md|markdown)$/i, '')
+  return /^index$/i.test(last) ? (parts.pop() ?? '') : last
+}
+
+/** Splits a path into segments; none if it contains a template. */
+const pathSegments = (path = ''): string[] => (path.includes('{{') ? [] : path.split('/').filter(Boolean))
+
+/** Returns the given slug, else one from address, file or title. @throws UnreadablePost if the given one is too long. */
+export function chooseSlug(keys: FrontMatterKeys, title: string, place: PostPath): string {
+  const given = slugify(pathSegments(keys.firstText('slug')).at(-1) ?? '')
+  if (given.length > LIMITS.slug)
+    throw new UnreadablePost(`slug: must have at most ${LIMITS.slug} characters`)
+  if (given !== '') return given
+  for (const name of [lastSegment(keys.firstText('permalink', 'path', 'url')), place.stem]) {
+    const slug = truncateSlug(slugify(name), LIMITS.slug)
+    if (slug !== '') return slug
+  }
+  return slugifyTitle(title)
+}
+
+/** Parses the day in an address such as `2020/01/02/hello`; undefined if there is none. */
+export function parseAddressDate(keys: FrontMatterKeys): string | undefined {
+  const [, year, month, day] =
+    /(?:^|\/)(\d{4})\/(\d{1,2})\/(\d{1,2})\//.exec(keys.firstText('permalink', 'path', 'url') ?? '') ?? []
+  return (year === undefined ? null : parseDate(`${year}-${month}-${day}`)) ?? undefined
+}

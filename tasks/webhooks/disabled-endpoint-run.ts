@@ -1,0 +1,14 @@
+import { disabledEndpoint } from '../../sql/webhooks.ts'
+import { disabledWebhookEmail } from '../accounts/emails.ts'
+import { mailOnce } from '../accounts/mail.ts'
+import type { TaskContext } from '../context.ts'
+
+/** Runs `accounts.webhook_disabled`. */
+export async function run(
+  ctx: TaskContext,
+  { endpoint_id }: { readonly endpoint_id: number },
+): Promise<Record<string, never>> {
+  const found = await ctx.db.maybeOne(disabledEndpoint(endpoint_id))
+  if (found !== null) await mailOnce(ctx, found.email, disabledWebhookEmail(found, endpoint_id))
+  return {}
+}

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Frame, Stream } from './service.ts'
+
+/** Readers of chat answers that lose their streams and reconnect. */
+
+export interface ReadOptions {
+  /** Ports of the edges that are up. */
+  readonly ports: () => readonly number[]
+  readonly message: string
+  /** The Idempotency-Key, under which a question without an answer is retried. */
+  readonly key: string
+  /** From 0 to 1. */
+  readonly random: () => number
+  /** The probability that the reader drops its stream, at each check. */
+  readonly drop: number
+  /** Maximum time for the answer, in ms. */
+  readonly limitMs?: number
+  /** True if the turn should be cancelled, given the frames so far. */
+  readonly stopWhen?: (frames: readonly Frame[]) => boolean
+  /** Access token; without one the turn has no owner, and only admins may cancel it. */
+  readonly token?: string
+}
+
+export interface AnswerRead {
+  readonly frames: readonly Frame[]
+  /** Number of streams opened. */
+  readonly opened: number
+}
+
+const LOOK_MS = 15
+const LIMIT_MS = 90_000
+const CHAT = '/api/v1/ai/chat'
+
+/** Reads an answer to its end over as many streams as that takes. */
+export async function readAnswer(listening: ReadOptions): Promise<AnswerRead> {
+  const { ports, random } = listening
+  const frames: Frame[] = []
+  const end = Date.now() + (listening.limitMs ?? LIMIT_MS)
+  let stopping = false
+  for (let opened = 1; ; opened++) {
+    assert.ok(Date.now() < end, `no end after ${opened} streams, the last at ${frames.at(-1)?.id}`)
+    const all = ports()
+    const port = all[Math.floor(random() * all.length)]
+    const stream = port === undefined ? null : await open(port, listening, frames)
+    if (stream === 'nothing more') return { frames, opened }
+    if (stream === null) {
+      await delay(LOOK_MS)
+      continue
+    }
+    while (!stream.ended) {
+      await delay(LOOK_MS)
+      if (random() < listening.drop) break
+      if (!stopping && listening.stopWhen?.([...frames, ...stream.frames]) === true) {
+        const { job_id } = (frames[0] ?? stream.frames[0])!.data
+        stopping = await fetch(`http://127.0.0.1:${port}/api/v1/jobs/${job_id}`, {
+          method: 'DELETE',
+          headers: credentials(listening),
+        }).then(
+          ({ status }) => status === 202,
+          () => false,
+        )
+      }
+    }
+    stream.close()
+    frames.push(...stream.frames)
+    if (['complete', 'error'].includes(frames.at(-1)?.event ?? '')) return { frames, opened }
+  }
+}
+
+const credentials = ({ token }: ReadOptions): Record<string, string> =>
+  token === undefined ? {} : { authorization: `Bearer ${token}` }
+
+/** Opens a stream; null if that fails for now. */
+async function open(
+  port: number,
+  listening: ReadOptions,
+  frames: readonly Frame[],
+): Promise<Stream | 'nothing more' | null> {
+  const { message, key } = listening
+  const abort = new AbortController()
+  const base = `http://127.0.0.1:${port}${CHAT}/stream`
+  const [first] = frames
+  const response = await (first === undefined
+    ? fetch(base, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'idempotency-key': key, ...credentials(listening) },
+        body: JSON.stringify({ message }),
+        signal: abort.signal,
+      })
+    : fetch(`${base}/${first.data.message_id}`, {
+        headers: { 'last-event-id': frames.at(-1)!.id, ...credentials(listening) },
+        signal: abort.signal,
+      })
+  ).catch(() => null)
+  if (response?.status === 204) return 'nothing more'
+  if (response?.status === 200) return new Stream(response, abort)
+  // A killed process still holds the question's key, or the process is shutting down.
+  if (response !== null) assert.ok([409, 500, 503].includes(response.status), await response.text())
+  return null
+}
+
+type Ask = (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>
+
+export interface Checked {
+  readonly status: string
+  readonly attempts: number
+}
+
+/**
+ * Asserts that the reader saw each event of the ledger exactly once, and that the assembled answer equals the stored one.
+ * @throws AssertionError
+ */
+export async function assertAnswerRead(query: Ask, { frames }: AnswerRead): Promise<Checked> {
+  const { message_id, job_id } = frames[0]!.data
+  const [row] = await query(
+    `select m.status, m.content, job.status as job_status, job.attempt, job.seq from ai_message m join job on job.id = m.job_id
+     where m.id = $1`,
+    [message_id],
+  )
+  const seen = frames.map(({ id }) => Number(id.split('.')[1]))
+  const events = await query(
+    `select seq, kind from job_event where job_id = $1 and kind in ('chunk', 'restart') order by seq`,
+    [job_id],
+  )
+  const end = Number(row!.seq)
+  const ends = row!.status === 'complete' ? [end, end + 1] : [end]
+  assert.deepEqual(seen, [0, ...events.map(({ seq }) => Number(seq)), ...ends], 'no gap, no repeat')
+  const from = frames.findLastIndex(({ event }) => event === 'restart')
+  const text = frames
+    .slice(from + 1)
+    .filter(({ event }) => event === 'chunk')
+    .map(({ data }) => data.content)
+    .join('')
+  assert.equal(text, row!.content, 'what was put together is what is stored')
+  if (row!.status === 'complete') assert.equal(frames.at(-2)!.data.content, text)
+  const restarts = frames.filter(({ event }) => event === 'restart').length
+  assert.ok(restarts < Number(row!.attempt), 'a new beginning is a new attempt')
+  return { status: String(row!.status), attempts: Number(row!.attempt) }
+}

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createDurableReads } from '../../sql/durable-reads.ts'
+import type { Reader } from '../../sql/reader.ts'
+
+/**
+ * A read over a new connection counts only after a commit of our own. `test/flow/unconfirmed.test.ts` tests this with
+ * servers.
+ */
+
+const STATEMENT = { name: 's', text: 'select' }
+
+function createWorld() {
+  const log: string[] = []
+  let opened = 0
+  // Like the real reader, it connects at the first read, and again after its connection has broken.
+  let isConnected = false
+  let failures = 0
+  const reader: Reader = {
+    text: async () => {
+      if (!isConnected) {
+        opened++
+        isConnected = true
+      }
+      log.push(`read ${opened}`)
+      return `answer of ${opened}`
+    },
+    texts: async () => [],
+    get connectionCount() {
+      return opened
+    },
+    close: async () => {},
+  }
+  const confirmed = createDurableReads(reader, async () => {
+    if (failures-- > 0) throw new Error('no standby')
+    log.push('confirm')
+  })
+  return {
+    log,
+    read: () => confirmed.text(STATEMENT, []),
+    cut: () => {
+      isConnected = false
+    },
+    fail: (times: number) => {
+      failures = times
+    },
+    confirmed,
+  }
+}
+
+test('the first answer of a connection is read again after a commit, later ones are not', async () => {
+  const { log, read, cut } = createWorld()
+  assert.equal(await read(), 'answer of 1')
+  await read()
+  assert.deepEqual(log, ['read 1', 'confirm', 'read 1', 'read 1'])
+  cut()
+  log.length = 0
+  assert.equal(await read(), 'answer of 2')
+  assert.deepEqual(log, ['read 2', 'confirm', 'read 2'])
+})
+
+test('reads at the same time wait for one commit', async () => {
+  const { log, read } = createWorld()
+  await Promise.all([read(), read(), read()])
+  assert.equal(log.filter((line) => line === 'confirm').length, 1)
+})
+
+test('nothing is answered while the commit fails; then all is', async () => {
+  const { read, fail } = createWorld()
+  fail(2)
+  for (let n = 0; n < 2; n++) await assert.rejects(read(), /no standby/)
+  assert.equal(await read(), 'answer of 1')
+})
+
+test('work whose connection was lost amid is done again', async () => {
+  const { log, read, cut, confirmed } = createWorld()
+  await read()
+  log.length = 0
+  let runs = 0
+  const result = await confirmed.withDurableReads(async () => {
+    if (++runs === 1) cut()
+    return read()
+  })
+  assert.equal(result, 'answer of 2')
+  assert.equal(runs, 2)
+})

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { type AddressInfo, connect as connectSocket, createServer, type Socket } from 'node:net'
+import { after, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { z } from 'zod'
+import { createDatabase, noRows, sql } from '../../sql/db.ts'
+import { Connections, connect } from '../../sql/driver.ts'
+import { Failure } from '../../sql/errors.ts'
+import { type DatabaseState, startHealthCheck } from '../../sql/health-check.ts'
+import { createReader } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { countKept, TIMES } from './kept-objects.ts'
+import { startProxy } from './proxy.ts'
+
+const { url, query } = await testDatabase()
+const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
+const text = { name: 'pulse_one', text: "select '1'" }
+const isDown = (error: unknown) => error instanceof Failure && error.code === 'database.down'
+
+test('a database that stops answering is known, what waits for it fails at once, and all comes back', async () => {
+  const proxy = await startProxy(url)
+  const connections = new Connections()
+  const states: DatabaseState[] = []
+  const pulse = await startHealthCheck({
+    url: proxy.url,
+    applicationName: 'pulse',
+    connections,
+    onChange: (state) => states.push(state),
+    intervalMs: 200,
+  })
+  const isSilent = () => pulse.state === 'silent'
+  const common = { url: proxy.url, applicationName: 'pulsed', connections }
+  const db = createDatabase({ ...common, size: 2, validateRows: false })
+  const reader = await createReader(common)
+  after(async () => {
+    await Promise.all([pulse.close(), db.close(), reader.close()])
+    await proxy.close()
+  })
+  assert.deepEqual([await db.one(select), await reader.text(text, [])], [{ n: 1 }, '1'])
+
+  proxy.swallow(true)
+  const held = [db.one(select), db.transaction((tx) => tx.one(select)), db.one(select), reader.text(text, [])]
+  let ended = 0
+  const ends = held.map((one) => assert.rejects(one, isDown).then(() => ended++))
+  await until('it is known', isSilent)
+  // All end together, before their own timeouts.
+  for (let n = 0; n < 20; n++) await turn()
+  assert.equal(ended, held.length)
+  await Promise.all(ends)
+  let refused = 0
+  const refusals = [db.one(select), reader.text(text, [])].map((one) =>
+    assert.rejects(one, isDown).then(() => refused++),
+  )
+  await turn()
+  assert.equal(refused, refusals.length, 'nothing is asked of it')
+
+  await proxy.refuse()
+  await proxy.accept()
+  await until('it is back', () => pulse.state === 'writable')
+  assert.deepEqual([await db.one(select), await reader.text(text, [])], [{ n: 1 }, '1'])
+  assert.deepEqual(states, ['silent', 'writable'])
+})
+
+test('a database that takes no writes is read-only; its clock is compared with ours', async () => {
+  const states: DatabaseState[] = []
+  const connections = new Connections()
+  const pulse = await startHealthCheck({
+    url,
+    applicationName: 'pulse-read-only',
+    connections,
+    onChange: (state) => states.push(state),
+    intervalMs: 20,
+    answerMs: 30_000,
+  })
+  after(() => pulse.close())
+  // While an answer takes long, its exact time is unknown, so the offset is inaccurate at first.
+  await until('the clocks are the same', () => Math.abs(pulse.clockOffsetMs) < 1_000)
+  const name = new URL(url).pathname.slice(1)
+  await query(`alter database ${name} set default_transaction_read_only = on`)
+  await query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pulse-read-only'`,
+  )
+  await until('it is read-only', () => pulse.state === 'read-only')
+  const db = createDatabase({ url, applicationName: 'read-only', size: 1, validateRows: false })
+  after(() => db.close())
+  await assert.rejects(db.run(sql.type(noRows)`create table refused (n int)`), isDown)
+  const client = await connect({ url, applicationName: 'healer' })
+  await client.query('set default_transaction_read_only = off')
+  await client.query(`alter database ${name} reset default_transaction_read_only`)
+  await client.end()
+  await query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pulse-read-only'`,
+  )
+  await until('it is writable', () => pulse.state === 'writable')
+  assert.deepEqual(states, ['read-only', 'writable'], 'a closed connection alone is no silence')
+})
+
+test('its time goes on evenly while the clock of this process is set, and set back', async (t) => {
+  let probes = 0
+  const pulse = await startHealthCheck({
+    url,
+    applicationName: 'pulse-clock',
+    connections: new Connections(),
+    onChange: () => {},
+    onValue: () => void probes++,
+    intervalMs: 20,
+  })
+  after(() => pulse.close())
+  const [row] = await query('select (extract(epoch from clock_timestamp()) * 1000)::float8 as now')
+  const isRight = () => Math.abs(pulse.now() - (row!.now as number)) < 60_000
+  t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
+  assert.ok(isRight(), 'set, before it has asked again')
+  const asked = probes
+  // Waits for the probe that was in flight when the clock was set, and for a complete one.
+  while (probes < asked + 2) await turn()
+  assert.ok(isRight(), 'set, once it has asked again')
+  t.mock.timers.reset()
+  assert.ok(isRight(), 'set back, before it has asked again')
+})
+
+test('a server that is not there when the pulse starts is an error', async () => {
+  const gone = startHealthCheck({
+    url: 'postgresql://nobody@127.0.0.1:1/none',
+    applicationName: 'gone',
+    connections: new Connections(),
+    onChange: () => {},
+  })
+  await assert.rejects(gone, /ECONNREFUSED/)
+})
+
+test('a beat leaves nothing behind in memory', async () => {
+  const kept = await countKept('probes', url)
+  assert.ok(kept < TIMES / 5, `${kept} objects of ${TIMES} probes`)
+})
+
+test('where it can connect but not ask, it says that the database is silent, and does not connect without a pause', async () => {
+  const pooler = await startPooler()
+  const pulse = await startHealthCheck({
+    url: pooler.url,
+    applicationName: 'pulse-refused',
+    connections: new Connections(),
+    onChange: () => {},
+    intervalMs: 20,
+  })
+  after(async () => {
+    await pulse.close()
+    pooler.close()
+  })
+  assert.equal(pulse.state, 'writable')
+  pooler.isAway = true
+  const before = pooler.accepted
+  await until('it is known', () => pulse.state === 'silent')
+  assert.ok(pooler.accepted - before <= 2, `it connected ${pooler.accepted - before} times`)
+  pooler.isAway = false
+  await until('it is back', () => pulse.state === 'writable')
+})
+
+/** A pooler that accepts clients while its server is away, and answers their first query with an error. */
+async function startPooler() {
+  const { hostname, port, username, password, pathname } = new URL(url)
+  const host = decodeURIComponent(hostname)
+  const target = host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port: Number(port) }
+  const sockets = new Set<Socket>()
+  const pooler = { url: '', isAway: false, accepted: 0, close: () => {} }
+  const server = createServer((client) => {
+    pooler.accepted++
+    const up = connectSocket(target)
+    up.on('data', (chunk) => client.write(chunk))
+    client.on('data', (chunk) => {
+      if (pooler.isAway && chunk[0] === QUERY) client.end(AWAY)
+      else up.write(chunk)
+    })
+    for (const [one, other] of [
+      [client, up],
+      [up, client],
+    ] as const) {
+      sockets.add(one)
+      one.on('error', () => {}).on('close', () => other.destroy())
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const own = server.address() as AddressInfo
+  pooler.url = `postgresql://${username}:${password}@127.0.0.1:${own.port}${pathname}`
+  pooler.close = () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  }
+  return pooler
+}
+
+// https://www.postgresql.org/docs/current/protocol-message-formats.html
+const QUERY = 'Q'.charCodeAt(0)
+const FIELDS = 'SFATAL\0VFATAL\0C08006\0Mthe server is away\0\0'
+const AWAY = Buffer.from(`E\0\0\0${String.fromCharCode(FIELDS.length + 4)}${FIELDS}`, 'latin1')

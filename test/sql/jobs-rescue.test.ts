@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { beforeEach, describe, test } from 'node:test'
+import { deliverQueuedJobs } from '../../sql/backup/load.ts'
+import { cancelJob, rescueQueuedJobs, rescueRunningJobs } from '../../sql/jobs.ts'
+import { testDatabase } from '../database.ts'
+import { type Fields, jobSpec, ledgerOf, withClient } from './ledger-help.ts'
+
+/** The rescuer finds a waiting job in any state, even if its delivery is gone or outdated. */
+
+const base = await testDatabase()
+const { db, query, url } = base
+const ledger = ledgerOf(base)
+
+beforeEach(() =>
+  query('truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs cascade'),
+)
+
+const rescue = async (patienceMs = 0): Promise<string[]> =>
+  (await db.any(rescueQueuedJobs(patienceMs))).map(({ id }) => id)
+const deleteDeliveries = () => query('delete from graphile_worker._private_jobs')
+const addJobs = async (...fields: readonly Fields[]): Promise<string[]> => {
+  const specs = fields.map((some) => jobSpec(some))
+  await ledger.enqueue(...specs)
+  return specs.map(({ id }) => id)
+}
+
+describe('a job that waits', () => {
+  test('and has no delivery is sent again', async () => {
+    const [id] = await addJobs({})
+    await deleteDeliveries()
+    assert.deepEqual(await rescue(), [id])
+    assert.equal(await ledger.state(id!), 'delivered')
+    assert.deepEqual(await rescue(), [], 'once')
+    assert.ok(await ledger.claim(id!, await ledger.lease()))
+  })
+
+  test('before what the delivery of its mailbox is about is found', async () => {
+    const [first, second] = await addJobs({ mailbox: 'm' }, { mailbox: 'm' })
+    await deleteDeliveries()
+    await query('select job_send(array[$1::uuid], null)', [second])
+    assert.deepEqual(await rescue(), [first])
+    assert.deepEqual(await rescue(), [])
+  })
+
+  test('and has no delivery is found beside the work of others in the queue', async () => {
+    const [id] = await addJobs({})
+    await deleteDeliveries()
+    await query(`select graphile_worker.add_job('of-others', '{"id": 5, "mailbox": {"a": 1}}')`)
+    await query(`select graphile_worker.add_job('of-others', '[]')`)
+    assert.deepEqual(await rescue(), [id])
+  })
+
+  test('and has a delivery, or has waited for a moment only, or is not due, is left alone', async () => {
+    const [waiting] = await addJobs({ actor: 'a' })
+    assert.deepEqual(await rescue(), [])
+    await deleteDeliveries()
+    assert.deepEqual(await rescue(60_000), [])
+    assert.equal(await ledger.state(waiting!), 'queued')
+    await query(`update job set run_at = now() + interval '1 hour'`)
+    assert.deepEqual(await rescue(), [])
+    await query(`update job set run_at = now() - interval '1 s'`)
+    assert.deepEqual(await rescue(), [waiting])
+  })
+
+  test('and was added for later to an actor is sent again once it is due, whatever else runs there', async () => {
+    const [later, other] = await addJobs({ actor: 'g', delay_ms: 60_000 }, { actor: 'g', delay_ms: 60_000 })
+    const [now] = await addJobs({ actor: 'g' })
+    const lease = await ledger.lease()
+    assert.ok(await ledger.claim(now!, lease))
+    await query('delete from graphile_worker._private_jobs')
+    assert.deepEqual(await rescue(), [])
+    await query(`update job set run_at = now() - interval '1 s' where id = $1`, [later])
+    assert.deepEqual(await rescue(), [later])
+    assert.deepEqual(await rescue(), [], 'once')
+    assert.deepEqual(
+      await ledger.claimMany(lease, { delivery: await ledger.deliveryOf(later!), places: 1 }),
+      [],
+    )
+    await ledger.finish({ id: now!, attempt: 1, outcome: 'done', limited: 'g' })
+    assert.ok(await ledger.claim(later!, lease))
+    assert.equal(await ledger.status(other!), 'queued')
+  })
+
+  test('behind one whose row is gone has its turn', async () => {
+    const [first, second, third] = await addJobs({ actor: 'b' }, { actor: 'b' }, { actor: 'b' })
+    await addJobs({ actor: 'c' })
+    await query('delete from job where id = $1', [first])
+    await query(`delete from graphile_worker._private_jobs where payload ->> 'mailbox' = 'b'`)
+    assert.deepEqual(await rescue(), [second])
+    assert.deepEqual([await ledger.state(second!), await ledger.state(third!)], ['delivered', 'queued'])
+  })
+
+  test('behind what fills a limited mailbox waits on; where there is room it is sent', async () => {
+    await addJobs({ actor: 'd' }, { actor: 'd' })
+    await ledger.running({ actor: 'e' })
+    const [behind] = await addJobs({ actor: 'e' })
+    const limited = { mailbox: 'f', mailbox_limit: 2 }
+    await ledger.running(limited)
+    await addJobs(limited)
+    await query(`delete from graphile_worker._private_jobs where payload ->> 'mailbox' in ('e', 'f')`)
+    const found = await rescue()
+    assert.equal(found.length, 1)
+    assert.equal((await ledger.row(found[0]!)).mailbox, 'f')
+    assert.equal(await ledger.state(behind!), 'queued')
+  })
+})
+
+test('what a backup has brought back has deliveries again, each of its own for what is later', async () => {
+  const later = { actor: 'h', delay_ms: 60_000 }
+  const [now, , ...laters] = await addJobs({ actor: 'h' }, { actor: 'h' }, later, later)
+  await deleteDeliveries()
+  await withClient(url, deliverQueuedJobs)
+  assert.deepEqual(new Set((await ledger.deliveries()).map(({ id }) => id)), new Set([now, ...laters]))
+})
+
+describe('what runs', () => {
+  test('without a lease is taken over, or ends when it was to be cancelled', async () => {
+    const [one, two] = [await ledger.running(), await ledger.running()]
+    await db.one(cancelJob(two.id))
+    await query('delete from worker_lease')
+    const recovered = (await db.any(rescueRunningJobs(null))).map(({ id }) => id)
+    assert.deepEqual(recovered.sort(), [one.id, two.id].sort())
+    assert.deepEqual([await ledger.state(one.id), await ledger.state(two.id)], ['delivered', 'cancelled'])
+  })
+})
+
+test('a delivery that has been locked for long is freed, also from the pool of a worker that lives', async () => {
+  const [fresh, mine, orphan] = await addJobs({}, {}, {})
+  await ledger.lease(3_600_000, ['pool-alive'])
+  for (const [id, pool, seconds] of [
+    [fresh, 'pool-busy', 5],
+    [mine, 'pool-alive', 60],
+    [orphan, 'pool-gone', 60],
+  ])
+    await query(
+      `update graphile_worker._private_jobs set locked_by = $2, locked_at = now() - make_interval(secs => $3)
+       where payload ->> 'mailbox' = (select mailbox from job where id = $1)`,
+      [id, pool, seconds],
+    )
+  const readLocks = async () => (await ledger.deliveries(fresh!, mine!, orphan!)).map((d) => d.locked_by)
+  await rescue(120_000)
+  assert.deepEqual(await readLocks(), ['pool-busy', 'pool-alive', 'pool-gone'])
+  await rescue(20_000)
+  assert.deepEqual(await readLocks(), ['pool-busy', null, null])
+})
+
+test('what has ended is left as it is', async () => {
+  for (const outcome of ['done', 'failed', 'cancelled'] as const) {
+    const { id, attempt } = await ledger.running()
+    await ledger.finish({ id, attempt, outcome })
+  }
+  await deleteDeliveries()
+  assert.deepEqual(await rescue(), [])
+})
+
+test('of several that look at once one does', async () => {
+  const [id] = await addJobs({})
+  await deleteDeliveries()
+  const found = await Promise.all(Array.from({ length: 4 }, () => rescue()))
+  assert.deepEqual(found.flat(), [id])
+})
+
+test('an entry of the schedule that a worker ran in the future goes on', async () => {
+  await query(
+    `insert into graphile_worker._private_known_crontabs (identifier, known_since, last_execution)
+     values ('ahead', now(), now() + interval '10 years'), ('right', now(), now() + interval '1 min')`,
+  )
+  await rescue()
+  const rows = await query(
+    `select identifier, last_execution > now() as is_future from graphile_worker._private_known_crontabs order by 1`,
+  )
+  assert.deepEqual(rows, [
+    { identifier: 'ahead', is_future: false },
+    { identifier: 'right', is_future: true },
+  ])
+})

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import pg from 'pg'
+import { createVisibilityTracker } from '../../sql/visibility.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+const { url, query } = await testDatabase()
+const LIMIT_MS = 30_000
+
+/** Runs one probe, as the health check does. */
+async function runProbe({
+  expression: probe,
+  onValue: onProbe,
+}: ReturnType<typeof createVisibilityTracker>): Promise<void> {
+  const [row] = await query(`select ${probe} as probe`)
+  onProbe(row!.probe as string)
+}
+
+test('nothing is settled that is as old as a transaction that is open, even before it writes', async () => {
+  const settled = createVisibilityTracker(LIMIT_MS, Date.now)
+  const open = new pg.Client({ connectionString: url })
+  await open.connect()
+  after(() => open.end())
+  await open.query('begin')
+  const { rows } = await open.query('select extract(epoch from now()) * 1000 as ms')
+  const begun = Number(rows[0].ms)
+  await until('it is some seconds old', () => Date.now() > begun + 2_500)
+  await runProbe(settled)
+  assert.ok(settled.visibilityHorizon() <= begun)
+  assert.ok(settled.visibilityHorizon() > begun - LIMIT_MS, 'what is older is')
+  await open.query('commit')
+  await runProbe(settled)
+  assert.ok(settled.visibilityHorizon() > begun)
+})
+
+test('a transaction that is open for longer than a write may take holds nothing up; nor does one that is not seen', async () => {
+  const settled = createVisibilityTracker(LIMIT_MS, () => 100_000)
+  for (const oldest of ['50000', '']) {
+    settled.onValue(oldest)
+    assert.equal(settled.visibilityHorizon(), 69_000)
+  }
+  settled.onValue('90000')
+  assert.equal(settled.visibilityHorizon(), 89_000)
+})
+
+test('of a server that does not tell what it does, a limit is known', async () => {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  after(() => client.end())
+  const settled = createVisibilityTracker(LIMIT_MS, () => 100_000)
+  await client.query('set track_activities = off')
+  const { rows } = await client.query(`select ${settled.expression} as probe`)
+  settled.onValue(rows[0].probe)
+  assert.equal(settled.visibilityHorizon(), 69_000)
+})

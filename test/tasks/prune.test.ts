@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { beforeEach, describe, test } from 'node:test'
+import type { TaskContext } from '../../tasks/context.ts'
+import { schedule } from '../../tasks/schedule.ts'
+import { parseSettings } from '../../tasks/settings.ts'
+import { noop } from '../../tasks/system/noop.ts'
+import { prune } from '../../tasks/system/prune.ts'
+import { testDatabase } from '../database.ts'
+import { jobSpec, ledgerOf } from '../sql/ledger-help.ts'
+
+const base = await testDatabase()
+const { db, query } = base
+const ledger = ledgerOf(base)
+
+const run = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
+  prune.run({ db, settings: parseSettings(settings), signal } as TaskContext, {})
+const count = async (table: string): Promise<unknown> =>
+  (await query(`select count(*)::int as n from ${table}`))[0]!.n
+
+/** Adds ended jobs with two events each, `age` seconds old and older. */
+const addEnded = (n: number, age: number) =>
+  query(
+    `with made as (insert into job (id, name, queue, mailbox, payload, status, max_tries, seq, finished_at)
+       select gen_random_uuid(), 'n', 'q', 'n/0', '{}', 'done', 1, 2, now() - make_interval(secs => $2) from generate_series(1, $1) returning id)
+     insert into job_event_row (job_id, seq, kind, data) select id, s, 'status', '{}' from made, generate_series(1, 2) s`,
+    [n, age],
+  )
+
+describe('prune', { concurrency: false }, () => {
+  beforeEach(() =>
+    query(
+      'truncate account, session, refresh_token, login_failure, request_limit, job, job_event_row, blob, blob_chunk, blog_upload, idempotency_key, document cascade',
+    ),
+  )
+
+  test('of nothing is nothing', async () => {
+    assert.deepEqual(await run(), {
+      jobs: 0,
+      tokens: 0,
+      limits: 0,
+      keys: 0,
+      imports: 0,
+      tallies: 0,
+      previews: 0,
+      webhooks: 0,
+      accounts: 0,
+    })
+  })
+
+  test('removes ended jobs past their time with their events, however many, and no others', async () => {
+    await addEnded(2500, 100)
+    await addEnded(7, 5)
+    await ledger.enqueue(jobSpec(), jobSpec({ actor: 'a' }), jobSpec({ actor: 'a' }))
+    const job = await ledger.running()
+    assert.equal((await run({ WORKER_KEEP_RESULT_SECONDS: '50' })).jobs, 2500)
+    assert.deepEqual([await count('job'), await count('job_event_row')], [7 + 3 + 1, 14])
+    assert.equal(await ledger.status(job.id), 'running')
+    assert.equal((await run({ WORKER_KEEP_RESULT_SECONDS: '1' })).jobs, 7)
+    assert.deepEqual([await count('job'), await count('job_event_row')], [4, 0])
+  })
+
+  test('removes files whose import has ended, after a day', async () => {
+    await query(
+      `insert into blog_upload (file_name, format, created_at) select 'x', 'json', now() - n * interval '13 hours' from generate_series(1, 3) n`,
+    )
+    assert.equal((await run()).imports, 2)
+    assert.equal(await count('blog_upload'), 1)
+  })
+
+  test('removes tokens, counts and keys past their time', async () => {
+    await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
+    await query(
+      `insert into session (id, account_id) select gen_random_uuid(), id from account, generate_series(1, 3)`,
+    )
+    await query(`insert into refresh_token (digest, session_id, expires_at) select sha256(id::text::bytea), id,
+      now() + case when row_number() over () = 1 then interval '1 h' else - interval '1 h' end from session`)
+    await query(`insert into account_token (id, account_id, kind, digest, expires_at)
+      select gen_random_uuid(), id, 'reset', sha256(n::text::bytea), now() + (1.5 - n) * interval '1 h' from account, generate_series(1, 3) n`)
+    await query(`insert into passkey_challenge (challenge, expires_at)
+      select sha256(n::text::bytea), now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
+    await query(`insert into email_change (id, account_id, email, old_digest, new_digest, expires_at)
+      select gen_random_uuid(), id, 'b@example.com', sha256('o'), sha256('n'), now() - interval '1 s' from account`)
+    await query(`insert into login_failure (subject, failures, failed_at, locked_until) values
+      (sha256('old'), 1, now() - interval '20 min', null), (sha256('new'), 1, now() - interval '10 min', null),
+      (sha256('locked'), 5, now() - interval '20 min', now() + interval '1 min'), (sha256('free'), 5, now() - interval '20 min', now() - interval '1 min')`)
+    await query(`insert into request_limit (name, subject, hits, expires_at)
+      select 'login', n::text, '{}', now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
+    await query(`insert into idempotency_key (scope, key, fingerprint, status, body, created_at)
+      select 's', n::text, '', 204, '', now() - n * interval '10 h' from generate_series(1, 4) n`)
+    assert.deepEqual(await run(), {
+      jobs: 0,
+      tokens: 7,
+      limits: 4,
+      keys: 2,
+      imports: 0,
+      tallies: 0,
+      previews: 0,
+      webhooks: 0,
+      accounts: 0,
+    })
+    const left = [
+      'session',
+      'refresh_token',
+      'account_token',
+      'login_failure',
+      'request_limit',
+      'passkey_challenge',
+    ]
+    assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1, 1])
+    assert.equal(await count('idempotency_key'), 2)
+  })
+
+  test('adds a job for each account that is due, and none while that is under way', async () => {
+    await query(`insert into account (email, password_hash, deletion_at)
+      select n || '@example.com', 'x', now() + (n - 1100.5) * interval '1 min' from generate_series(1, 1110) n`)
+    assert.equal((await run()).accounts, 1100)
+    assert.equal((await run()).accounts, 1100)
+    const jobs =
+      await query(`select owner_id, queue, mailbox_limit, count(*)::int as n, count(distinct mailbox)::int as accounts
+      from job where name = 'accounts.delete' group by 1, 2, 3`)
+    assert.deepEqual(jobs, [{ owner_id: null, queue: 'accounts', mailbox_limit: 1, n: 1100, accounts: 1100 }])
+  })
+
+  test('an abort ends it before the next batch', async () => {
+    await addEnded(1500, 10_000)
+    const abort = new AbortController()
+    abort.abort()
+    const ends = run({}, abort.signal)
+    await assert.rejects(ends, { name: 'AbortError' })
+    assert.equal(await count('job'), 1500)
+  })
+
+  test('two at once remove each job once, and do not wait for each other for ever', async () => {
+    await addEnded(3000, 10_000)
+    const [one, two] = await Promise.all([run(), run()])
+    assert.equal(one.jobs + two.jobs, 3000)
+    assert.equal(await count('job_event_row'), 0)
+  })
+
+  test('runs every minute, one at a time', () => {
+    const entry = schedule.find(({ identifier }) => identifier === 'prune')
+    assert.deepEqual([entry?.match, entry?.task.name], ['* * * * *', 'system.prune'])
+    assert.deepEqual([prune.actor?.({}, null), prune.whenBusy], ['prune', 'join'])
+    assert.equal(new Set(schedule.map(({ identifier }) => identifier)).size, schedule.length)
+  })
+
+  test('an account takes its jobs along, and their events', async () => {
+    await query(`insert into account (email, password_hash) values ('gone@example.com', 'x')`)
+    const [account] = await query('select id from account')
+    const owned = await ledger.running({ owner_id: account!.id as number })
+    await ledger.finish({ ...owned, outcome: 'done' })
+    await query('delete from account')
+    await run()
+    assert.deepEqual([await count('job'), await count('job_event_row')], [0, 0])
+  })
+})
+
+test('noop gives back what it was given', async () => {
+  const payload = noop.payload.parse({ echo: 'x' })
+  assert.deepEqual(noop.result.parse(await noop.run({} as TaskContext, payload)), { echo: 'x' })
+  assert.deepEqual(noop.payload.parse({}), { echo: '' })
+  assert.equal(noop.payload.safeParse({ echo: 1 }).success, false)
+})

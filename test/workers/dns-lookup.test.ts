@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { createSocket } from 'node:dgram'
+import type { LookupAddress, LookupOptions } from 'node:dns'
+import { once } from 'node:events'
+import { after, describe, test } from 'node:test'
+import { createLookup } from '../../workers/providers/dns-lookup.ts'
+
+/** Resolves host names that callers supply. */
+
+// A name server that answers by the first label of a name, and ignores names that begin with `silent`.
+const asked: string[] = []
+const server = createSocket('udp4')
+server.on('message', (query, { port, address }) => {
+  const name = nameOf(query)
+  asked.push(name)
+  const isFour = query.readUInt16BE(query.indexOf(0, 12) + 1) === 1
+  if (name.startsWith('silent')) return
+  const record = Buffer.from('c00c000100010000003c0004cb007107', 'hex')
+  const isKnown = name.startsWith('known') && isFour
+  const flags = name.startsWith('broken') ? 0x8182 : name.startsWith('known') ? 0x8180 : 0x8183
+  const answer = Buffer.concat([query.subarray(0, query.indexOf(0, 12) + 5), ...(isKnown ? [record] : [])])
+  answer.writeUInt16BE(flags, 2)
+  answer.writeUInt16BE(isKnown ? 1 : 0, 6)
+  for (const at of [8, 10]) answer.writeUInt16BE(0, at)
+  server.send(answer, port, address)
+})
+server.bind(0, '127.0.0.1')
+await once(server, 'listening')
+after(() => server.close())
+const servers = [`127.0.0.1:${server.address().port}`]
+
+function nameOf(query: Buffer): string {
+  const parts: string[] = []
+  for (let at = 12; query[at] !== 0; at += query[at]! + 1)
+    parts.push(query.toString('latin1', at + 1, at + 1 + query[at]!))
+  return parts.join('.')
+}
+
+function find(
+  name: string,
+  { local = false, ...options }: LookupOptions & { local?: boolean } = { all: true },
+) {
+  return new Promise<string | LookupAddress[]>((resolve, reject) => {
+    createLookup(local, servers)(name, options, (error, found) =>
+      error === null ? resolve(found) : reject(error),
+    )
+  })
+}
+
+describe('the addresses of a name', () => {
+  test('are those that a name server says', async () => {
+    assert.deepEqual(await find('known.example'), [{ address: '203.0.113.7', family: 4 }])
+    assert.equal(await find('known.example', {}), '203.0.113.7')
+  })
+
+  test('are waited for by nobody who asks for another one', async () => {
+    const silent = Array.from({ length: 20 }, (_, i) => find(`silent-${i}.example`))
+    const given = Promise.allSettled(silent)
+    assert.equal(await Promise.race([find('known.example', {}), given]), '203.0.113.7')
+  })
+
+  test('are none when no server knows it', async () => {
+    await assert.rejects(find('unknown.example'), { code: 'ENOTFOUND' })
+  })
+
+  test('may be known to this machine only, where that is permitted', async () => {
+    await assert.rejects(find('localhost'), { code: 'ENOTFOUND' })
+    const found = (await find('localhost', { all: true, local: true })) as LookupAddress[]
+    assert.ok(found.some(({ address }) => address === '127.0.0.1' || address === '::1'))
+    assert.ok(!asked.includes('localhost'))
+  })
+
+  test('are looked for no further when servers fail', async () => {
+    await assert.rejects(find('broken.example', { all: true, local: true }), { code: 'ESERVFAIL' })
+  })
+})

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { uuidv7 } from '../../sql/ids.ts'
+import { MAX_LOG_LINES, storeLogLines } from '../../sql/jobs/log.ts'
+import { deleteExpiredJobs } from '../../sql/jobs.ts'
+import { createJobLog } from '../../workers/attempts/job-log.ts'
+import { testDatabase, waitForLock } from '../database.ts'
+import { jobSpec, ledgerOf, withClient } from '../sql/ledger-help.ts'
+import { until } from '../until.ts'
+import { log } from './parts.ts'
+
+/** The pages of jobs show the worker's log lines about them. */
+
+const base = await testDatabase()
+const { db, query, url } = base
+const ledger = ledgerOf(base)
+const AT = '2026-01-31T12:00:00.123Z'
+
+async function addJob(): Promise<string> {
+  const added = jobSpec()
+  await ledger.enqueue(added)
+  return added.id
+}
+const line = (jobId: string, more: object = {}): string =>
+  JSON.stringify({
+    level: 30,
+    time: AT,
+    process: 'worker',
+    pid: 7,
+    jobId,
+    task: 'test.task',
+    attempt: 1,
+    requestId: 'r-1',
+    traceId: 't-1',
+    msg: 'It went well',
+    ...more,
+  })
+const readLines = (id: string) =>
+  query('select message, data from job_log where job_id = $1 order by id', [id])
+
+test('lines that name a job are stored at intervals, the rest at the end, without what the job says already', async () => {
+  const id = await addJob()
+  const lines = createJobLog(20)
+  lines.take(line(id))
+  lines.open(db, log)
+  lines.take(JSON.stringify({ level: 50, time: AT, msg: 'Not about a job' }))
+  await until('the first is there', async () => (await readLines(id)).length === 1)
+  lines.take(line(id, { level: 40, attempt: 2, msg: 'It took long', ms: 300 }))
+  await lines.close()
+  await lines.close()
+  assert.deepEqual((await ledger.details(id)).log, [
+    { at: AT, attempt: 1, level: 'info', message: 'It went well', data: {} },
+    { at: AT, attempt: 2, level: 'warn', message: 'It took long', data: { ms: 300 } },
+  ])
+})
+
+test('admins alone see them', async () => {
+  const id = await addJob()
+  const lines = createJobLog()
+  lines.open(db, log)
+  lines.take(line(id))
+  await lines.close()
+  await query(`update job set owner_id = null where id = $1`, [id])
+  assert.equal((await ledger.details(id, 1)).log, null)
+  assert.equal((await ledger.details(id)).log?.length, 1)
+})
+
+test('a long line is cut, and a flood of lines is left to the log', async () => {
+  const [id, other] = [await addJob(), await addJob()]
+  const lines = createJobLog()
+  lines.open(db, log)
+  lines.take(line(id, { stack: 'x'.repeat(10_000) }))
+  for (let n = 0; n < 1000; n++) lines.take(line(other, { n }))
+  await lines.close()
+  const [{ data }] = (await readLines(id)) as [{ data: { cut: string } }]
+  assert.deepEqual([Object.keys(data), data.cut.length], [['cut'], 4000])
+  assert.match(data.cut, /^\{"stack":"xxx/)
+  const kept = await readLines(other)
+  assert.deepEqual(
+    kept.map(({ data }) => data),
+    Array.from({ length: MAX_LOG_LINES }, (_, n) => ({ n })),
+  )
+  // Lines that come later are stored, too.
+  lines.take(line(other, { n: 'one more' }))
+  await lines.close()
+  assert.equal((await readLines(other)).length, MAX_LOG_LINES)
+})
+
+test('they go with their job, and of a job that is gone none are kept', async () => {
+  const [id, gone] = [await addJob(), uuidv7()]
+  const kept = (job_id: string) =>
+    storeLogLines([{ job_id, attempt: null, at: AT, level: 'info', message: 'm', data: {} }])
+  await db.run(kept(gone))
+  await db.run(kept(id))
+  assert.deepEqual([(await readLines(gone)).length, (await readLines(id)).length], [0, 1])
+  await query('delete from job where id = $1', [id])
+  assert.deepEqual(await readLines(id), [])
+})
+
+test('they wait for whoever ends or deletes their jobs at this moment', async () => {
+  const [ending, gone] = [await ledger.running(), await addJob()]
+  const end = JSON.stringify([{ ...ending, outcome: 'failed', code: 'internal' }])
+  const lines = createJobLog()
+  lines.open(db, log)
+  for (const id of [ending.id, gone]) lines.take(line(id))
+  const closing = await withClient(url, async (client) => {
+    await client.query('begin')
+    await client.query('select job_finish($1, 2, 5)', [end])
+    await client.query('delete from job where id = $1', [gone])
+    const closing = { done: lines.close() }
+    await waitForLock(query)
+    await client.query('commit')
+    return closing
+  })
+  await closing.done
+  assert.deepEqual([(await readLines(ending.id)).length, (await readLines(gone)).length], [1, 0])
+})
+
+test('pruning does not wait for jobs whose lines are being stored: they would wait for each other', async () => {
+  const [id, other] = [await ledger.running(), await ledger.running()]
+  await ledger.finish({ ...id, outcome: 'done' }, { ...other, outcome: 'done' })
+  await query(`update job set finished_at = now() - interval '1 day' where id = any($1)`, [[id.id, other.id]])
+  await withClient(url, async (client) => {
+    await client.query('begin')
+    await client.query('select from job where id = $1 for key share', [id.id])
+    assert.deepEqual(await db.one(deleteExpiredJobs(3600, 1000)), { count: 1 })
+    await client.query('commit')
+  })
+  assert.deepEqual(await db.one(deleteExpiredJobs(3600, 1000)), { count: 1 })
+})
+
+test('what can not be stored is told, and stops nothing', async () => {
+  const id = await addJob()
+  await query('alter table job_log rename to elsewhere')
+  const lines = createJobLog()
+  const warnings: unknown[] = []
+  lines.open(db, { ...log, warn: (...words: unknown[]) => warnings.push(words[1]) } as unknown as typeof log)
+  lines.take(line(id))
+  await lines.close()
+  await query('alter table elsewhere rename to job_log')
+  assert.deepEqual(warnings, ['Failed to store log lines for the job pages'])
+  lines.take(line(id))
+  await lines.close()
+  assert.equal((await readLines(id)).length, 1)
+})
