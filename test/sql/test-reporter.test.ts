@@ -68,9 +68,7 @@ describe('the second look', () => {
   })
 
   test('is not taken when all holds', () => {
-    const { status, stdout } = runWithRerun(
-      () => `import { test } from 'node:test'\ntest('holds', () => {})`,
-    )
+    const { status, stdout } = runWithRerun(() => `import { test } from 'node:test'\ntest('holds', () => {})`)
     assert.doesNotMatch(stdout, /flaky|alone/)
     assert.equal(status, 0)
   })

@@ -110,7 +110,11 @@ export async function answerRange(
   const jobId = await enqueuePreview(speechRequest, digest)
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
-  const end = await edge.hub.waitForTerminal(jobId, edge.settings.requestWaitSeconds * 1000, disconnect.signal)
+  const end = await edge.hub.waitForTerminal(
+    jobId,
+    edge.settings.requestWaitSeconds * 1000,
+    disconnect.signal,
+  )
   if (end === null) return acceptedAnswer(jobId)
   if (end.status !== 'done') throw jobFailure(end)
   const storedPreview = await edge.db.maybeOne(findPreview(digest))
