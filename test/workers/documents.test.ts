@@ -388,7 +388,7 @@ test('a document of more pages than are read is one unread page', async () => {
   const reader = await open(await textPdf(6), { maxPages: 5 })
   assert.equal(reader.pageCount, 1)
   const { status, detail } = await reader.read(1)
-  assert.deepEqual([status, detail], ['unread', 'The document has 6 pages, more than the 5 that may be read'])
+  assert.deepEqual([status, detail], ['unread', 'The document has 6 pages; the limit is 5'])
   await reader.close()
 })
 

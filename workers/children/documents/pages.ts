@@ -1,4 +1,4 @@
-/** From a document's bytes to its pages: text layer, PNG, and words read from pixels. Runs in the calling process. */
+/** Turns a document's bytes into pages: text layer, PNG, and OCR words. Runs in the calling process. */
 import type { PageReader, PageResult } from '../../../tasks/context.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { formatOf } from './formats/index.ts'
@@ -14,14 +14,14 @@ import { hasWords, isPoor, isShort, lettersIn, MAX_CHARACTERS, tidy } from './te
 
 export { closeVision } from './vision.ts'
 
-/** A reader that can also draw the image of a page on its own. */
+/** A page reader that can also draw a page's image without reading the page. */
 export interface LocalReader extends Omit<PageReader, 'attachments' | 'attachment' | 'isFast' | 'cpuMs'> {
-  /** The files that came with a mail. */
+  /** Files attached to a mail. */
   readonly attachments: readonly Attachment[]
   read(pageNumber: number): Promise<ReadPage>
-  /** Reads a page if that takes milliseconds; null when it needs more than that. */
+  /** Reads a page if that takes only milliseconds; null if the page needs `read`. */
   readAtOnce(pageNumber: number): Promise<PageResult | null>
-  /** Draws a page at the resolution that is stored; null when there is nothing to draw. Throws `Unreadable`. */
+  /** Draws a page at the stored resolution; null if there is nothing to draw. Throws `Unreadable`. */
   draw(pageNumber: number): Promise<PageImage | null>
 }
 
@@ -30,14 +30,15 @@ export type { PageReader, PageResult }
 type ReadOne = (pageNumber: number) => Promise<ReadPage>
 
 const IMAGE_DPI = 150
-// Seven-point scans: 99.7 % of the words at 150 and 200 dpi, all at 250; 300 dpi costs a tenth more for nothing.
+// OCR of seven-point scans finds 99.7 % of the words at 150 and 200 dpi and all at 250. At 300 dpi it costs 10 %
+// more time and finds no more.
 const VISION_DPI = 250
-// A scan with at least this resolution is read as it is: drawing it finer only takes longer.
+// Scans of at least this resolution are read at their own resolution: upscaling them only costs time.
 const FINE_DPI = 180
 
 /**
  * Opens a document of the given (sniffed) media type. Takes ownership of the bytes: they may be transferred or read
- * later. Never throws for bad bytes: if a document cannot be opened, the reader has one unread page that says why.
+ * later. Never throws for bad bytes: the reader of an unreadable document has one unread page with the reason.
  */
 export async function openPages(
   bytes: Uint8Array,
@@ -49,9 +50,7 @@ export async function openPages(
     const { maxPages = Number.POSITIVE_INFINITY } = options
     if (reader.pageCount <= maxPages) return reader
     await reader.close()
-    throw new Unreadable(
-      `The document has ${reader.pageCount} pages, more than the ${maxPages} that may be read`,
-    )
+    throw new Unreadable(`The document has ${reader.pageCount} pages; the limit is ${maxPages}`)
   } catch (error) {
     const page = unread(error)
     return pageReader(1, async () => page, { isLocked: error instanceof Locked })
@@ -91,7 +90,7 @@ function pageReader(
 ): LocalReader {
   const check = (pageNumber: number): void => {
     if (!(Number.isInteger(pageNumber) && pageNumber >= 1 && pageNumber <= pageCount)) {
-      throw new RangeError(`No page ${pageNumber} of ${pageCount}`)
+      throw new RangeError(`Page ${pageNumber} does not exist; the document has ${pageCount} pages`)
     }
   }
   return {
@@ -131,7 +130,7 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     layers?.close()
     await (await opened?.catch(() => null))?.close()
   }
-  // PDFium is not asked twice about a page for which it has no text.
+  // The last page for which PDFium returned no text. It is not tried again.
   let without = 0
   const readAtOnce = async (pageNumber: number): Promise<PageResult | null> => {
     const page =
@@ -150,12 +149,12 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
   return pageReader(pageCount, readPage, { unpackedBytes: size, close, draw, readAtOnce })
 }
 
-// A page is a dictionary and an entry of the cross-reference table. Compressed, identical pages take six bytes each.
+// Each page needs a dictionary and a cross-reference entry. Identical pages compress to six bytes each.
 const BYTES_PER_PAGE = 4
 
 /**
- * The number of pages, if it is plausible: it is what the file claims, and a damaged one may claim two billion. Throws
- * `Unreadable` when there are more than the bytes can hold.
+ * Returns the file's own page count. A damaged file may claim two billion pages. Throws `Unreadable` if the count
+ * exceeds what the file size can hold.
  */
 async function countPages(
   size: number,
@@ -163,10 +162,10 @@ async function countPages(
   looks: () => Promise<Pdf>,
 ): Promise<number> {
   const last = layers?.pageCount ?? 0
-  // pdfjs finds the pages that exist when the last one doesn't.
+  // If PDFium cannot open the last page, pdfjs counts the pages that exist.
   const count = last > 0 && layers!.has(last) ? last : (await looks()).pageCount
   if (count * BYTES_PER_PAGE > size)
-    throw new Unreadable(`The document is damaged: it claims to have ${count} pages, in ${size} bytes`)
+    throw new Unreadable(`The document is damaged: it claims ${count} pages in ${size} bytes`)
   return count
 }
 
@@ -184,8 +183,8 @@ async function onPage<T>(
 }
 
 /**
- * What PDFium reads on a page; null when pdfjs has to read it, which is better at lines that are `turned`, or when it may be
- * `doubted`, and the words of a scan tell more.
+ * Reads a page's text layer with PDFium; null if pdfjs or OCR must read the page. Rotated text is accepted only with
+ * `turned`, because pdfjs reads rotated lines better. With `doubted`, a short or poor layer over a scan is left to OCR.
  */
 function readLayer(
   layers: TextLayer | null,
@@ -204,19 +203,20 @@ function readLayer(
   }
 }
 
-// Less of a page than this is a picture in a text.
+// Pictures that cover a smaller share of the page are illustrations, not a scan.
 const MOSTLY = 0.6
 
-/** Whether a text is a stamp on a scan, or the poor result of reading it, which is hidden below. */
+/** True if the text layer is only a stamp on a scan, or poor OCR text hidden below it. */
 function isOverScan(page: TextPage, text: string): boolean {
   return (isShort(text) || isPoor(text)) && (page.scan()?.covered ?? 0) >= MOSTLY
 }
 
-// How many times the letters of the layer the engine has to find, to be believed: a poor layer has as many as the page.
+// OCR replaces the text layer if it finds at least this multiple of the layer's letters. A poor layer has about as
+// many letters as the page.
 const MORE_THAN_STAMP = 1.5
 const MORE_THAN_POOR = 0.8
 
-/** What the engine here reads on a page of pictures; null when pdfjs has to draw the page. */
+/** Reads a scanned page with local OCR; null if pdfjs must draw the page or OCR is not local. */
 async function readScan(
   layers: TextLayer | null,
   pageNumber: number,
@@ -224,7 +224,7 @@ async function readScan(
 ): Promise<PageResult | null> {
   if (options.ocrMode !== 'local') return null
   const scan = drawScan(layers?.page(pageNumber) ?? null)
-  // Only pdfjs knows whether the picture could be decoded.
+  // A blank drawing may be an image that PDFium cannot decode. Only pdfjs can tell.
   if (scan === null || isBlank(scan.grey)) return null
   const { grey, image, text } = scan
   const seen = { ...(await readGrey(grey, options).catch(unread)), image }
@@ -235,7 +235,7 @@ async function readScan(
 interface DrawnScan {
   readonly grey: Grey
   readonly image: PageResult['image']
-  /** Its text layer, which may be a stamp or poor. */
+  /** The scan's text layer, which may be only a stamp or poor OCR text; '' if there is none. */
   readonly text: string
 }
 
@@ -257,7 +257,10 @@ function drawScan(page: TextPage | null): DrawnScan | null {
   }
 }
 
-/** The image of a page, to be drawn on demand: most are never asked for, and drawing takes forty times the reading. */
+/**
+ * Describes a page image without drawing it; null if the page is too large. Most images are never requested, and
+ * drawing takes forty times the time of reading.
+ */
 function undrawn(width: number, height: number): PageResult['image'] {
   const dpi = fit(width, height, IMAGE_DPI)
   return dpi === null ? null : { png: null, ...pixelsOf(width, height, dpi) }
@@ -270,12 +273,12 @@ async function readPdfPage(
 ): Promise<ReadPage> {
   const text = await page.text(MAX_CHARACTERS)
   if (hasWords(text)) return layer(text, undrawn(page.width, page.height))
-  // A rotated form: only PDFium knows what is filled into it.
+  // The page may be a rotated form: only PDFium reads its field values.
   const turned = again()
   if (turned !== null) return turned
   const dpi = fit(page.width, page.height, IMAGE_DPI)
   if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
-  // The engine here gets a finer picture than a model, which is sent the one that is stored.
+  // Local OCR gets a finer image. A model gets the stored image.
   const drawnDpi = options.ocrMode === 'local' ? (fit(page.width, page.height, VISION_DPI) ?? dpi) : dpi
   const canvas = await page.draw(drawnDpi)
   const grey = toGrey(canvas)

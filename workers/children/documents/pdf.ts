@@ -1,4 +1,4 @@
-/** PDF pages: their text and their appearance. The only importer of `pdfjs-dist`. */
+/** Reads and draws PDF pages with pdfjs. The only importer of `pdfjs-dist`. */
 import { fileURLToPath } from 'node:url'
 import type { PDFDocumentLoadingTask, PDFDocumentProxy, PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import {
@@ -15,23 +15,24 @@ import {
 import { type Piece, textFromPieces } from './layout.ts'
 import { hasWords } from './texts.ts'
 
-/** An open PDF. Not for two callers at once: pdfjs works in the calling thread. */
+/** An open PDF. Not safe for concurrent callers: pdfjs runs in the calling thread. */
 export interface Pdf {
   readonly pageCount: number
-  /** Opens a page, counted from 1. Throws `Unreadable` for a damaged one. */
+  /** Opens a page, counted from 1. Throws `Unreadable` if the page is damaged. */
   page(pageNumber: number): Promise<PdfPage>
   close(): Promise<void>
 }
 
 export interface PdfPage {
-  /** The text layer in lines and paragraphs, at most about `limit` characters; '' when there is none. */
+  /** The text layer in lines and paragraphs, at most about `limit` characters; '' if there is none. */
   text(limit: number): Promise<string>
-  /** In points, with the page's own rotation applied. */
+  /** Width in points, after the page's own rotation. */
   readonly width: number
+  /** Height in points, after the page's own rotation. */
   readonly height: number
-  /** Draws page and annotations on white. Throws `Unreadable`. */
+  /** Draws the page and its annotations on white. Throws `Unreadable`. */
   draw(dpi: number): Promise<Canvas>
-  /** Whether pdfjs left out something that it could not decode or that is too large; costs a second opening. */
+  /** True if pdfjs skipped content that it cannot decode or that is too large. Opens the document a second time. */
   isIncomplete(): Promise<boolean>
   close(): void
 }
@@ -55,12 +56,13 @@ interface Note {
 
 const POINTS_PER_INCH = 72
 
-// Below this, ten-point text is five pixels high: nobody can read it.
+// At this resolution ten-point text is five pixels high. Below it, text is illegible.
 const MIN_DPI = 36
 
 /**
- * Opens a PDF, an encrypted one by the empty password or the one given.
- * Takes ownership of the bytes: an array that owns its whole buffer is empty afterwards. Throws `Unreadable`.
+ * Opens a PDF. Tries the given password on an encrypted one, besides the empty password.
+ * Takes ownership of the bytes: an array that owns its whole buffer is empty afterwards. Throws `Unreadable`, or
+ * `Locked` if the password is wrong or missing.
  */
 export async function openPdf(bytes: Uint8Array, password: string | null = null): Promise<Pdf> {
   const task = await load(bytes, password)
@@ -85,14 +87,16 @@ async function load(
   const task = pdfjs.getDocument(await documentOptions(bytes, pdfjs.VerbosityLevel.ERRORS, strict))
   const { NEED_PASSWORD } = pdfjs.PasswordResponses
   task.onPassword = (answer: (password: string | Error) => void, reason: number) =>
-    answer(password !== null && reason === NEED_PASSWORD ? password : new Error('There is no other password'))
+    answer(
+      password !== null && reason === NEED_PASSWORD ? password : new Error('No other password is available'),
+    )
   return task
 }
 
 async function library() {
   const pdfjs = await import('pdfjs-dist/legacy/build/pdf.mjs')
-  // In Node pdfjs runs its worker's code in the calling thread. Imported here, so that a broken installation
-  // is an error of its own and not a damaged document.
+  // In Node pdfjs runs its worker's code in the calling thread. Import the worker here, so that a broken installation
+  // is not reported as a damaged document.
   const workerSrc = import.meta.resolve('pdfjs-dist/legacy/build/pdf.worker.mjs')
   await import(workerSrc)
   pdfjs.GlobalWorkerOptions.workerSrc = workerSrc
@@ -118,7 +122,7 @@ async function documentOptions(bytes: Uint8Array, verbosity: number, strict: boo
   }
 }
 
-// pdfjs transfers the buffer: it refuses a Buffer, and shared memory cannot be transferred.
+// pdfjs transfers the buffer. It rejects a Buffer, and shared memory cannot be transferred.
 function ownBytes(bytes: Uint8Array): Uint8Array {
   if (!(bytes.buffer instanceof ArrayBuffer)) return new Uint8Array(bytes)
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -174,22 +178,22 @@ async function hasLostImage(page: PDFPageProxy): Promise<boolean> {
   return false
 }
 
-// Images that several pages share are in the document's store, under names with this prefix.
+// pdfjs keeps images shared by several pages in the document's store, with this name prefix.
 function stored(page: PDFPageProxy, id: string): Promise<unknown> {
   const store = id.startsWith('g_') ? page.commonObjs : page.objs
   return new Promise((resolve) => store.get(id, resolve))
 }
 
-/** The resolution: `dpi`, or what still fits into the largest canvas; null when that is under 36 dpi. */
+/** Limits `dpi` to the resolution that fits the largest canvas; null if that is below 36 dpi. */
 export function fit(width: number, height: number, dpi: number): number | null {
-  // A thousandth less, because sizes are rounded to whole pixels.
+  // The 0.1 % margin allows for rounding to whole pixels.
   const byArea = 0.999 * POINTS_PER_INCH * Math.sqrt(CANVAS_PIXELS / (width * height))
   const bySide = 0.999 * POINTS_PER_INCH * (CANVAS_SIDE / Math.max(width, height))
   const fitting = Math.min(dpi, byArea, bySide)
   return fitting >= MIN_DPI ? fitting : null
 }
 
-/** The size of a drawn page. */
+/** Converts a page size from points to whole pixels. */
 export function pixelsOf(width: number, height: number, dpi: number): { width: number; height: number } {
   const pixels = (points: number) => Math.max(1, Math.round((points * dpi) / POINTS_PER_INCH))
   return { width: pixels(width), height: pixels(height) }
@@ -234,13 +238,13 @@ async function textOf(page: PDFPageProxy, limit: number): Promise<string> {
     }
     if (length >= limit) await reader.cancel(new Error('enough'))
   } catch {
-    // What came before the damage is still the page's text.
+    // The page is damaged: keep the text before the damage.
   }
   const text = textFromItems(items)
   return hasWords(text) ? [text, ...(await notesOf(page))].join('\n') : text
 }
 
-/** What is filled into the page's form and what its annotations say, in lines. */
+/** Returns the page's form values and annotation texts, in lines. */
 async function notesOf(page: PDFPageProxy): Promise<string[]> {
   const annotations: Note[] = await page.getAnnotations().catch(() => [])
   return annotations.flatMap(({ hidden, fieldType, password, fieldValue, textContent }) => {
@@ -250,12 +254,12 @@ async function notesOf(page: PDFPageProxy): Promise<string[]> {
   })
 }
 
-/** The text of pdfjs text items. */
+/** Lays out pdfjs text items in lines and paragraphs. */
 export function textFromItems(items: readonly Item[]): string {
   return textFromPieces(items.map(pieceOf))
 }
 
-// The transform is [cos, sin, -sin, cos, x, y] times the size; rotated back so that the text runs to the right.
+// The transform is [cos, sin, -sin, cos, x, y], scaled by the size. Undo the rotation so that text runs to the right.
 function pieceOf({ str, dir, transform, width, height, hasEOL }: Item): Piece {
   const [a = 1, b = 0, c = 0, d = 1, x = 0, y = 0] = transform
   const angle = Math.atan2(b, a)

@@ -1,35 +1,38 @@
-/** The characters that PDFium finds on a page, in the order and the form in which people type them. */
+/** Puts the characters that PDFium finds on a page into typing order and form. */
 import type { Native } from './pdfium-native.ts'
 
-/** A page in PDFium, with memory for what it reports about one character. */
+/** A page's text in PDFium, with scratch memory at `at` for the properties of one character. */
 export interface Source {
   readonly native: Native
   readonly text: number
   readonly at: number
 }
 
-/** Characters, as code points or UTF-16 units, and the text of any range of them. */
+/** A page's characters, as code points or UTF-16 units. */
 export interface Characters {
   readonly codes: ArrayLike<number>
   slice(from: number, to: number): string
-  /** PDFium's own number of a character. */
+  /** PDFium's index of the character at index `i`. */
   numberOf(i: number): number
 }
 
-/** The first `count` characters of a page. */
+/** Returns the first `count` characters of a page, with accents and Arabic ligatures in typing order. */
 export function charactersOf(source: Source, count: number): Characters {
   const found = foundCharacters(source, count)
   return UNTYPED.test(found.slice(0, count)) ? typed(source, found) : found
 }
 
-/** All at once; or one by one, which takes ten times as long, where characters are not the same as UTF-16 units. */
+/**
+ * Reads all characters in one call. If characters and UTF-16 units differ, reads them one by one, which takes ten times
+ * as long.
+ */
 function foundCharacters({ native, text }: Source, count: number): Characters {
   const numberOf = (i: number): number => i
   const at = native.wasmExports.malloc(2 * (count + 1))
   try {
     if (at !== 0 && native._FPDFText_GetText(text, 0, count, at) === count + 1) {
       const bytes = native.HEAPU8.slice(at, at + 2 * count)
-      // A TextDecoder would replace half of a surrogate pair.
+      // TextDecoder would replace an unpaired surrogate.
       const whole = Buffer.from(bytes.buffer).toString('utf16le')
       return { codes: new Uint16Array(bytes.buffer), slice: (from, to) => whole.slice(from, to), numberOf }
     }
@@ -51,7 +54,8 @@ export const isHyphen = (code: number): boolean => code === 2 || code === 0xfffe
 export const endsPiece = (code: number): boolean =>
   code === 10 || code === 13 || code === 32 || isHyphen(code)
 
-// TeX draws accents as characters of their own; so do fonts without accented letters.
+// Spacing accents and their combining forms. TeX, and fonts without accented letters, draw accents as separate
+// characters.
 const ACCENTS = new Map([
   [0x60, 0x300],
   [0xb4, 0x301],
@@ -79,7 +83,7 @@ export const isMark = (code: number): boolean =>
 const LAM = 0x644
 const ALEFS = new Set([0x622, 0x623, 0x625, 0x627])
 
-/** Accents behind the letters that they are drawn over, and the letters of Arabic ligatures in their order. */
+/** Moves accents behind the letters they are drawn over and puts the letters of Arabic ligatures in order. */
 function typed(source: Source, { codes }: Characters): Characters {
   const { over, gone } = marksOf(source, codes)
   const numbers: number[] = []
@@ -100,7 +104,10 @@ function typed(source: Source, { codes }: Characters): Characters {
   return { codes: all, slice, numberOf: (i) => numbers[i]! }
 }
 
-/** PDFium turns lines of Arabic around letter by letter, and so a ligature of lam and alef, which have one place. */
+/**
+ * Restores the order of lam-alef ligatures. PDFium reverses Arabic lines letter by letter, including the two letters of
+ * a ligature, which share one position.
+ */
 function unfoldLigatures(source: Source, codes: number[], numbers: readonly number[]): void {
   for (let i = 0; i + 1 < codes.length; i++) {
     if (codes[i + 1] !== LAM || !ALEFS.has(codes[i]!)) continue
@@ -109,7 +116,7 @@ function unfoldLigatures(source: Source, codes: number[], numbers: readonly numb
   }
 }
 
-/** The marks over each letter, and all characters that don't stand alone any more. */
+/** Finds the marks over each letter (`over`), and the characters to drop from their old positions (`gone`). */
 function marksOf(
   source: Source,
   codes: ArrayLike<number>,
@@ -123,7 +130,7 @@ function marksOf(
     if (base === null) continue
     over.set(base, [...(over.get(base) ?? []), i])
     gone.add(i)
-    // Unicode has a space carry a mark that is a character of its own; that one is no gap between letters.
+    // In Unicode a space carries a standalone mark. Such a space is not a gap between letters.
     if (isAlone && i > 0 && covers(boxOf(source, base), boxOf(source, i - 1).start)) gone.add(i - 1)
     if (Math.abs(base - i) <= NEAR)
       for (let j = Math.min(base, i) + 1; j < Math.max(base, i); j++) gone.add(j)
@@ -131,12 +138,12 @@ function marksOf(
   return { over, gone }
 }
 
-// Between an accent and its letter there may be a space or the end of a line, which PDFium has inferred. What is over a
-// capital letter comes with the end of its piece of the line.
+// PDFium may infer a space or a line end between an accent and its letter. It reports an accent over a capital letter
+// only at the end of that piece of the line, so the search also looks far back.
 const NEAR = 3
 const FAR = 200
 
-/** The letter that a mark is drawn over: behind it, before it, or far before it. */
+/** Finds the letter that a mark is drawn over, looking just after the mark, then back; null if there is none. */
 function baseOf(source: Source, codes: ArrayLike<number>, mark: number): number | null {
   const { start, end, base, size } = boxOf(source, mark)
   const middle = (start + end) / 2
@@ -166,7 +173,7 @@ interface Box {
 
 const covers = ({ start, end }: Box, place: number): boolean => start <= place && place < end
 
-/** A character's place along its line. */
+/** Returns a character's position along its line, in points. */
 function boxOf({ native, text, at }: Source, i: number): Box {
   const angle = -native._FPDFText_GetCharAngle(text, i)
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)]

@@ -1,17 +1,17 @@
-/** What is filled into a PDF's form and has no appearance of its own: viewers draw it themselves. */
+/** Reads PDF form values that have no appearance stream: viewers draw them themselves. */
 import type { Piece } from './layout.ts'
 import type { Native } from './pdfium-native.ts'
 
-// FPDF_ANNOT_WIDGET, and ISO 32000-1, tables 165 and 228
+// FPDF_ANNOT_WIDGET; annotation flags (ISO 32000-1, table 165) and text field flags (table 228)
 const WIDGET = 20
 const HIDDEN = 2 | 32
 const PASSWORD = 1 << 13
 
 const MAX_BYTES = 8192
-// The font size that a viewer would use in a field.
+// The font size in points that viewers use in a field.
 const LETTERS = 12
 
-/** The values of a page's fields, except buttons and passwords. */
+/** Returns the values of a page's text and choice fields, except hidden fields and passwords. */
 export function fieldsOf(native: Native, page: number): Piece[] {
   const at = native.wasmExports.malloc(MAX_BYTES + 32)
   if (at === 0) return []
@@ -59,7 +59,7 @@ function named(native: Native, key: string, at: number): number {
   return at
 }
 
-/** The pieces of a page, followed by those of its fields that are not among them. */
+/** Appends the field values that the page's text does not already contain. */
 export function withFields(pieces: readonly Piece[], fields: readonly Piece[]): readonly Piece[] {
   if (fields.length === 0) return pieces
   const bare = (text: string): string => text.replace(/\s+/g, '')

@@ -1,4 +1,4 @@
-/** From the characters that PDFium finds on a page to pieces of text with their positions. */
+/** Converts the characters that PDFium finds on a page to positioned pieces of text. */
 import type { Piece } from './layout.ts'
 import {
   type Characters,
@@ -11,8 +11,8 @@ import {
 import type { Native } from './pdfium-native.ts'
 
 /**
- * A page's text, at most about `limit` characters; null when PDFium can't map its glyphs to characters, or when much of
- * it is rotated and `turned` does not ask for that, too.
+ * Reads a page's text, at most about `limit` characters. Null if PDFium cannot map its glyphs to characters, or if much
+ * of it is rotated and `turned` is false.
  */
 export function piecesOf(native: Native, page: number, limit: number, turned: boolean): Piece[] | null {
   const text = native._FPDFText_LoadPage(page)
@@ -30,13 +30,12 @@ export function piecesOf(native: Native, page: number, limit: number, turned: bo
   }
 }
 
-// This many combining marks that stand alone are no accident: the words that they belong to are in pieces.
+// This many standalone combining marks mean that PDFium has split words apart.
 const LONELY_MARKS = 3
 
 /**
- * Whether pdfjs has to read the page. Without a mapping to characters PDFium returns the font's own codes, which are
- * mostly small numbers; a ligature without one is a zero within a word. It may also separate combining marks from their
- * words.
+ * True if pdfjs must read the page. Without a mapping to characters PDFium returns the font's own codes, mostly small
+ * numbers. An unmapped ligature is a zero within a word. PDFium may also separate combining marks from their words.
  */
 export function isGuesswork({ codes, slice }: Pick<Characters, 'codes' | 'slice'>): boolean {
   let strange = 0
@@ -52,10 +51,10 @@ export function isGuesswork({ codes, slice }: Pick<Characters, 'codes' | 'slice'
 
 const isLetter = (code = 0): boolean => (code >= 65 && code <= 90) || (code >= 97 && code <= 122)
 
-// This many characters, spread over the page, are sampled to judge all of it.
+// The number of characters sampled to judge a page.
 const SAMPLES = 40
 
-/** Whether much of the text does not run to the right on the page as displayed: PDFium mixes up such lines. */
+/** True if over 10 % of the text does not run to the right on the displayed page. PDFium mixes up such lines. */
 function isTurned({ native, text, at }: Source, { codes, numberOf }: Characters, turn: number): boolean {
   let turned = 0
   let seen = 0
@@ -69,7 +68,7 @@ function isTurned({ native, text, at }: Source, { codes, numberOf }: Characters,
   return turned > seen / 10
 }
 
-/** Whether the file has no spaces and PDFium has inferred them from gaps; it overlooks gaps narrower than a quarter. */
+/** True if PDFium inferred most spaces from gaps. It misses gaps narrower than a quarter of the font size. */
 function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Characters): boolean {
   let found = 0
   let seen = 0
@@ -81,7 +80,7 @@ function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Character
   return found > seen / 2
 }
 
-/** Splits characters into words with the space after them; PDFium also writes spaces that only a gap implies. */
+/** Splits characters into words, each with a trailing space. PDFium also inserts spaces for gaps. */
 function cut(source: Source, characters: Characters): Piece[] {
   const { codes, numberOf } = characters
   const pieces: Piece[] = []
@@ -89,7 +88,7 @@ function cut(source: Source, characters: Characters): Piece[] {
   for (let from = 0; from < codes.length; ) {
     let to = from
     while (to < codes.length && !endsPiece(codes[to]!) && !(to > from && isSeam(codes, to))) to++
-    // PDFium marks what it takes for a hyphen at a line's end, and leaves out the end of the line.
+    // PDFium replaces an assumed hyphen at a line's end with a marker and omits the line end.
     let hyphen = false
     let endsLine = false
     let next = to
@@ -117,7 +116,7 @@ function cut(source: Source, characters: Characters): Piece[] {
   return pieces
 }
 
-// Each property by its name: a spread is slow, and a page has thousands of pieces.
+// List each property: a spread is slow, and a page has thousands of pieces.
 const pieceOf = ({ angle, start, end, base, size }: Place, text: string, endsLine: boolean): Piece => ({
   text,
   angle,
@@ -129,24 +128,24 @@ const pieceOf = ({ angle, start, end, base, size }: Place, text: string, endsLin
   asIs: false,
 })
 
-// In a line that runs to the left the file may write the space at the other end of a word of Latin letters.
+// In a right-to-left line the file may put the space at the other end of a Latin word.
 const isSeam = (codes: ArrayLike<number>, i: number): boolean =>
   (isRightToLeft(codes[i - 1]!) && isLetter(codes[i])) || (isLetter(codes[i - 1]) && isRightToLeft(codes[i]!))
 const isRightToLeft = (code: number): boolean => code >= 0x5d0 && code < 0x700
 
 type Place = Pick<Piece, 'angle' | 'start' | 'end' | 'base' | 'size'> & {
-  /** How far the last character's middle is above the first one's baseline. */
+  /** Distance of the last character's middle above the first character's baseline. */
   readonly beside: number
 }
 
-/** From the origin of the first character to the far end of the last one's box. */
+/** Measures the extent from the first character's origin to the far end of the last character's box, in points. */
 function placeOf({ native, text, at }: Source, from: number, to: number): Place {
-  // Counterclockwise here, clockwise in PDFium.
+  // Angles are counterclockwise here and clockwise in PDFium.
   const angle = -native._FPDFText_GetCharAngle(text, from)
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
   native._FPDFText_GetCharOrigin(text, from, at, at + 8)
   native._FPDFText_GetLooseCharBox(text, to, at + 16)
-  // Looked up each time: the memory moves when it grows.
+  // Read the view on each call: growing the memory replaces it.
   const heap = native.HEAPF32
   const box = (at + 16) >> 2
   const [x, y] = [native.HEAPF64[at >> 3]!, native.HEAPF64[(at >> 3) + 1]!]
@@ -164,23 +163,23 @@ function placeOf({ native, text, at }: Source, from: number, to: number): Place 
   }
 }
 
-// No word of a language is longer than this many characters, and no character is wider than this many sizes.
+// Words of any language have at most LONG_WORD characters. No character is wider than WIDE times its size.
 const LONG_WORD = 24
 const WIDE = 1.3
 
-/** Whether PDFium's word of `count` characters may be several: from different lines, columns or fields. */
+/** True if PDFium's word of `count` characters may join words of different lines, columns or fields. */
 function isOdd({ start, end, size, beside }: Place, count: number): boolean {
   return Math.abs(beside) > size || end < start || end - start > WIDE * size * count || count > LONG_WORD
 }
 
-// In sizes of the characters' boxes, which are a quarter larger than the font size. Superscripts stay within LINE.
+// Multiples of the character box height, which is a quarter larger than the font size. Superscripts stay within LINE.
 const LINE = 0.7
 const JUMP = 0.6
 const NARROW_SPACE = 0.08
 
 /**
- * The characters that begin another word. Not for scripts that run to the left or have positioned marks; those of East
- * Asia have no gaps between words, but lines that run downwards.
+ * Returns the indexes of characters that begin another word. Skips right-to-left scripts and scripts with positioned
+ * marks. Ignores gaps in East Asian text: it has none between words, but its lines may run downwards.
  */
 function cutsOf(source: Source, characters: Characters, from: number, to: number, whole: Place): number[] {
   const { codes } = characters
@@ -203,7 +202,7 @@ function cutsOf(source: Source, characters: Characters, from: number, to: number
   return gaps.flatMap((gap, i) => (gap - usual > narrow ? [starts[i]!] : []))
 }
 
-/** Reports for every character but the first how far it is from the one before, along the line and across it. */
+/** Reports each character's distance from its predecessor, along (`gap`) and across (`rise`) the line. */
 function eachGap(
   { native, text, at }: Source,
   { codes, numberOf }: Characters,

@@ -1,4 +1,4 @@
-/** What emscripten exports on PDFium's module; the package's own wrappers cost five times as much as the call. */
+/** Raw exports of PDFium's emscripten module. The package's own wrappers take five times the time of a call. */
 export interface Native {
   readonly HEAPU8: Uint8Array
   readonly HEAPU32: Uint32Array
@@ -13,27 +13,27 @@ export interface Native {
   _FPDF_GetPageWidthF(page: number): number
   _FPDF_GetPageHeightF(page: number): number
   _FPDF_ClosePage(page: number): void
-  /** Quarter turns, clockwise. */
+  /** Returns clockwise quarter turns. */
   _FPDFPage_GetRotation(page: number): number
   _FPDFPage_GetAnnotCount(page: number): number
-  /** Makes annotations part of the page's content; 1 when it has done so. */
+  /** Makes annotations part of the page's content; returns 1 if it changed the page. */
   _FPDFPage_Flatten(page: number, usage: number): number
   _FPDFPage_GetAnnot(page: number, index: number): number
   _FPDFPage_CloseAnnot(annotation: number): void
   _FPDFAnnot_GetSubtype(annotation: number): number
   _FPDFAnnot_GetFlags(annotation: number): number
   _FPDFAnnot_GetRect(annotation: number, rectangle: number): number
-  /** Writes a float. */
+  /** Writes the value as a float; returns 0 if there is none. */
   _FPDFAnnot_GetNumberValue(annotation: number, key: number, at: number): number
-  /** Writes UTF-16 and a zero, if it fits; returns how many bytes that is. */
+  /** Writes zero-terminated UTF-16 if it fits in `size`; returns the bytes needed. */
   _FPDFAnnot_GetStringValue(annotation: number, key: number, at: number, size: number): number
   _FPDFPage_CountObjects(page: number): number
   _FPDFPage_GetObject(page: number, index: number): number
   _FPDFPageObj_GetType(object: number): number
   _FPDFPageObj_HasTransparency(object: number): number
-  /** Writes four floats, in points. */
+  /** Writes four floats, in points; returns 0 on failure. */
   _FPDFPageObj_GetBounds(object: number, left: number, bottom: number, right: number, top: number): number
-  /** Writes width, height, as floats the resolutions in dpi, bits per pixel, and more; 28 bytes in all. */
+  /** Writes 28 bytes: width, height, two resolutions in dpi as floats, bits per pixel, and others. */
   _FPDFImageObj_GetImageMetadata(object: number, page: number, at: number): number
   _FPDFBitmap_CreateEx(width: number, height: number, format: number, at: number, stride: number): number
   _FPDFBitmap_FillRect(
@@ -61,9 +61,9 @@ export interface Native {
   _FPDFText_ClosePage(text: number): void
   _FPDFText_CountChars(text: number): number
   _FPDFText_GetUnicode(text: number, index: number): number
-  /** Writes UTF-16 and a zero; returns how many units that is. */
+  /** Writes zero-terminated UTF-16; returns the number of units, including the zero. */
   _FPDFText_GetText(text: number, index: number, count: number, at: number): number
-  /** 1 for what PDFium has inserted itself. */
+  /** Returns 1 if PDFium inserted the character itself. */
   _FPDFText_IsGenerated(text: number, index: number): number
   _FPDFText_GetCharAngle(text: number, index: number): number
   _FPDFText_GetCharOrigin(text: number, index: number, x: number, y: number): number

@@ -1,4 +1,4 @@
-/** The text layer of PDFs by Chrome's PDFium, compiled to WebAssembly. The only importer of `@embedpdf/pdfium`. */
+/** Reads PDF text layers with Chrome's PDFium in WebAssembly. The only importer of `@embedpdf/pdfium`. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
@@ -11,42 +11,43 @@ import type { Native } from './pdfium-native.ts'
 import { drawGrey, type Scan, scanOf } from './pdfium-scan.ts'
 
 /**
- * A PDF as PDFium sees it. It takes a quarter of the time that pdfjs takes for a page of text, so it is tried first;
- * what it can't open or can't map to characters is left to pdfjs.
+ * A PDF opened by PDFium. PDFium comes first: it reads a page of text in a quarter of the time of pdfjs. Pages that it
+ * cannot open or cannot map to characters are left to pdfjs.
  */
 export interface TextLayer {
-  /** As the file claims. */
+  /** The file's own page count, which may be wrong. */
   readonly pageCount: number
-  /** Whether a page can be opened. */
+  /** True if PDFium can open the page. */
   has(pageNumber: number): boolean
-  /** Opens a page, counted from 1; null when it is damaged. */
+  /** Opens a page, counted from 1; null if it is damaged. */
   page(pageNumber: number): TextPage | null
   close(): void
 }
 
 export interface TextPage {
-  /** In points, with the page's own rotation applied. */
+  /** Width in points, after the page's own rotation. */
   readonly width: number
+  /** Height in points, after the page's own rotation. */
   readonly height: number
   /**
-   * The text in lines and paragraphs, at most about `limit` characters; null when PDFium can't map its glyphs to
-   * characters, or when much of it is rotated and `turned` does not ask for that, too.
+   * The text in lines and paragraphs, at most about `limit` characters. Null if PDFium cannot map its glyphs to
+   * characters, or if much of it is rotated and `turned` is false.
    */
   text(limit: number, turned: boolean): string | null
-  /** Null unless there are opaque pictures on the page and nothing else but text. */
+  /** Describes a scanned page; null unless the page has opaque pictures and, besides them, only text. */
   scan(): Scan | null
-  /** Draws it on white, at this size in pixels, from its colours or without them; null when there is no memory for it. */
+  /** Draws the page on white in grey levels, at this size in pixels; null if it is too large or memory is short. */
   grey(width: number, height: number, isColoured: boolean): Grey | null
   close(): void
 }
 
 const PASSWORD_ERROR = 4
-// Its memory never shrinks: above this size the next document gets a new instance.
+// WebAssembly memory never shrinks. Above this size the next document gets a new instance.
 const MAX_IDLE_BYTES = 128 * 2 ** 20
 
 let instance: Promise<Native> | null = null
 
-/** Opens a PDF under the empty password; null when PDFium can't. Throws `Locked` when it needs another password. */
+/** Opens a PDF with the empty or the given password; null if PDFium cannot. Throws `Locked` if neither fits. */
 export async function openTextLayer(
   bytes: Uint8Array,
   password: string | null = null,
@@ -78,7 +79,7 @@ export async function openTextLayer(
   return null
 }
 
-/** PDFium converts a password to the encoding that the document's version of encryption takes. */
+/** Opens a PDF with a password; 0 on failure. PDFium converts it to the encoding that the encryption version needs. */
 function unlock(native: Native, at: number, size: number, password: string): number {
   const characters = Buffer.from(`${password}\0`)
   const word = native.wasmExports.malloc(characters.length)
@@ -93,13 +94,13 @@ function unlock(native: Native, at: number, size: number, password: string): num
 async function start(): Promise<Native> {
   const { init } = await import('@embedpdf/pdfium')
   const wasmBinary = await readFile(fileURLToPath(import.meta.resolve('@embedpdf/pdfium/pdfium.wasm')))
-  // Its many small functions become part of those that call them, which saves a fifth of the time for a page. A later V8 that does
-  // so by itself only complains about the flag. Reset at once: V8 refuses the code that it has cached under other flags.
+  // Inlining PDFium's many small functions saves a fifth of the time for a page. A later V8 that inlines by default only
+  // warns about the flag. Reset it immediately: V8 rejects code that it cached under other flags.
   setFlagsFromString('--experimental-wasm-inlining')
   const { pdfium, PDFiumExt_Init } = await init({ wasmBinary: wasmBinary as never })
   setFlagsFromString('--no-experimental-wasm-inlining')
   PDFiumExt_Init()
-  // Called directly: what emscripten has put around each function writes three messages for every call, in case it fails.
+  // Call the exports directly: emscripten's wrappers build three failure messages on every call.
   for (const [name, call] of Object.entries((pdfium as unknown as Native).wasmExports))
     if (`_${name}` in pdfium) Object.assign(pdfium, { [`_${name}`]: call })
   return pdfium as unknown as Native
@@ -130,7 +131,10 @@ function openPage(native: Native, document: number, index: number): TextPage | n
 const FLATTENED = 1
 const AS_SHOWN = 0
 
-/** What is filled into forms or written on top of a page is an annotation, which PDFium does not count as its text. */
+/**
+ * Loads a page with its annotations merged into its content. PDFium does not count annotations, including form values,
+ * as page text.
+ */
 function loadPage(native: Native, document: number, index: number): { page: number; fields: Piece[] } {
   const page = native._FPDF_LoadPage(document, index)
   if (page === 0 || native._FPDFPage_GetAnnotCount(page) < 1) return { page, fields: [] }
