@@ -68,7 +68,7 @@ function isTurned({ native, text, at }: Source, { codes, numberOf }: Characters,
   return turned > seen / 10
 }
 
-/** True if PDFium inferred most spaces from gaps. It misses gaps narrower than a quarter of the font size. */
+/** True if PDFium inferred most spaces from gaps. It misses gaps narrower than a quarter of the size. */
 function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Characters): boolean {
   let found = 0
   let seen = 0

@@ -94,8 +94,8 @@ function unlock(native: Native, at: number, size: number, password: string): num
 async function start(): Promise<Native> {
   const { init } = await import('@embedpdf/pdfium')
   const wasmBinary = await readFile(fileURLToPath(import.meta.resolve('@embedpdf/pdfium/pdfium.wasm')))
-  // Inlining PDFium's many small functions saves a fifth of the time for a page. A later V8 that inlines by default only
-  // warns about the flag. Reset it immediately: V8 rejects code that it cached under other flags.
+  // Inlining PDFium's many small functions saves a fifth of the time for a page. A later V8 that inlines by default
+  // only warns about the flag. Reset it immediately: V8 rejects code that it cached under other flags.
   setFlagsFromString('--experimental-wasm-inlining')
   const { pdfium, PDFiumExt_Init } = await init({ wasmBinary: wasmBinary as never })
   setFlagsFromString('--no-experimental-wasm-inlining')
