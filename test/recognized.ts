@@ -42,8 +42,8 @@ export function recordedOutputOptions(): SandboxOptions {
   const main = new URL('../workers/children/main.ts', import.meta.url).href
   // A child inherits no environment variables, so the recording flag goes into its code.
   const lines = [
-    `const { useKeptOutput } = await import(${JSON.stringify(import.meta.url)})`,
-    `useKeptOutput(${IS_RECORDING})`,
+    `const { useRecordedOutput } = await import(${JSON.stringify(import.meta.url)})`,
+    `useRecordedOutput(${IS_RECORDING})`,
     `await import(${JSON.stringify(main)})`,
   ]
   writeFileSync(entry, lines.join('\n'))

@@ -69,7 +69,7 @@ export class RequestContext implements Origin {
     ]
     if (this.allowance !== null) all.push(...this.allowance.headers())
     if (this.writePosition !== null) all.push(...this.writePosition.headers())
-    if (this.entry?.route.credentials === true) all.push(['cache-control', 'no-store'])
+    if (this.entry?.route.hasCredentials === true) all.push(['cache-control', 'no-store'])
     return { status, headers: all }
   }
 

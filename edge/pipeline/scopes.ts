@@ -26,13 +26,13 @@ const scopesOf = (area: string, isReading: boolean): readonly string[] => {
 /** The part of a route that decides which scope admits to it. */
 interface Reading {
   readonly method: string
-  readonly spends?: boolean
+  readonly costsMoney?: boolean
   readonly isRead?: boolean
 }
 
 /** The scopes that admit to a route, narrowest first. */
 export function admittingScopes({ name }: { readonly name: string }, route: Reading): readonly string[] {
-  const isReading = route.method === 'get' ? route.spends !== true : route.isRead === true
+  const isReading = route.method === 'get' ? route.costsMoney !== true : route.isRead === true
   return scopesOf(name, isReading)
 }
 

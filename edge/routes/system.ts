@@ -40,10 +40,7 @@ US dollars, at the price of the day. Usage is kept for \`AI_USAGE_KEEP_DAYS\`, m
 export const system = area('system', '/api/v1/system', { auth: 'admin' }, [tables, spending])
 
 /** Parameters of `readTables`: the tables that have a retention, their settings, and the days. */
-function retentionParameters({
-  retentionDays: keepDays,
-  keepResultSeconds,
-}: Settings): [string[], string[], number[]] {
+function retentionParameters({ retentionDays, keepResultSeconds }: Settings): [string[], string[], number[]] {
   const jobs = JOB_TABLES.map((table) => ({
     table,
     setting: 'WORKER_KEEP_RESULT_SECONDS',
@@ -52,7 +49,7 @@ function retentionParameters({
   const retained = RETAINED_TABLES.map(({ table, keep }) => ({
     table,
     setting: RETENTION_SETTINGS[keep],
-    days: keepDays[keep],
+    days: retentionDays[keep],
   }))
   const all = [...retained, ...jobs]
   return [all.map(({ table }) => table), all.map(({ setting }) => setting), all.map(({ days }) => days)]

@@ -197,11 +197,11 @@ test('the list names tasks and queues, with what waits and runs', async () => {
   const { tasks, queues } = (await api.get('/api/v1/tasks', { token: owner.token })).json
   assert.deepEqual(
     tasks
-      .filter(({ task_name }: { task_name: string }) => /io_sim|house/.test(task_name))
+      .filter(({ task_name }: { task_name: string }) => /io_sim|prune/.test(task_name))
       .map(({ args: _, ...task }: { args: unknown }) => task),
     [
-      { task_name: 'prune', queue_types: ['system'] },
       { task_name: 'io_simulation_task', queue_types: ['load_test', 'system'] },
+      { task_name: 'prune', queue_types: ['system'] },
     ],
   )
   assert.deepEqual(

@@ -28,7 +28,8 @@ function createProgram() {
   mkdirSync(temporary)
   copyFileSync(new URL('../../tasks/code-cache.ts', import.meta.url), join(root, 'tasks/code-cache.ts'))
   writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
-  const main = "import { keepCode } from './tasks/code-cache.ts'\nkeepCode()\nawait import('./said.ts')\n"
+  const main =
+    "import { enableCodeCache } from './tasks/code-cache.ts'\nenableCodeCache()\nawait import('./said.ts')\n"
   writeFileSync(join(root, 'main.ts'), main)
   const writeSaid = (code: string): void => writeFileSync(join(root, 'said.ts'), code)
   writeSaid("const word: string = 'one'\nconsole.log(word)\n")
@@ -157,8 +158,8 @@ test('every process and command caches its code before it loads anything else', 
     assert.deepEqual(
       [
         imported.length,
-        /keepCode.*\/code-cache\.ts'$/.test(imported[0]!),
-        /^keepCode\(\)$/m.test(fileAt(main)),
+        /enableCodeCache.*\/code-cache\.ts'$/.test(imported[0]!),
+        /^enableCodeCache\(\)$/m.test(fileAt(main)),
       ],
       [1, true, true],
       main,

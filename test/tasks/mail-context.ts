@@ -29,6 +29,6 @@ export function createMailContext(
     progress: () => {},
     fenced: (work: Parameters<TaskContext['fenced']>[0]) => db.transaction(work),
     log: { info: () => {}, warn },
-    providers: { comms: { emailRepeatable: true, email: sendEmail } },
+    providers: { comms: { isEmailIdempotent: true, email: sendEmail } },
   } as unknown as TaskContext
 }

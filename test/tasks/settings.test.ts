@@ -61,7 +61,7 @@ test('an empty environment has the documented defaults', () => {
     leaseMs: 2000,
     workerMaxTries: 3,
     keepResultSeconds: 3600,
-    keepDays: {
+    retentionDays: {
       audit: 365,
       sends: 90,
       usage: 365,
@@ -133,7 +133,7 @@ test('an empty environment has the documented defaults', () => {
     logLevel: 'info',
     accessLog: 'all',
     ...{ slowQueryMs: 1000, tracing: null },
-    checked: true,
+    validateSchemas: true,
   })
   assert.deepEqual([...openAreas].sort(), ['ai', 'comms', 'jobs', 'llm', 'rag', 'tasks', 'voice'])
   assert.deepEqual([...corsOrigins], [])
@@ -442,8 +442,8 @@ test('a process that can not start says so in lines, ends with 2, and prints no 
 test('settings that are logged lose their secrets', () => {
   const script = `
     const { createLog } = await import(${JSON.stringify(new URL('../../tasks/log.ts', import.meta.url).href)})
-    const { parse } = await import(${JSON.stringify(new URL('../../tasks/settings.ts', import.meta.url).href)})
-    const settings = parse(process.env)
+    const { parseSettings } = await import(${JSON.stringify(new URL('../../tasks/settings.ts', import.meta.url).href)})
+    const settings = parseSettings(process.env)
     const log = await createLog('info', 'test')
     log.info({ settings }, 'nested')
     log.info(settings, 'flat')

@@ -54,7 +54,7 @@ test('a child neither reads secrets nor writes, nor starts a process', async () 
   assert.equal(await attempt('write', join(folder, 'new')), refused)
   assert.equal(await attempt('run', ['date']), refused)
   // A child may read its own code.
-  assert.match(String(await attempt('read', script('../../workers/children/main.ts'))), /keepCode/)
+  assert.match(String(await attempt('read', script('../../workers/children/main.ts'))), /enableCodeCache/)
 })
 
 const { isIsolated, isUnprivileged } = sandbox
