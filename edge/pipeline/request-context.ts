@@ -21,7 +21,7 @@ export interface MatchedRoute {
   /** The pattern with its prefix. */
   readonly pattern: string
   readonly area: { readonly invalidStatus: 422 | 400 }
-  readonly route: { readonly method: string; readonly credentials?: boolean | undefined }
+  readonly route: { readonly method: string; readonly hasCredentials?: boolean | undefined }
 }
 
 /** A request in progress; answers it with the common headers. */
