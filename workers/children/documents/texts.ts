@@ -1,11 +1,14 @@
-/** Text as it is stored: decoded from text files, and without what PostgreSQL refuses or nobody searches for. */
+/** Decodes text files, and cleans text for storage in PostgreSQL and for search. */
 
 export const MAX_CHARACTERS = 2_000_000
 
-// Ligatures, and presentation forms of Hebrew and Arabic letters: nobody types them to search for a word.
+// Ligatures, and presentation forms of Hebrew and Arabic letters: search queries do not contain them.
 const WRITTEN_FORMS = /[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufbff\ufdf0-\ufdfb\ufe70-\ufefc]/g
 
-/** PostgreSQL stores neither NUL nor half a surrogate pair. */
+/**
+ * Truncates a text to `MAX_CHARACTERS` and makes it storable: PostgreSQL stores neither NUL nor unpaired surrogates.
+ * `detail` reports the truncation; null if there was none.
+ */
 export function tidy(text: string): { text: string; detail: string | null } {
   const tooLong = text.length > MAX_CHARACTERS
   const head = text.slice(0, MAX_CHARACTERS).replaceAll('\0', '')
@@ -15,33 +18,33 @@ export function tidy(text: string): { text: string; detail: string | null } {
   return { text: kept, detail }
 }
 
-/** Whether there are words, not only the private, unassigned or replacement characters of a font without a mapping. */
+/** True if most characters are real ones. A font without a Unicode mapping yields private, unassigned or replacement ones. */
 export function hasWords(text: string): boolean {
   const sample = text.trimStart().slice(0, 2000)
-  // All visible ASCII is good; testing for the classes of Unicode takes a hundred times as long.
+  // Pure ASCII needs no test of Unicode classes, which takes a hundred times as long.
   if (/^[\x20-\x7e\s]*$/.test(sample)) return sample !== ''
   const all = sample.match(/\S/gu)?.length ?? 0
   const good = sample.match(/[\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Sc}\p{Sk}]/gu)?.length ?? 0
   return good > all / 2
 }
 
-// A page of print has 2,000 letters; a stamp or a header of a scan has fewer than this.
+// A printed page has 2,000 letters; a stamp or the header of a scan has fewer than this.
 const FEW_LETTERS = 200
 
-/** How many letters and digits there are. */
+/** Counts letters and digits. */
 export const lettersIn = (text: string): number => text.match(/[\p{L}\p{N}]/gu)?.length ?? 0
 
 const MORE_THAN_STAMP = new RegExp(`^[^\\p{L}\\p{N}]*(?:[\\p{L}\\p{N}][^\\p{L}\\p{N}]*){${FEW_LETTERS}}`, 'u')
 
-/** Whether a page of print has more to say: the text is hardly more than a stamp. */
+/** True if the text has too few letters for a printed page: it may be only a stamp. */
 export const isShort = (text: string): boolean => !MORE_THAN_STAMP.test(text)
 
 const MIN_ODD = 3
 const MAX_ODD = 0.1
 
-/** Whether a bad reader has written it: many words have digits between their letters, as `lnv0ice` has. */
+/** True if the text looks like bad OCR: many words have digits between their letters, such as `lnv0ice`. */
 export function isPoor(text: string): boolean {
-  // Nearly every page has none, which is found out in a fraction of the time.
+  // Nearly every page has no such word, and this test takes a fraction of the time.
   if (!/\p{Ll}\d+\p{Ll}/u.test(text)) return false
   const words = text.match(/\p{L}[\p{L}\p{N}]{2,}/gu) ?? []
   const odd = words.filter((word) => /\p{Ll}\d+\p{Ll}/u.test(word)).length
@@ -49,29 +52,29 @@ export function isPoor(text: string): boolean {
 }
 
 /**
- * UTF-8 or UTF-16 by its byte order mark, what the file `declared`, UTF-8, else windows-1252; every kind of line end becomes a
- * line feed.
+ * Decodes a text by its byte order mark, else as `declared`, else as UTF-8, else as windows-1252. Line ends become line
+ * feeds.
  */
 export function decodeText(bytes: Uint8Array, declared?: string): string {
-  // No encoding needs more than four bytes per character; the rest would be cut off anyway.
+  // No encoding needs more than four bytes per character; `tidy` would cut off the rest anyway.
   const head = bytes.subarray(0, 4 * (MAX_CHARACTERS + 2))
   const first = encodingOf(head, declared)
   const text = decode(head, first) ?? decode(head, 'utf-8') ?? decode(head, 'windows-1252') ?? ''
   return text.replace(/\r\n?/g, '\n')
 }
 
-/** Each byte as a character: for looking at marks that are ASCII before the encoding is known. */
+/** Decodes each byte as one character, to find ASCII marks before the encoding is known. */
 export const latin1 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
 
-/** All of an XML file, in the encoding of its byte order mark or declaration, else as UTF-8 (XML 1.0, appendix F). */
+/** Decodes an XML file by its byte order mark or declaration, else as UTF-8 (XML 1.0, appendix F). */
 export function decodeXml(bytes: Uint8Array): string {
   const start = latin1(bytes.subarray(0, 200))
   const declared = /^<\?xml[^>]*\sencoding\s*=\s*["']([\w-]+)/.exec(start)?.[1]
   return decode(bytes, encodingOf(bytes, declared)) ?? new TextDecoder().decode(bytes)
 }
 
-/** A byte order mark tells more than what is declared. What declares UTF-16 in ASCII is not: it once was a string in memory. */
+/** A byte order mark overrides the declaration. An ASCII declaration of UTF-16 is wrong, so the text counts as UTF-8. */
 function encodingOf(bytes: Uint8Array, declared = 'utf-8'): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le'
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be'
@@ -81,7 +84,7 @@ function encodingOf(bytes: Uint8Array, declared = 'utf-8'): string {
 
 function decode(bytes: Uint8Array, encoding: string): string | null {
   try {
-    // As a stream: a character cut in half at the end is no error.
+    // `stream` accepts an incomplete character at the end.
     return new TextDecoder(encoding, { fatal: /^utf-?8$/i.test(encoding) }).decode(bytes, { stream: true })
   } catch {
     return null

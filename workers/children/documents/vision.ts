@@ -1,4 +1,4 @@
-/** Reading words from pixels. The only importer of `tesseract.js`. */
+/** OCR of page images. The only importer of `tesseract.js`. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,19 +12,19 @@ import type { Grey } from './grey.ts'
 import { Unreadable } from './images.ts'
 import { layOut } from './ocr-words.ts'
 
-/** The model's name as a page row shows it. */
+/** Model name for the page row. */
 export const modelOf = (languages: string): string => `tesseract/${languages}`
 
-/** What the model saw. */
+/** OCR result of a page. */
 export interface Seen {
   readonly text: string
-  /** Its own mean over the words, 0 to 100. */
+  /** The model's mean confidence over all words, 0 to 100. */
   readonly confidence: number
-  /** The median height of its words, in pixels; 0 when there are none. */
+  /** Median word height in pixels; 0 without words. */
   readonly wordHeight: number
 }
 
-/** CPU time that reading one page may take, in ms; a dense one takes ten seconds. Below the child's limit for it. */
+/** CPU time limit for one page in ms, below the child's limit. A dense page takes ten seconds. */
 export const PAGE_CPU_MS = 22_000
 
 interface Engine {
@@ -39,9 +39,9 @@ interface Started {
   readonly engine: Promise<Engine>
 }
 
-// Its memory only grows (naptha/tesseract.js#977), so an engine is replaced after this many pages, and at once after a
-// picture that has made it large: an A4 page at 250 dpi has six million pixels.
+// An engine's memory only grows (naptha/tesseract.js#977), so it is replaced after this many pages.
 const PAGES_PER_ENGINE = 100
+// A larger image replaces the engine immediately. An A4 page at 250 dpi has six million pixels.
 const MAX_PIXELS = 12_000_000
 const START_CPU_MS = 20_000
 const LOOK_MS = 100
@@ -49,21 +49,20 @@ const LOOK_MS = 100
 let started: Started | null = null
 
 /**
- * Reads words in these languages, e.g. `deu+fra`. Throws `Unreadable` when the engine crashes on this image or takes more CPU time than `limitMs` (it is
- * replaced, the process lives on), and a plain Error when the engine cannot start at all.
+ * Reads words in these languages, e.g. `deu+fra`.
+ * @throws Unreadable if the engine crashes on this image or exceeds `limitMs` of CPU time; the next call starts a new
+ * engine.
+ * @throws Error if the engine cannot start.
  */
 export async function recognize(grey: Grey, languages: string, limitMs = PAGE_CPU_MS): Promise<Seen> {
-  const seen = await use(
-    languages,
-    limitMs,
-    'The page could not be read by the vision provider',
-    (tesseract) => tesseract.recognize(toPgm(grey), {}, { text: false, tsv: true }),
+  const seen = await use(languages, limitMs, 'The vision provider failed to read the page', (tesseract) =>
+    tesseract.recognize(toPgm(grey), {}, { text: false, tsv: true }),
   )
   if (grey.data.length > MAX_PIXELS) await closeVision()
   return { confidence: seen.data.confidence, ...layOut(seen.data.tsv ?? '') }
 }
 
-/** Ends the engine, if there is one. */
+/** Stops the engine, if one runs. */
 export async function closeVision(): Promise<void> {
   const ending = started
   started = null
@@ -89,7 +88,7 @@ async function use<T>(
     if (++current.used >= PAGES_PER_ENGINE) await closeVision()
     return done
   } catch (error) {
-    // After an error the state inside the engine is unknown.
+    // The engine's state is unknown after an error.
     await closeVision()
     throw error instanceof Unreadable ? error : new Unreadable(failure, { cause: error })
   } finally {
@@ -107,7 +106,7 @@ async function start(languages: string): Promise<Engine> {
   }
 }
 
-/** A folder with the data of all languages, in which tesseract.js looks for it; each is in a package of its own. */
+/** Collects the data of all languages in one temporary folder for tesseract.js; each language has its own package. */
 async function dataFolder(languages: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tesseract-'))
   for (const code of splitLanguages(languages)) {
@@ -121,8 +120,8 @@ async function dataFolder(languages: string): Promise<string> {
 async function startWith(languages: string, langPath: string): Promise<Engine> {
   const { createWorker, OEM } = (await import('tesseract.js')).default
   const options = { langPath, gzip: true, cacheMethod: 'none', errorHandler: () => {} }
-  // createWorker exposes its thread only once that is ready, without an error listener: a crash before that would
-  // be an uncaught error here. The channel exposes the thread when it is created, within the call.
+  // createWorker exposes its thread only when it is ready, and adds no error listener: an earlier crash would be an
+  // uncaught error here. The channel exposes the thread within the call.
   let thread: Thread | undefined
   const made = (message: unknown) => {
     thread = (message as { worker: Thread }).worker
@@ -131,27 +130,27 @@ async function startWith(languages: string, langPath: string): Promise<Engine> {
   const created = createWorker(languages, OEM.LSTM_ONLY, options)
   unsubscribe('worker_threads', made)
   created.catch(() => {})
-  if (!thread) throw new Error('tesseract.js made no thread')
-  // Leptonica prints a page of warnings about every damaged image; what matters arrives as an error, too.
+  if (!thread) throw new Error('tesseract.js created no thread')
+  // Leptonica prints a page of warnings about every damaged image. Real failures also arrive as errors.
   thread.stderr.unpipe()
   thread.stderr.resume()
   const broken = whenBroken(thread)
   try {
     const tesseract = await within(START_CPU_MS, [created, broken])
-    // It would read each line that makes little sense once more, white on black, which takes a tenth of the time.
+    // Disables the second, inverted pass over lines of low confidence: it takes a tenth of the time.
     await tesseract.setParameters({ invert_threshold: '0' } as object)
     thread.unref()
     return { tesseract, thread, broken, used: 0 }
   } catch (cause) {
     await thread.terminate()
-    throw new Error('The vision engine did not start', { cause })
+    throw new Error('The vision engine failed to start', { cause })
   }
 }
 
 function whenBroken(thread: Thread): Promise<never> {
   const broken = new Promise<never>((_, reject) => {
     thread.on('error', reject)
-    thread.once('exit', () => reject(new Error('The vision engine ended')))
+    thread.once('exit', () => reject(new Error('The vision engine exited')))
   })
   broken.catch(() => {})
   return broken
@@ -161,7 +160,7 @@ async function within<T>(limitMs: number, work: Promise<T>[]): Promise<T> {
   const end = cpuMs() + limitMs
   const late = Promise.withResolvers<never>()
   const timer = setInterval(() => {
-    if (cpuMs() > end) late.reject(new Unreadable('The page takes too long to be read'))
+    if (cpuMs() > end) late.reject(new Unreadable('Reading the page exceeded its time limit'))
   }, LOOK_MS)
   try {
     return await Promise.race([...work, late.promise])
@@ -170,7 +169,7 @@ async function within<T>(limitMs: number, work: Promise<T>[]): Promise<T> {
   }
 }
 
-// Portable greymap: as PNG an A4 page at 250 dpi takes 150 ms to encode and 270 ms more to read.
+// Portable greymap: a PNG of an A4 page at 250 dpi takes 150 ms to encode, and 270 ms longer to read.
 function toPgm({ data, width, height }: Grey): Buffer {
   return Buffer.concat([Buffer.from(`P5\n${width} ${height}\n255\n`), data])
 }

@@ -1,9 +1,9 @@
-/** Documents, inside a child: one open at a time. */
-import { copyPiece, type ReadPage, type Work } from '../work.ts'
+/** Document requests inside a child process, which has one document open at a time. */
+import { pieceOf, type ReadPage, type Work } from '../work.ts'
 import { Unreadable } from './images.ts'
 import { type LocalReader, openPages } from './pages.ts'
 
-// What has been read is sent after this time, so that a page that takes long has nearly all of its time for itself.
+// A batch of pages ends after this time, so that a slow page has nearly all of the call's time limit to itself.
 const TOGETHER_MS = 50
 
 let reader: LocalReader | null = null
@@ -25,7 +25,7 @@ export async function read(pages: readonly number[]): Promise<Work['document.rea
   return { pages: await readPages(pages), cpuMs: cpuMs() }
 }
 
-/** Starts measuring; the result answers the CPU time of this process since then, in ms. */
+/** Returns a function that measures this process's CPU time since now, in ms. */
 function startCpu(): () => number {
   const from = process.cpuUsage()
   return () => {

@@ -6,7 +6,7 @@ import { decodeXml } from '../texts.ts'
 
 /** Archives of XML parts: office files and electronic books. */
 
-// A sheet of a million rows has 50 MB; what is larger is no document that somebody reads.
+// A sheet with a million rows has 50 MB; no readable document has a larger part than this.
 const MAX_PART_BYTES = 100_000_000
 
 const RULES: ZipRules = {
@@ -14,10 +14,10 @@ const RULES: ZipRules = {
   isTextOnly: false,
 }
 
-/** What a part refers to. */
+/** A reference from a part, or from the file, to another part. */
 export interface Relation {
   readonly id: string
-  /** The last part of its type's name, e.g. `worksheet`. */
+  /** Last segment of the type's URI, e.g. `worksheet`. */
   readonly type: string
   readonly path: string
 }
@@ -26,38 +26,39 @@ export class Archive {
   readonly #entries: ReadonlyMap<string, ZipEntry>
 
   private constructor(entries: readonly ZipEntry[]) {
-    // The names of parts are equal in any case (ECMA-376, part 2, 6.2.2.3).
+    // Part names are case-insensitive (ECMA-376, part 2, 6.2.2.3).
     this.#entries = new Map(entries.map((entry) => [entry.path.toLowerCase(), entry]))
   }
 
-  /** @throws Unreadable for what is no archive, a damaged or an encrypted one. */
+  /** @throws Unreadable if the bytes are no archive, or a damaged or encrypted one. */
   static async open(bytes: Uint8Array): Promise<Archive> {
     return new Archive(await openZip(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), RULES))
   }
 
-  /** The size of all its parts, unpacked. */
+  /** Unpacked size of all parts. */
   get unpackedBytes(): number {
     return [...this.#entries.values()].reduce((sum, { size }) => sum + size, 0)
   }
 
-  /** The text of a part; null when there is none. @throws Unreadable when it is damaged, or too large. */
+  /** Reads the text of a part; null if it does not exist. @throws Unreadable if it is damaged or too large. */
   async text(path: string): Promise<string | null> {
     const entry = this.#entries.get(path.toLowerCase())
     if (entry === undefined) return null
     const bytes = await entry.read(MAX_PART_BYTES)
     if (bytes === null)
-      throw new Unreadable(`The document has a part of more than ${MAX_PART_BYTES / 1_000_000} MB`)
+      throw new Unreadable(`A part of the document exceeds ${MAX_PART_BYTES / 1_000_000} MB`)
     return decodeXml(bytes)
   }
 
-  /** The text of a part that the document can't be without. */
+  /** Reads the text of a required part. @throws Unreadable if it is missing, damaged or too large. */
   async needed(path: string): Promise<string> {
     const text = await this.text(path)
-    if (text === null) throw new Unreadable(`The document is damaged: it has no part ${path.slice(0, 200)}`)
+    if (text === null)
+      throw new Unreadable(`The document is damaged: it lacks the part ${path.slice(0, 200)}`)
     return text
   }
 
-  /** What a part of an Office Open XML file refers to, or with '' the whole file (ECMA-376, part 2, 6.5). */
+  /** Internal relations of an Office Open XML part, or of the whole file if `path` is '' (ECMA-376, part 2, 6.5). */
   async relations(path: string): Promise<readonly Relation[]> {
     const folder = posix.dirname(path)
     const xml = await this.text(posix.join(folder, '_rels', `${posix.basename(path)}.rels`))
@@ -72,15 +73,15 @@ export class Archive {
     return relations
   }
 
-  /** The part with which an Office Open XML file begins. */
+  /** Path of the main part of an Office Open XML file. @throws Unreadable if there is none. */
   async mainPart(): Promise<string> {
     const main = (await this.relations('')).find(({ type }) => type === 'officeDocument')
-    if (main === undefined) throw new Unreadable('The document is damaged: nothing says where it begins')
+    if (main === undefined) throw new Unreadable('The document is damaged: it declares no main part')
     return main.path
   }
 }
 
-/** The first relation to each part: a part counts once, however often it is named, in whatever case. */
+/** Keeps the first reference to each path, ignoring case. Adds these paths to `seen`, and skips those already in it. */
 export function firstOfEach<T extends { readonly path: string }>(
   named: readonly T[],
   seen = new Set<string>(),
@@ -91,5 +92,5 @@ export function firstOfEach<T extends { readonly path: string }>(
   })
 }
 
-/** The name of an element or attribute without its prefix, which writers choose. */
+/** Strips the namespace prefix of an element or attribute, which every writer may choose. */
 export const localName = (name: string): string => name.slice(name.indexOf(':') + 1)

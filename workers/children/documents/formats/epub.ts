@@ -5,7 +5,7 @@ import { Unreadable } from '../images.ts'
 import { Archive, firstOfEach, localName } from './archive.ts'
 import type { Texts } from './texts.ts'
 
-/** Electronic books (EPUB 3.3): a page for each chapter, in the order of reading. */
+/** Opens an electronic book (EPUB 3.3): one page per chapter, in reading order. @throws Unreadable. */
 export async function openEpub(bytes: Uint8Array): Promise<Texts> {
   const archive = await Archive.open(bytes)
   let packagePath = ''
@@ -33,14 +33,14 @@ export async function openEpub(bytes: Uint8Array): Promise<Texts> {
     async text(page) {
       const chapter = chapters[page - 1]?.path
       if (chapter === undefined) return ''
-      // Fonts are often scrambled, which hides no text.
+      // Only an encrypted chapter matters: many books scramble just their fonts.
       if (encrypted.includes(`"${chapter}"`)) throw new Unreadable('The chapter is encrypted')
       return htmlText(await archive.needed(chapter))
     },
   }
 }
 
-/** The text of an HTML page, a blank line between its paragraphs. */
+/** Extracts the text of an HTML page, with a blank line between paragraphs. */
 export const htmlText = (html: string): string =>
   htmlBlocks(html)
     .map(({ text }) => text)

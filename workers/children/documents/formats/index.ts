@@ -1,9 +1,9 @@
 import type { Attachment } from './mail.ts'
 import type { Texts } from './texts.ts'
 
-/** Documents whose pages are texts, by their media types. Each is loaded when one comes. */
+/** Formats of text documents by media type. Each loads on first use. */
 
-/** A document of texts, and what came with it. */
+/** A text document and its attachments. */
 export interface Written extends Texts {
   readonly attachments?: readonly Attachment[]
 }
@@ -12,7 +12,7 @@ type Open = (bytes: Uint8Array, mediaType: string) => Promise<Written>
 
 const markup = () => import('./markup.ts')
 
-/** Templates, shows and documents with macros are what they are made for. */
+/** The patterns also match templates, slide shows and documents with macros. */
 const FORMATS: readonly (readonly [mediaType: RegExp, open: Open])[] = [
   [
     /^application\/vnd\.(openxmlformats-officedocument\.wordprocessingml|ms-word)\./,
@@ -41,6 +41,6 @@ const FORMATS: readonly (readonly [mediaType: RegExp, open: Open])[] = [
   [/^text\/(plain|markdown)$/, async (bytes) => (await markup()).openPlain(bytes)],
 ]
 
-/** How documents of a type are opened; undefined for types without a text. */
+/** Returns the function that opens documents of a media type; undefined for types without text. */
 export const formatOf = (mediaType: string): Open | undefined =>
   FORMATS.find(([pattern]) => pattern.test(mediaType))?.[1]

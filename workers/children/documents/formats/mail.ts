@@ -3,29 +3,29 @@ import { Unreadable } from '../images.ts'
 import { htmlText } from './epub.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
-/** Mail as it is sent (RFC 5322, MIME). The only importer of `postal-mime`. */
+/** Mail in transport format (RFC 5322, MIME). The only importer of `postal-mime`. */
 
-/** A file that came with a mail. */
+/** A file attached to a mail. */
 export interface Attachment {
   readonly name: string
-  /** What the mail says that it is. */
+  /** Media type that the mail declares. */
   readonly mediaType: string
   readonly bytes: Uint8Array
 }
 
-/** A mail: its text, and the files that came with it. */
+/** The text and the attachments of a mail. */
 export interface Mail extends Texts {
   readonly attachments: readonly Attachment[]
 }
 
-/** What a mail is made of, whatever file it is in. */
+/** Content of a mail, independent of its file format. */
 export interface MailParts {
   readonly headers: readonly (readonly [name: string, value: string | undefined])[]
   readonly body: string
   readonly attachments: readonly Attachment[]
 }
 
-// A mail with more is none that somebody has written.
+// No real mail has more.
 const MAX_ATTACHMENTS = 1000
 
 /** Opens a mail. @throws Unreadable. */
@@ -46,7 +46,7 @@ export async function openMail(bytes: Uint8Array): Promise<Mail> {
   })
 }
 
-/** A mail as one page. */
+/** Formats a mail as one page. Drops attachments beyond `MAX_ATTACHMENTS`. */
 export function mailOf({ headers, body, attachments }: MailParts): Mail {
   const pages = new Pages()
   for (const [name, value] of headers) if (value) pages.add(`${name}: ${value.replace(/\s+/g, ' ')}\n`)
@@ -63,7 +63,8 @@ const addresses = (all: readonly Address[] | undefined): string | undefined =>
     .map(({ name, address }) => (name && address ? `${name} <${address}>` : name || address))
     .join(', ')
 
-// The signs and logos that the body shows. Apple's programs call any picture inline, also a photo that is a file of its own.
+// True for icons and logos that the body shows. Apple Mail marks every picture as inline, even an attached photo, so the
+// body must reference it.
 const isShown = ({ related, disposition, mimeType, contentId = '' }: Part, html: string): boolean =>
   mimeType.startsWith('image/') &&
   (related === true ||

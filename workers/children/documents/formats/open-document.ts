@@ -4,10 +4,10 @@ import { MAX_CHARACTERS } from '../texts.ts'
 import { Archive, localName } from './archive.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
-/** Files of OpenDocument (ISO/IEC 26300-3): texts, spreadsheets and presentations. */
+/** OpenDocument files (ISO/IEC 26300-3): texts, spreadsheets and presentations. */
 
 const PARAGRAPHS = new Set(['p', 'h'])
-// What was deleted, and how words are spoken.
+// Skip deleted text and phonetic guides (furigana).
 const SILENT = new Set(['tracked-changes', 'ruby-text'])
 const REGIONS = /^(header|footer)(-left|-first)?$/
 const MAX_SPACES = 100
@@ -15,7 +15,7 @@ const MAX_SPACES = 100
 const MAX_CELLS = 100
 const MAX_ROWS = 1000
 
-/** The element with which a page begins, and the attribute that names it; texts note where a page ended instead. */
+/** The element that starts a page, and the attribute with its title, if any. Texts mark page breaks instead. */
 const PAGE_OF: Readonly<Record<string, readonly [element: string, name: string]>> = {
   spreadsheet: ['table', 'table:name'],
   presentation: ['page', ''],
@@ -36,7 +36,7 @@ export async function openOpenDocument(bytes: Uint8Array, mediaType: string): Pr
 }
 
 interface Which {
-  /** Only what is in such elements. */
+  /** Restricts the text to elements with matching names. */
   readonly only?: RegExp
   readonly page?: readonly [element: string, name: string]
 }
@@ -46,7 +46,7 @@ type Attributes = Readonly<Record<string, string>>
 const timesOf = (repeated: string | undefined, max: number): number =>
   Math.min(Number(repeated ?? 1) || 1, max)
 
-/** A row of a sheet. Rows, and cells of a row, that are alike and follow each other are written once. */
+/** A row of a sheet. The file stores a run of equal rows or cells once, with a count; this class expands it. */
 class Row {
   #text = ''
   #cell = ''
@@ -73,7 +73,7 @@ class Row {
   }
 
   end(pages: Pages): void {
-    // Without what is empty to its end: it would take the place of other rows.
+    // Trailing empty cells and repeated empty rows would use up the page's character limit.
     const text = this.#text.trimEnd()
     const rows = text === '' ? 1 : this.#rows
     for (let n = 0; n < rows; n++) pages.add(`${text}\n`)
@@ -84,13 +84,13 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
   let within = only === undefined ? 1 : 0
   let [paragraphs, silent, cells, pageDepth] = [0, 0, 0, 0]
   let style = ''
-  // Only in sheets; what is in a cell of a table in a cell is in the outer one.
+  // Only for sheets. The outer cell includes the text of nested tables.
   const row = page?.[0] === 'table' ? new Row() : null
-  // A covered cell is hidden below a wider one.
+  // A covered cell is hidden by a merged one, but still takes up a column.
   const isCell = (name: string): boolean =>
     name === 'table-cell' || (row !== null && name === 'covered-table-cell')
   const add = (text: string): void => (cells > 0 ? (row ?? pages) : pages).add(text)
-  // Styles of paragraphs that begin a page.
+  // Paragraph styles that start a new page.
   const breaking = new Set<string | undefined>()
   readMarkup(xml, 'xml', {
     open(qualified, attributes) {

@@ -3,7 +3,7 @@ import { Pages, type Texts, textsOf } from './texts.ts'
 
 /** Rich Text Format 1.9.1. */
 
-// The encodings of fonts by their character sets, and of documents by their code pages, where those are not windows-N.
+// Encodings of fonts by character set, and of documents by code page if it is not windows-N.
 const CHARACTER_SETS: Readonly<Record<number, string>> = {
   128: 'shift_jis',
   129: 'euc-kr',
@@ -30,13 +30,13 @@ const CODE_PAGES: Readonly<Record<number, string>> = {
   65001: 'utf-8',
 }
 
-// Groups that hold no text of the document.
+// Groups without document text.
 const SILENT = new Set(
   'fonttbl colortbl stylesheet info pict objdata themedata datastore listtable listoverridetable revtbl rsidtbl generator xmlnstbl fldinst latentstyles'.split(
     ' ',
   ),
 )
-// A map: an object also has the words `constructor` and `toString`, which a file may use.
+// A Map, because a plain object inherits `constructor` and `toString`, which a file may use as control words.
 const TEXTS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     par: '\n',
@@ -70,19 +70,19 @@ const SIGNS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-// A control word with its number and the space that ends it, a byte, a sign, a brace, or text.
+// A control word with its number and closing space, a hex byte, a control symbol, a brace, or text.
 const TOKEN = /\\([a-z]+)(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+|\\/gi
-// Deeper groups are no real document's.
+// No real document nests groups deeper.
 const DEEPEST = 10_000
 
 interface State {
   isSilent: boolean
   font: number
-  /** How many characters follow one of Unicode, for readers that don't know that. */
+  /** Number of fallback characters after each `\u` character, for readers without Unicode. */
   fallback: number
 }
 
-/** The text of a document, a page for each that its writer has ended. */
+/** Opens an RTF document, split at its explicit page breaks. */
 export function openRtf(bytes: Uint8Array): Texts {
   const reader = new Reader()
   for (const token of latin1(bytes).matchAll(TOKEN)) reader.take(token)
@@ -96,9 +96,9 @@ class Reader {
   #encoding = 'windows-1252'
   readonly #fonts = new Map<number, string>()
   #isFontTable = false
-  // Characters left out after one of Unicode.
+  // Fallback characters still to skip after a Unicode character.
   #left = 0
-  // Bytes of characters that may have several.
+  // Pending bytes, decoded together because a character may have several.
   #bytes: number[] = []
 
   take([, word, number, hex, sign, brace, text]: RegExpExecArray): void {
@@ -122,7 +122,7 @@ class Reader {
   }
 
   #sign(sign: string): void {
-    // What a reader does not know, and may leave out.
+    // \* starts a group that readers may ignore.
     if (sign === '*') this.#state.isSilent = true
     else this.#add(SIGNS.get(sign) ?? '')
   }
@@ -155,7 +155,7 @@ class Reader {
 
   #unicode(number: number): void {
     this.#flush()
-    // 16 bits with a sign; half a surrogate pair is put together with the other by its neighbour.
+    // The number is a signed 16-bit one. Concatenation joins the two halves of a surrogate pair.
     this.#add(String.fromCharCode(number & 0xffff))
     this.#left = this.#state.fallback
   }
@@ -169,7 +169,7 @@ class Reader {
     const left = Math.min(this.#left, text.length)
     this.#left -= left
     if (this.#state.isSilent || left === text.length) return
-    // Of a character of two bytes, the second may be written as it is.
+    // The second byte of a two-byte character may appear unescaped.
     for (const char of text.slice(left)) this.#bytes.push(char.charCodeAt(0))
   }
 

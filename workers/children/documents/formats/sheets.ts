@@ -2,17 +2,17 @@ import { readMarkup } from '../../../../tasks/markup.ts'
 import { Archive, firstOfEach, localName } from './archive.ts'
 import { Pages, type Texts } from './texts.ts'
 
-/** Spreadsheets of Office Open XML (ECMA-376, part 1, chapter 18): a page for each sheet, a line for each row. */
+/** Office Open XML spreadsheets (ECMA-376, part 1, chapter 18): one page per sheet, one line per row. */
 
-/** A number itself, a date or time of day, or how long something took. */
+/** A plain number, a date or time of day, or an elapsed time. */
 type Shown = 'number' | 'date' | 'duration'
 
-/** How the values of a workbook are shown. */
+/** Workbook-wide data that is needed to display cell values. */
 interface Book {
   readonly strings: readonly string[]
-  /** What a cell format shows a number as. */
+  /** The kind of number that each cell format displays, by format index. */
   readonly formats: readonly Shown[]
-  /** Days count from 1904 on, as on old Macintoshes. */
+  /** True if dates count from 1904, as on old Macintoshes. */
   readonly is1904: boolean
 }
 
@@ -52,7 +52,7 @@ function sharedStrings(xml: string): readonly string[] {
   const strings: string[] = []
   let words = ''
   let isText = false
-  // How Chinese and Japanese words are spoken is not what the cell says.
+  // Skip phonetic guides (furigana): they are not cell content.
   let spoken = 0
   readMarkup(xml, 'xml', {
     open(qualified) {
@@ -74,7 +74,7 @@ function sharedStrings(xml: string): readonly string[] {
   return strings
 }
 
-// 18.8.30: the formats that every program has. Those of East Asian dates are among the second group.
+// Built-in formats (18.8.30). 27 to 36 and 50 to 58 are East Asian dates.
 function builtIn(id: number): Shown {
   if (id === 46) return 'duration'
   const isDate =
@@ -82,7 +82,7 @@ function builtIn(id: number): Shown {
   return isDate ? 'date' : 'number'
 }
 
-/** What the cell formats show, by their numbers. */
+/** Reads the kind of number that each cell format displays, by format index. */
 function cellFormats(xml: string): readonly Shown[] {
   const own = new Map<string, Shown>()
   const formats: Shown[] = []
@@ -101,17 +101,17 @@ function cellFormats(xml: string): readonly Shown[] {
   return formats
 }
 
-// Hours beyond 23, or minutes or seconds beyond 59.
+// Codes for hours beyond 23, or minutes or seconds beyond 59.
 const ELAPSED = /\[(?:h+|m+|s+)\]/i
 
-/** What a format shows: it has codes of a date or time outside of quoted text, colours and conditions, or none. */
+/** Classifies a format by its date and time codes outside of quoted text, colours and conditions. */
 function shownBy(code: string): Shown {
   const codes = code.replace(/"[^"]*"|\\.|_.|\*.|\[(?!(?:h+|m+|s+)\])[^\]]*\]|general/gi, '')
   if (ELAPSED.test(codes)) return 'duration'
   return /[dmyhs]/i.test(codes) ? 'date' : 'number'
 }
 
-// A gap between cells is as many tabs, but for what stands far from all others.
+// Each empty column before a cell becomes a tab, up to this many for isolated cells.
 const MAX_GAP = 100
 
 function sheetText(title: string, xml: string, book: Book): string {
@@ -120,7 +120,7 @@ function sheetText(title: string, xml: string, book: Book): string {
   let cell = { type: '', format: 0 }
   let value = ''
   let isValue = false
-  // The columns of the cell, and of the one that is written next.
+  // The column of the current cell, and the column after the last written one.
   let [at, next] = [-1, 0]
   readMarkup(xml, 'xml', {
     open(qualified, attributes) {
@@ -148,7 +148,7 @@ function sheetText(title: string, xml: string, book: Book): string {
   return pages.end().join('\n')
 }
 
-/** The number of the column in a reference such as `AB12`, from 0; null when there is none. */
+/** Parses the zero-based column of a reference such as `AB12`; null if it has no column. */
 function columnOf(reference: string): number | null {
   const [letters] = /^[A-Z]{1,3}/.exec(reference) ?? []
   if (letters === undefined) return null
@@ -167,7 +167,7 @@ function shown(value: string, { type, format }: { type: string; format: number }
       const as = book.formats[format]
       if (as === 'date') return dateOf(number, book.is1904) ?? value
       if (as === 'duration') return durationOf(number)
-      // Programs compute with 15 digits, and store the 17 of binary numbers.
+      // Spreadsheets show 15 significant digits, but store the 17 of a binary double.
       return String(Number(number.toPrecision(15)))
     }
     default:
@@ -175,19 +175,19 @@ function shown(value: string, { type, format }: { type: string; format: number }
   }
 }
 
-/** A text in one line; characters that XML does not have, and line ends, may be written by their numbers (22.9.2.19). */
+/** Puts a text on one line. Decodes `_xHHHH_`, which escapes line ends and characters invalid in XML (22.9.2.19). */
 const inLine = (text: string): string =>
   text
     .replace(/_x([\da-f]{4})_/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
     .replace(/\s+/g, ' ')
 
 const DAY_MS = 86_400_000
-// Day 60 is 29 February 1900, which was not: later days count from one day earlier.
+// Day 60 is 29 February 1900, which never existed. Earlier days therefore count from 31 December 1899.
 const DAY_ZERO = Date.UTC(1899, 11, 30)
 const DAY_ZERO_1904 = Date.UTC(1904, 0, 1)
 const NO_DAY = 60
 
-/** A date, a time, or both, as ISO 8601 has them; null for what is none. */
+/** Formats a day number as ISO date, time of day or both, separated by a space; null if out of range. */
 function dateOf(days: number, is1904: boolean): string | null {
   const counted = !is1904 && days < NO_DAY ? days + 1 : days
   const time = new Date((is1904 ? DAY_ZERO_1904 : DAY_ZERO) + Math.round((counted * DAY_MS) / 1000) * 1000)
@@ -197,7 +197,7 @@ function dateOf(days: number, is1904: boolean): string | null {
   return Number.isInteger(days) ? date : `${date} ${clock}`
 }
 
-/** Hours, minutes and seconds, such as 42:30:00. */
+/** Formats days as hours, minutes and seconds, such as 42:30:00. */
 function durationOf(days: number): string {
   const seconds = Math.round((Math.abs(days) * DAY_MS) / 1000)
   const two = (part: number): string => String(Math.floor(part) % 60).padStart(2, '0')

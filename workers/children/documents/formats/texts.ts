@@ -1,15 +1,15 @@
 import { MAX_CHARACTERS } from '../texts.ts'
 
-/** A document whose pages are texts. */
+/** A document with text pages. */
 export interface Texts {
   readonly pageCount: number
-  /** The size of what is packed in the file; without it, the size of the file counts. */
+  /** Unpacked size of an archive; without it, the file size counts. */
   readonly unpackedBytes?: number
-  /** The text of a page, from 1. @throws Unreadable. */
+  /** Reads a page; the first is 1. @throws Unreadable. */
   text(page: number): string | Promise<string>
 }
 
-/** Pages that are all there. Without any, the document is one empty page. */
+/** Wraps pages that are already in memory. Without pages, the document is one empty page. */
 export function textsOf(pages: readonly string[], archive?: { readonly unpackedBytes: number }): Texts {
   return {
     pageCount: Math.max(1, pages.length),
@@ -18,14 +18,14 @@ export function textsOf(pages: readonly string[], archive?: { readonly unpackedB
   }
 }
 
-/** Collects text, page by page, no more of each than is kept. */
+/** Collects text page by page, and ignores what exceeds a page's character limit. */
 export class Pages {
   #pages: string[] = []
   #page = ''
-  // To look at the end of the page itself would copy all of it, once for each line.
+  // Cached, because reading the end of the page string would flatten it: a copy of the whole page for each line.
   #isLineEnd = true
 
-  /** True if the page takes no more. It has one character more than is kept, which says that there was more. */
+  /** True if the page accepts no more text. It then exceeds the limit, so that `tidy` reports the truncation. */
   get isFull(): boolean {
     return this.#page.length > MAX_CHARACTERS
   }
@@ -36,12 +36,12 @@ export class Pages {
     this.#isLineEnd = text.endsWith('\n')
   }
 
-  /** Ends the line, unless it has just begun. */
+  /** Ends the current line, unless it is empty. */
   line(): void {
     if (!this.#isLineEnd) this.add('\n')
   }
 
-  /** Ends the page, unless nothing is on it: writers mark the same end in several ways. */
+  /** Ends the current page, unless it is empty: writers mark the same break in several ways. */
   break(): void {
     const page = tidied(this.#page)
     if (page !== '') this.#pages.push(page)
@@ -49,14 +49,14 @@ export class Pages {
     this.#isLineEnd = true
   }
 
-  /** All pages; the last one ends here. */
+  /** Ends the last page and returns all pages. */
   end(): readonly string[] {
     this.break()
     return this.#pages
   }
 }
 
-// Cells and paragraphs end with white space, whatever follows.
+// Removes the redundant white space that cells and paragraphs end with.
 const tidied = (text: string): string =>
   text
     .replace(/(?<! ) +\t/g, '\t')

@@ -2,14 +2,14 @@ import { readMarkup } from '../../../../tasks/markup.ts'
 import { Archive, firstOfEach, localName } from './archive.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
-/** Word processing documents and presentations of Office Open XML (ECMA-376, part 1). */
+/** Office Open XML text documents and presentations (ECMA-376, part 1). */
 
-// What has elements of the same names as text (a tab stop, a tab), what is there twice, what has been moved away, and how
-// Chinese and Japanese words are spoken, which stands amid them.
+// Skip properties, whose elements share names with text (a tab stop, a tab). Skip also duplicates (Fallback), moved
+// text and phonetic guides (rt).
 const SILENT = new Set(['pPr', 'rPr', 'tblPr', 'Fallback', 'moveFrom', 'rt'])
 const isOff = (value: string | undefined): boolean => /^(0|false|off)$/.test(value ?? '')
 
-/** Adds the text of a part, with its pages where a word processor has noted where they ended. */
+/** Adds the text of a part, split at page breaks, including those that a word processor recorded at its last layout. */
 function addPart(xml: string, pages: Pages): void {
   let silent = 0
   let isText = false
@@ -45,7 +45,7 @@ function addPart(xml: string, pages: Pages): void {
   })
 }
 
-/** A document: its headers, its text and its notes, comments and footers. */
+/** Opens a document: headers, text, notes, comments, footers. @throws Unreadable. */
 export async function openDocx(bytes: Uint8Array): Promise<Texts> {
   const archive = await Archive.open(bytes)
   const main = await archive.mainPart()
@@ -55,7 +55,7 @@ export async function openDocx(bytes: Uint8Array): Promise<Texts> {
     const texts = new Set<string>()
     for (const { path } of firstOfEach(related.filter(({ type }) => types.includes(type))))
       texts.add((await archive.text(path)) ?? '')
-    // Each kind of page has its own, and they are often the same.
+    // First, even and odd pages have separate headers, often with the same text.
     for (const xml of texts) addPart(xml, pages)
     if (texts.size > 0) pages.line()
   }
@@ -65,7 +65,7 @@ export async function openDocx(bytes: Uint8Array): Promise<Texts> {
   return textsOf(pages.end(), archive)
 }
 
-/** A presentation: a page for each slide, with what its diagrams and its speaker's notes say. */
+/** Opens a presentation: one page per slide, with its diagrams and speaker notes. @throws Unreadable. */
 export async function openPptx(bytes: Uint8Array): Promise<Texts> {
   const archive = await Archive.open(bytes)
   const main = await archive.mainPart()
