@@ -360,11 +360,11 @@ describe('what cannot be read says why', () => {
     )
     assert.equal(
       await readReason(zipOf([['x', 'y']]), { fileName: 'a.docx' }),
-      'The document is damaged: nothing says where it begins',
+      'The document is damaged: it declares no main part',
     )
     assert.equal(
       await readReason(zipOf([['x', 'y']]), { fileName: 'a.odt' }),
-      'The document is damaged: it has no part content.xml',
+      'The document is damaged: it lacks the part content.xml',
     )
     const sealed = zipOf([
       ['META-INF/manifest.xml', '<manifest:encryption-data/>'],

@@ -79,7 +79,7 @@ test('a page is read in the languages asked for, by an engine for them', async (
 test('an engine that takes too much CPU time is replaced', async () => {
   await recognize(shown('Warm'), 'eng')
   const late = recognize(densePage, 'eng', 1)
-  await assert.rejects(late, new Unreadable('The page takes too long to be read'))
+  await assert.rejects(late, new Unreadable('Reading the page exceeded its time limit'))
   assert.match((await recognize(shown('Still alive'), 'eng')).text, /Still alive/)
 })
 
@@ -92,7 +92,7 @@ test('an engine that dies or throws costs one page and never the process', async
     await recognize(shown('Warm'), 'eng')
     const reading = recognize(densePage, 'eng')
     setImmediate(() => kill(threads.at(-1)!))
-    await assert.rejects(reading, new Unreadable('The page could not be read by the vision provider'))
+    await assert.rejects(reading, new Unreadable('The vision provider failed to read the page'))
     assert.match((await recognize(shown('Still alive'), 'eng')).text, /Still alive/)
   }
 })
@@ -106,7 +106,7 @@ test('an engine that dies while it starts is an error of ours, not of the page',
   const grey = shown('Hello')
   subscribe('worker_threads', die)
   try {
-    await assert.rejects(recognize(grey, 'eng'), /^Error: The vision engine did not start$/)
+    await assert.rejects(recognize(grey, 'eng'), /^Error: The vision engine failed to start$/)
   } finally {
     unsubscribe('worker_threads', die)
   }

@@ -18,7 +18,7 @@ export function tidy(text: string): { text: string; detail: string | null } {
   return { text: kept, detail }
 }
 
-/** True if most characters are real ones. A font without a Unicode mapping yields private, unassigned or replacement ones. */
+/** True if most characters are real. A font without a mapping yields private, unassigned or replacement characters. */
 export function hasWords(text: string): boolean {
   const sample = text.trimStart().slice(0, 2000)
   // Pure ASCII needs no test of Unicode classes, which takes a hundred times as long.

@@ -50,9 +50,8 @@ let started: Started | null = null
 
 /**
  * Reads words in these languages, e.g. `deu+fra`.
- * @throws Unreadable if the engine crashes on this image or exceeds `limitMs` of CPU time; the next call starts a new
- * engine.
- * @throws Error if the engine cannot start.
+ * @throws Unreadable if the engine crashes or exceeds `limitMs` of CPU time. The next call starts a new engine.
+ * @throws Error if the engine fails to start.
  */
 export async function recognize(grey: Grey, languages: string, limitMs = PAGE_CPU_MS): Promise<Seen> {
   const seen = await use(languages, limitMs, 'The vision provider failed to read the page', (tesseract) =>
