@@ -1,5 +1,5 @@
 /** Document requests inside a child process, which has one document open at a time. */
-import { pieceOf, type ReadPage, type Work } from '../work.ts'
+import { copyPiece, type ReadPage, type Work } from '../work.ts'
 import { Unreadable } from './images.ts'
 import { type LocalReader, openPages } from './pages.ts'
 
