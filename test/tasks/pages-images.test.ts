@@ -145,7 +145,7 @@ test('a picture without words is unread', async () => {
   }
   const [page] = await readAll(canvas.toBuffer('image/png'), 'image/png')
   assert.equal(page!.status, 'unread')
-  assert.equal(page!.detail, 'No words were found in the image of the page')
+  assert.equal(page!.detail, 'No words were found in the page image')
   assert.ok(page!.image)
 })
 

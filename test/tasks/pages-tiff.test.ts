@@ -112,7 +112,7 @@ test('a TIFF in a coding that nobody here knows says so', async () => {
   for (const coding of [6, 50_000]) {
     bytes.writeUInt32LE(coding, bytes.readUInt32LE(4) + 2 + 3 * 12 + 8)
     const [page] = await readAll(bytes, 'image/tiff')
-    const detail = coding === 6 ? 'The image is of a kind that cannot be decoded' : 'The image is damaged'
+    const detail = coding === 6 ? 'The image format is not supported' : 'The image is damaged'
     assert.equal(page!.detail, detail)
   }
 })

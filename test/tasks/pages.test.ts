@@ -91,7 +91,7 @@ test('codings that pdfjs reads with WebAssembly are found on the disk', async ()
   const bytesOf = () => onePage('100 0 0 100 50 50 cm /Im Do', '/XObject << /Im 5 0 R >>', image)
   const page = await readOne(bytesOf(), 'application/pdf', 'local')
   // A black square: not blank, but without words.
-  assert.equal(page.detail, 'No words were found in the image of the page')
+  assert.equal(page.detail, 'No words were found in the page image')
 })
 
 test('a scanned page without a vision provider is unread, with the reason and the image', async () => {

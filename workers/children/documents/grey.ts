@@ -1,4 +1,4 @@
-/** Grey levels in which print of any colour is dark, and paper of any colour light. */
+/** Converts pixels to grey levels: print of any colour becomes dark, paper of any colour light. */
 
 /** One byte per pixel, row by row, 0 black to 255 white. */
 export interface Grey {
@@ -7,16 +7,16 @@ export interface Grey {
   readonly height: number
 }
 
-// The side of a cell in pixels. At 250 dpi no stroke of ordinary print fills one, while a marker and a cell of a table do.
+// Side of a cell in pixels. At 250 dpi no stroke of ordinary print fills a cell, but highlighter and shaded table cells do.
 const CELL_BITS = 4
 const CELL = 2 ** CELL_BITS
-// From this difference between its channels on, a pixel is coloured; the noise of JPEG stays below.
+// A pixel is coloured if its channels differ by more than this. JPEG noise stays below it.
 const COLOURED = 48
 const MAX_COLOURED = 0.7 * CELL * CELL
 
 /**
- * Takes the pixels of a picture from the top. A coloured pixel is as dark as the darkest of its channels: by brightness, print in
- * light blue is hardly there. Where colour covers an area it is paper, and brightness counts: black on yellow is black.
+ * Collects the pixels of an image from the top. A coloured pixel gets the level of its darkest channel, because light blue
+ * print almost vanishes by brightness. Areas covered by colour are paper and use brightness: black on yellow stays black.
  */
 export class GreyLevels {
   readonly #width: number
@@ -36,7 +36,7 @@ export class GreyLevels {
     this.#coloured = new Uint16Array(this.#across * ((height >> CELL_BITS) + 1))
   }
 
-  /** Adds whole rows: red, green, blue, and a fourth byte that doesn't matter. */
+  /** Adds whole rows of RGBA; alpha is ignored. */
   add(rgba: Uint8Array | Uint8ClampedArray): void {
     const [dark, bright, cells, width] = [this.#dark, this.#bright, this.#coloured, this.#width]
     let at = this.#at
@@ -53,11 +53,11 @@ export class GreyLevels {
         }
         const low = red < green ? (red < blue ? red : blue) : green < blue ? green : blue
         const high = red > green ? (red > blue ? red : blue) : green > blue ? green : blue
-        // By the Rec. 601 weights.
+        // Rec. 601 weights.
         const brightness = (red * 77 + green * 150 + blue * 29) >> 8
         bright[at] = brightness
         const isColoured = high - low > COLOURED
-        // The darkest channel of a grey pixel is its noise: dots that are read as such.
+        // The darkest channel of a near-grey pixel is mostly noise, which OCR would read as dots.
         dark[at] = isColoured ? low : brightness
         if (isColoured) cells[row + (x >> CELL_BITS)]!++
       }
@@ -65,13 +65,13 @@ export class GreyLevels {
     this.#at = at
   }
 
-  /** The whole picture. */
+  /** Returns the levels of the whole image. Call it once, after the last row. */
   grey(): Grey {
     const [data, across] = [this.#dark, this.#across]
     const down = this.#coloured.length / across
     for (const [cell, count] of this.#coloured.entries()) {
       if (count < MAX_COLOURED) continue
-      // With those around it, which have the edge of the area.
+      // Brighten the adjacent cells too: they contain the edge of the area.
       const [left, top] = [(cell % across) - 1, Math.floor(cell / across) - 1]
       for (let y = Math.max(0, top); y < Math.min(down, top + 3); y++)
         for (let x = Math.max(0, left); x < Math.min(across, left + 3); x++) this.#brighten(x, y)

@@ -1,40 +1,43 @@
-/** Image files of all kinds, page by page. The only importer of `sharp` and `libheif-js`. */
+/** Decodes image files page by page. The only importer of `sharp` and `libheif-js`. */
 import type { Metadata, Sharp, SharpOptions } from 'sharp'
 import { loadBitmap, type Pixels, tooLarge, Unreadable } from './images.ts'
 
-/** An open image file. Pages count from 1; one may be asked for at a time. */
+/** An open image file. Page numbers start at 1. Request one page at a time. */
 export interface ImageFile {
   readonly pageCount: number
   /** @throws Unreadable. */
   page(pageNumber: number): Promise<Shown>
-  /** Frees what the garbage collector does not. */
+  /** Frees memory outside the garbage-collected heap. */
   readonly close?: () => void
 }
 
-/** A page as it is displayed: upright and on white, at `MAX_PIXELS` or its size if that is less. */
+/** A page as displayed: upright, on white, scaled down to `MAX_PIXELS` if it is larger. */
 export interface Shown {
   readonly pixels: Pixels
   readonly condition: Condition
 }
 
-/** Whether all of a picture was there to be decoded. What is `odd` often was, and is damaged if it shows nothing. */
+/**
+ * Completeness of a decoded image. `odd` means that the decoder only warned: the image is often complete, but counts as
+ * damaged if it is blank. `damaged` means that the decoder reported errors.
+ */
 export type Condition = 'whole' | 'odd' | 'damaged'
 const CONDITIONS: readonly Condition[] = ['whole', 'odd', 'damaged']
 
-/** What is drawn of a picture: the pixels of an A4 page at 300 dpi. Larger ones are scaled while they are decoded. */
+/** Pixel limit of a decoded image: an A4 page at 300 dpi. Larger images are scaled down during decoding. */
 export const MAX_PIXELS = 8_700_000
-// Decoded, with all their channels: a photo of 64 megapixels, a grey scan of 256.
+// Limit for the decoded source, all channels: an RGBA image of 64 megapixels or a grey scan of 256.
 const SOURCE_BYTES = 256_000_000
-// A bomb has thousands, which may all be the same.
+// Decompression bombs have thousands of pages, which may share the same data.
 const MAX_PAGES = 1000
-// The frames of an animation are decoded from the first one on, and so some of them together.
+// Decoding any frame of an animation starts at the first one, so frames are decoded in batches of up to this many.
 const MAX_FRAMES = 100
-// Other formats are not decoded, whatever a file says that it is: an SVG may refer to files.
+// All other loaders are blocked, whatever type a file claims: an SVG may reference local files.
 const LOADERS = ['Png', 'Jpeg', 'Webp', 'Nsgif', 'Tiff', 'Heif'].map((name) => `VipsForeignLoad${name}Buffer`)
 
 const library = async () => {
   const { default: sharp } = await import('sharp')
-  // The child reads one page at a time, and its pages are different ones.
+  // The child reads one page at a time and never the same page twice.
   sharp.concurrency(1)
   sharp.cache(false)
   sharp.block({ operation: ['VipsForeignLoad'] })
@@ -55,12 +58,13 @@ export async function openImage(bytes: Uint8Array): Promise<ImageFile> {
 }
 
 function assertFew(pageCount: number): void {
-  if (pageCount > MAX_PAGES) throw new Unreadable(`The image has ${pageCount} pages, more than ${MAX_PAGES}`)
+  if (pageCount > MAX_PAGES)
+    throw new Unreadable(`The image has ${pageCount} pages; the limit is ${MAX_PAGES}`)
 }
 
 type Open = (options: SharpOptions) => Sharp
 
-/** Frames as they are displayed: with what the earlier ones have left. */
+/** Returns a function that decodes frames as displayed: composed with the earlier ones. */
 function framesOf(open: Open, first: Metadata, pageCount: number): ImageFile['page'] {
   const { width, pageHeight: height = first.height } = first
   const together = Math.max(1, Math.min(MAX_FRAMES, Math.floor(MAX_PIXELS / (width * height))))
@@ -91,10 +95,10 @@ async function drawn(open: Open, which: SharpOptions): Promise<Shown> {
   return { pixels: { data, width: info.width, height: info.height }, condition }
 }
 
-// What the decoders may complain of, from nothing to all that there is.
+// Values of sharp's `failOn`, strictest first; the index selects the `Condition`.
 const STRICTNESS = ['warning', 'error', 'none'] as const
 
-/** Red, green, blue and opaque, on white; of a damaged picture what is there. @throws Unreadable when that is nothing. */
+/** Decodes to opaque RGBA on white. Returns the intact part of a damaged image. @throws Unreadable if there is none. */
 async function raw(open: Open, which: SharpOptions, change = (image: Sharp): Sharp => image) {
   let complaint: unknown
   for (const [damage, failOn] of STRICTNESS.entries())
@@ -120,20 +124,20 @@ async function metadata(open: Open, which: SharpOptions): Promise<Metadata> {
   }
 }
 
-/** What the library says of a file is not for readers of the page. */
+/** Throws a plain message for the page. The library's own error becomes the cause. */
 function damaged(cause: unknown): never {
   const isUnknown = /not (configured|supported|implemented)/i.test(String(cause))
-  throw new Unreadable(isUnknown ? 'The image is of a kind that cannot be decoded' : 'The image is damaged', {
+  throw new Unreadable(isUnknown ? 'The image format is not supported' : 'The image is damaged', {
     cause,
   })
 }
 
-/** Opens a bitmap of Windows. @throws Unreadable. */
+/** Opens a Windows bitmap (BMP). @throws Unreadable. */
 export async function openBmp(bytes: Uint8Array): Promise<ImageFile> {
   return { pageCount: 1, page: async () => ({ pixels: await loadBitmap(bytes), condition: 'whole' }) }
 }
 
-/** Opens the pictures of a phone: HEIC and other HEIF. @throws Unreadable. */
+/** Opens HEIC (phone photos) and other HEIF. @throws Unreadable. */
 export async function openHeif(bytes: Uint8Array): Promise<ImageFile> {
   const { default: libheif } = await import('libheif-js/wasm-bundle.js')
   const images = new libheif.HeifDecoder().decode(bytes)

@@ -1,4 +1,4 @@
-/** Image files: their pages, and the words on them. */
+/** Reads the words on the pages of image files, and draws those pages. */
 import type { OpenOptions, ReadPage } from '../work.ts'
 import type { Grey } from './grey.ts'
 import { type ImageFile, MAX_PIXELS, openBmp, openHeif, openImage, type Shown } from './image-decoders.ts'
@@ -16,7 +16,7 @@ import {
 } from './images.ts'
 import { readPixels } from './ocr-page.ts'
 
-/** How a file of each type is opened. They throw `Unreadable`. */
+/** Decoder of each media type. Each throws `Unreadable`. */
 export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<ImageFile>>> = {
   'image/png': openImage,
   'image/jpeg': openImage,
@@ -31,18 +31,18 @@ export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<Im
   'image/heif-sequence': openHeif,
 }
 
-// An image file has no size in inches. It is stored with at most the pixels of an A3 page at 150 dpi; small type is read at
-// twice the size, or towards an A4 page at 300 dpi.
+// Image files have no reliable size in inches. Stored images have at most the pixels of an A3 page at 150 dpi. Small type
+// is enlarged twofold for OCR, but at most to `MAX_PIXELS`.
 const STORED_PIXELS = 4_350_000
 const LARGER = 2
 
-const PARTLY = 'The image is damaged: a part of it is missing'
+const PARTLY = 'The image is damaged: part of it is missing'
 
-/** Reads the words of a picture, and keeps it as the image of its page, to be drawn on demand. */
+/** Reads the words of an image. The page image is drawn later, on demand, unless a model reads the page. */
 export async function readImage({ pixels, condition }: Shown, options: OpenOptions): Promise<ReadPage> {
   const grey = greyOf(pixels)
   if (condition !== 'whole' && isBlank(grey)) throw new Unreadable('The image is damaged')
-  // A model is sent the image that is stored.
+  // A model receives the stored image, so only that case needs the PNG now.
   const kept =
     options.ocrMode === 'model'
       ? await canvasOf(pixels, storedScale(pixels))
@@ -58,7 +58,7 @@ export async function readImage({ pixels, condition }: Shown, options: OpenOptio
   return condition === 'damaged' && page.status === 'read' ? { ...page, detail: PARTLY } : page
 }
 
-/** The image of a page. */
+/** Draws the stored image of a page. @throws Unreadable if it exceeds the canvas limits. */
 export async function drawImage({ pixels }: Shown): Promise<PageImage> {
   const canvas = await canvasOf(pixels, storedScale(pixels))
   return toPng(canvas).finally(() => release(canvas))

@@ -1,15 +1,15 @@
-/** Pixels: decoding, scaling, PNG, grey levels. The only importer of `@napi-rs/canvas`. */
+/** Decodes bitmaps, scales, encodes PNG and computes grey levels. The only importer of `@napi-rs/canvas`. */
 import type { Canvas, Image } from '@napi-rs/canvas'
 import { type Grey, GreyLevels } from './grey.ts'
 
 export type { Canvas } from '@napi-rs/canvas'
 
-/** Something in the document that no retry cures. The message is a plain sentence for the page's `detail`. */
+/** A permanent fault of the document. The message is a plain sentence for the page's `detail`. */
 export class Unreadable extends Error {
   override name = 'Unreadable'
 }
 
-/** A document is encrypted and does not open without the right password. */
+/** The document is encrypted, and the password is missing or wrong. */
 export class Locked extends Unreadable {
   constructor(isGiven: boolean) {
     super(
@@ -20,14 +20,14 @@ export class Locked extends Unreadable {
   }
 }
 
-/** A page image as it is stored; `png` owns its memory, so it may be transferred to another thread. */
+/** A page image in its stored form. `png` owns its memory, so it may be transferred to another thread. */
 export interface PageImage {
   readonly png: Uint8Array<ArrayBuffer>
   readonly width: number
   readonly height: number
 }
 
-/** A picture that can be drawn at a chosen size. */
+/** An image that can be drawn at any size. */
 export type Picture = Canvas | Image
 
 /** Largest canvas, in pixels: 160 MB of RGBA. An A0 sheet at 150 dpi has 35 million. */
@@ -36,12 +36,12 @@ export const CANVAS_PIXELS = 40_000_000
 /** Longest side of a canvas, in pixels: Skia draws nothing beyond 16 bits. */
 export const CANVAS_SIDE = 32_767
 
-/** Largest picture inside a PDF that is decoded, in pixels: 256 MB of RGBA. */
+/** Decoding limit for an image inside a PDF, in pixels: 256 MB of RGBA. */
 export const SOURCE_PIXELS = 64_000_000
 
 const library = () => import('@napi-rs/canvas')
 
-/** A blank canvas, painted white. Throws `Unreadable` beyond `CANVAS_PIXELS`: Skia would try to allocate it. */
+/** Creates a white canvas. Throws `Unreadable` beyond `CANVAS_PIXELS` or `CANVAS_SIDE`: Skia would try to allocate it. */
 export async function whiteCanvas(width: number, height: number): Promise<Canvas> {
   const canvas = newCanvas((await library()).createCanvas, width, height)
   const context = canvas.getContext('2d')
@@ -56,22 +56,22 @@ function newCanvas(create: (width: number, height: number) => Canvas, width: num
   return create(width, height)
 }
 
-/** Frees the pixels at once; they are outside the heap, so the garbage collector is in no hurry. */
+/** Frees the pixels immediately. They are outside the heap, so the garbage collector would free them late. */
 export function release(canvas: Canvas): void {
   canvas.width = 0
   canvas.height = 0
 }
 
-// Limit for one page that is being drawn: 400 MB of RGBA. Groups, masks and patterns have a canvas each, and nest.
+// Limit for all canvases of one page: 400 MB of RGBA. Groups, masks and patterns each need a canvas, and they nest.
 const PAGE_PIXELS = 100_000_000
 let drawnPixels = 0
 
-/** Starts the count of pixels over for another page: pdfjs may have kept some of the last one. */
+/** Resets the pixel count for a new page: pdfjs may not have released all canvases of the last one. */
 export function beginDrawing(): void {
   drawnPixels = 0
 }
 
-/** The class that pdfjs creates its canvases with (its `CanvasFactory` option), with the limits of this file. */
+/** Returns a class for the `CanvasFactory` option of pdfjs that enforces the limits of this file. */
 export async function canvasFactory() {
   const { createCanvas } = await library()
   return class {
@@ -100,14 +100,14 @@ export async function canvasFactory() {
   }
 }
 
-/** A decoded picture: four bytes for each pixel, row by row, of which the last is 255. */
+/** A decoded image: RGBA, row by row, with alpha 255. */
 export interface Pixels {
   readonly data: Uint8Array | Uint8ClampedArray
   readonly width: number
   readonly height: number
 }
 
-/** A decoded picture at `scale`. */
+/** Draws a decoded image at `scale`. @throws Unreadable if it exceeds the canvas limits. */
 export async function canvasOf({ data, width, height }: Pixels, scale: number): Promise<Canvas> {
   const { createCanvas, ImageData } = await library()
   const canvas = newCanvas(createCanvas, width, height)
@@ -116,7 +116,7 @@ export async function canvasOf({ data, width, height }: Pixels, scale: number): 
   return scale === 1 ? canvas : scaled(canvas, scale).finally(() => release(canvas))
 }
 
-/** Decodes a bitmap of Windows. Its size is read from the header first, so a bomb costs nothing. @throws Unreadable. */
+/** Decodes a Windows bitmap. Checks the size in its header first, so a bomb costs nothing. @throws Unreadable. */
 export async function loadBitmap(bytes: Uint8Array): Promise<Pixels> {
   if (bytes.length < 30) throw new Unreadable('The image is damaged')
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -141,13 +141,13 @@ export const tooLarge = (width: number, height: number): Unreadable =>
 
 type Size = Pick<Pixels, 'width' | 'height'>
 
-/** The size of a picture at `scale`, e.g. 0.5 for half the width. */
+/** Size of an image at `scale`, at least 1 x 1; 0.5 halves both sides. */
 export const scaledSize = (picture: Size, scale: number): { width: number; height: number } => ({
   width: Math.max(1, Math.round(picture.width * scale)),
   height: Math.max(1, Math.round(picture.height * scale)),
 })
 
-/** The picture on white at `scale`. */
+/** Draws the image on white at `scale`. @throws Unreadable if it exceeds the canvas limits. */
 export async function scaled(picture: Picture, scale: number): Promise<Canvas> {
   const { width, height } = scaledSize(picture, scale)
   const canvas = await whiteCanvas(width, height)
@@ -157,20 +157,20 @@ export async function scaled(picture: Picture, scale: number): Promise<Canvas> {
   return canvas
 }
 
-/** Encodes off the calling thread: 60 ms for an A4 page at 150 dpi. */
+/** Encodes a PNG on another thread; an A4 page at 150 dpi takes 60 ms. */
 export async function toPng(canvas: Canvas): Promise<PageImage> {
   const { width, height } = canvas
   return { png: new Uint8Array(await canvas.encode('png')), width, height }
 }
 
-/** Grey levels for reading. */
+/** Converts decoded pixels to grey levels for OCR. */
 export function greyOf({ data, width, height }: Pixels): Grey {
   const levels = new GreyLevels(width, height)
   levels.add(data)
   return levels.grey()
 }
 
-/** Grey levels of a canvas, in strips so that no second full copy of the RGBA exists. */
+/** Converts a canvas to grey levels, in strips to avoid a second full copy of the RGBA. */
 export function toGrey(canvas: Canvas): Grey {
   const { width, height } = canvas
   const context = canvas.getContext('2d')
@@ -182,13 +182,13 @@ export function toGrey(canvas: Canvas): Grey {
 }
 
 /**
- * Whether nothing is written there: all pixels but one in 100,000 are within 32 levels of the most common one.
- * A lone page number in 10 points is twice that on A4; the noise of a scanner is below it.
+ * True if the image shows no writing: at most one pixel in 100,000 differs by over 32 levels from the most common one.
+ * A lone 10-point page number on A4 has twice as many such pixels. Scanner noise has fewer.
  */
 export function isBlank(grey: Grey): boolean {
   const counts = new Uint32Array(256)
   const { data } = grey
-  // By index: an iterator over the bytes takes twelve times as long.
+  // Loop by index: an iterator over the bytes takes twelve times as long.
   for (let i = 0; i < data.length; i++) counts[data[i]!]!++
   const paper = counts.indexOf(counts.reduce((a, b) => Math.max(a, b), 0))
   let ink = 0
@@ -196,7 +196,7 @@ export function isBlank(grey: Grey): boolean {
   return ink <= data.length / 100_000
 }
 
-/** Whether most of it is dark. */
+/** True if more than half of the pixels are dark. */
 export function isDark({ data }: Grey): boolean {
   let dark = 0
   for (let i = 0; i < data.length; i++) if (data[i]! < 128) dark++

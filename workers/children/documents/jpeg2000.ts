@@ -1,12 +1,12 @@
 import { Unreadable } from './images.ts'
 
-// Drawn at the resolution that pages are drawn at for reading, a picture has its own pixels.
+// OCR draws pages at 250 dpi. At this size, each pixel of the image becomes one pixel of the page.
 const POINTS_PER_PIXEL = 72 / 250
 
-/** A PDF of one page that is a picture of JPEG 2000, which the readers of PDF decode. @throws Unreadable. */
+/** Wraps a JPEG 2000 image in a one-page PDF, because the PDF readers can decode it. @throws Unreadable. */
 export function pdfOfJpeg2000(bytes: Uint8Array): Uint8Array {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  // ISO/IEC 15444-1, I.5.3.1: height and width follow the name of the box, which is among the first.
+  // ISO/IEC 15444-1, I.5.3.1: height and width follow the box name. The box is near the start of the file.
   const header = file.subarray(0, 1024).indexOf('ihdr')
   if (header < 0 || header + 12 > file.length) throw new Unreadable('The image is damaged')
   const [height, width] = [file.readUInt32BE(header + 4), file.readUInt32BE(header + 8)]
@@ -31,7 +31,7 @@ export function pdfOfJpeg2000(bytes: Uint8Array): Uint8Array {
   return assembled(objects)
 }
 
-/** A PDF with its table of where each object begins. */
+/** Assembles a PDF from its objects and adds the cross-reference table. */
 function assembled(objects: readonly (readonly Buffer[])[]): Buffer {
   const parts: Buffer[] = [Buffer.from('%PDF-1.7\n')]
   let at = parts[0]!.length

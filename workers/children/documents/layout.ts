@@ -1,27 +1,27 @@
-/** From pieces of text with their positions on the page to lines, columns and paragraphs. */
+/** Arranges positioned pieces of text into lines, columns and paragraphs. */
 
-/** A run of characters on one baseline. Lengths are in points, in a frame rotated by its angle. */
+/** A run of characters on one baseline. Coordinates share one unit (points or pixels), in a frame rotated by `angle`. */
 export interface Piece {
   readonly text: string
-  /** Radians from a line that runs to the right. */
+  /** Radians from the left-to-right horizontal. */
   readonly angle: number
   readonly start: number
   readonly end: number
-  /** Baseline: smaller is further down. */
+  /** Baseline; smaller values are further down the page. */
   readonly base: number
   readonly size: number
-  /** Its line ends after it. */
+  /** True if this piece is the last of its line. */
   readonly endsLine: boolean
-  /** To be appended as it is, whatever the gap: its script runs in another direction than its positions. */
+  /** True if the gap before it is ignored, because its script runs in another direction than its positions. */
   readonly asIs: boolean
 }
 
-/** Text that stands together in a line, between gaps wider than those between words. */
+/** Text of a line between two gaps that are wider than word spaces. */
 interface Cell {
   text: string
   readonly start: number
   end: number
-  /** What separates it from the cell before: a tab where the gap is as wide as in a table. */
+  /** Separator from the previous cell: a tab if the gap is as wide as in a table. */
   readonly mark: ' ' | '\t'
 }
 
@@ -31,16 +31,16 @@ interface Row {
   readonly base: number
 }
 
-// In font sizes: the gutter between narrow columns is a little wider than one, the gap of a table is three.
+// In font sizes: the gutter between narrow columns is slightly wider than 1, a gap in a table is 3.
 const CELL_GAP = 0.9
 const TAB_GAP = 3
-// A page with more rows than this is a listing, and is not searched for columns.
+// A page with more rows than this is a listing and keeps its order: columns are not detected.
 const MAX_ROWS = 3000
 const MIN_COLUMN_ROWS = 4
-// Cells of tables are shorter, on average, than the lines of a column of prose.
+// Average per cell. Table cells are shorter than the lines of a prose column.
 const MIN_COLUMN_CHARACTERS = 16
 
-/** Lines from pieces in the order of the file: gaps become spaces, table-like gaps tabs, wide leading a blank line. */
+/** Builds text from pieces in file order: gaps become spaces, table-like gaps tabs, and wide leading a blank line. */
 export function textFromPieces(pieces: Iterable<Piece>): string {
   const rows: Row[] = []
   let row: Row | null = null
@@ -61,7 +61,7 @@ export function textFromPieces(pieces: Iterable<Piece>): string {
   return paragraphs(lines.length > MAX_ROWS ? lines : inReadingOrder(lines))
 }
 
-// Superscripts and subscripts stay within 0.7 of the size.
+// The baselines of superscripts and subscripts are within 0.7 of the font size.
 function continues(row: Row, piece: Piece): boolean {
   return Math.abs(row.angle - piece.angle) < 0.01 && Math.abs(row.base - piece.base) < 0.7 * piece.size
 }
@@ -73,21 +73,21 @@ function append({ cells }: Row, { text, start, end, size, asIs }: Piece): void {
   if (!asIs && gap > CELL_GAP * size) {
     return void cells.push({ text: text.trimStart(), start, end, mark: gap > TAB_GAP * size ? '\t' : ' ' })
   }
-  // A piece that begins far before the end of the cell was written over it.
+  // A piece that begins far before the end of the cell overprints it.
   const besides = gap > 0.2 * size || gap < -size
   const apart = !asIs && besides && !/\s$/.test(cell.text) && !/^\s/.test(text)
   cell.text += (apart ? ' ' : '') + text
   cell.end = end
 }
 
-// A character of a vertical line, alone in its row except for the punctuation that follows it.
+// One character of a vertical line, with the punctuation that follows it in its row.
 const STANDING =
   /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\u30fc\ufe10-\ufe4f\uff00-\uffef][\u3000-\u303f\ufe10-\ufe4f\p{P}]{0,3}$/u
 const MIN_STANDING = 2
 
 /**
- * Joins the rows of vertical lines, which have a row for every character, and puts them in order from the right; the
- * other rows stay as they are.
+ * Joins vertical lines, which arrive as one row per character, and orders them from the right. Other rows stay
+ * unchanged.
  */
 function lyingDown(rows: readonly Row[]): Row[] {
   const lines: Row[] = []
@@ -111,11 +111,11 @@ function lyingDown(rows: readonly Row[]): Row[] {
 
 interface Standing {
   readonly row: Row
-  /** The baseline of its last character. */
+  /** Baseline of its last character. */
   readonly bottom: number
 }
 
-/** Vertical lines that follow each other, tier by tier: PDFium reports them from the left. */
+/** Orders consecutive vertical lines by tier, then from the right: PDFium reports them from the left. */
 function fromTheRight(lines: readonly Standing[]): Row[] {
   const tiers: Standing[][] = []
   for (const line of lines.toSorted((a, b) => b.row.base - a.row.base)) {
@@ -129,7 +129,7 @@ function fromTheRight(lines: readonly Standing[]): Row[] {
 
 const MIN_ROWS = 3
 
-/** Turns around what comes from the bottom up, as PDFium reports it where lines run downwards on the page. */
+/** Reverses rows that arrive from the bottom up. PDFium uses that order where lines run downwards on the page. */
 function downwards(rows: Row[]): Row[] {
   const up = rows.filter(
     ({ base, angle }, i) => base > (rows[i - 1] ?? rows[0]!).base && angle === rows[0]!.angle,
@@ -137,7 +137,7 @@ function downwards(rows: Row[]): Row[] {
   return rows.length >= MIN_ROWS && up.length === rows.length - 1 ? rows.toReversed() : rows
 }
 
-/** Whether `lower` continues the vertical line of `upper`: it is right below, where a list would leave space. */
+/** True if `lower` continues the vertical line of `upper`: it follows directly, while a list would leave space. */
 function isBelow(upper: Row, lower: Row): boolean {
   const [above, below] = [textOfRow(upper), textOfRow(lower)]
   if (!STANDING.test(above) || !STANDING.test(below) || upper.angle !== lower.angle) return false
@@ -152,8 +152,8 @@ function isBelow(upper: Row, lower: Row): boolean {
 const textOfRow = ({ cells }: Row): string => (cells.length === 1 ? cells[0]!.text.trimEnd() : '')
 
 /**
- * Puts columns that the file has written line by line across the page one after the other. Where the file itself has
- * written them one after the other, no row has cells of both, and its order is kept.
+ * Separates columns that the file writes line by line across the page: the left column comes first. If the file writes
+ * its columns one after the other, no row has cells of both, and the order stays.
  */
 function inReadingOrder(rows: readonly Row[]): Row[] {
   const ordered: Row[] = []
@@ -171,11 +171,11 @@ function inReadingOrder(rows: readonly Row[]): Row[] {
 interface Columns {
   readonly left: Row[]
   readonly right: Row[]
-  /** The first row after them. */
+  /** Index of the first row after the columns. */
   readonly end: number
 }
 
-/** Rows from `at` on that one gutter divides into prose on both sides. */
+/** Finds two prose columns that share a gutter, starting at row `at`; null if there are none. */
 function columnsAt(rows: readonly Row[], at: number): Columns | null {
   for (let cell = 1; cell < rows[at]!.cells.length; cell++) {
     const columns = divide(rows, at, rows[at]!.cells[cell - 1]!.end, rows[at]!.cells[cell]!.start)

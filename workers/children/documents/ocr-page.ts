@@ -1,4 +1,4 @@
-/** Words from the pixels of a page: by the engine of this process, or by a model that the caller has to ask. */
+/** Reads a page from its pixels, with the local OCR engine or by leaving it to a model that the caller asks. */
 import type { PageResult } from '../../../tasks/context.ts'
 import { cpuMs } from '../serve.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
@@ -8,33 +8,33 @@ import { type Read, recognizeUpright, SURE } from './orientation.ts'
 import { lettersIn, tidy } from './texts.ts'
 import { modelOf, PAGE_CPU_MS, recognize, type Seen } from './vision.ts'
 
-// A model of English has a confidence of 24 to 37 on a clear page of Greek, Arabic or Russian, of 13 to 19 on noise, and of 74
-// on German. The worst receipts of which it reads a few words have about 40.
+// Confidence of the English model: 24 to 37 on a clear page of Greek, Arabic or Russian, 13 to 19 on noise, 74 on German.
+// The worst receipts with a few readable words reach about 40.
 const MIN_CONFIDENCE = 40
-// Pixels. Of ten-pixel type 81 % of the words are right, and doubled all; from 13 pixels on doubling changes little, and takes
-// half as long again.
+// In pixels. OCR reads 81 % of the words in ten-pixel type correctly, and all of them at twice the size. From 13 pixels on,
+// doubling changes little and takes 50 % longer.
 const SMALL_TYPE = 12
-// Fewer letters than this are found in any photograph, with a confidence of up to 64. Of a sign it is 90.
+// OCR finds fewer letters than this in any photograph, with a confidence of up to 64. A real sign reaches 90.
 const FEW_LETTERS = 20
 const MIN_OF_FEW = 70
 
-/** Turns an error that is the document's own fault into an unread page; rethrows any other. */
+/** Converts `Unreadable` into an unread page; rethrows any other error. */
 export function unread(error: unknown): PageResult {
   if (!(error instanceof Unreadable)) throw error
   return { status: 'unread', method: 'none', model: null, detail: error.message, text: '', image: null }
 }
 
-/** What else can be found out about a picture. */
+/** Optional further checks and renderings of an image. */
 interface Further {
-  /** Whether something of it is missing. */
+  /** Resolves to true if part of the image is missing. */
   readonly isIncomplete?: () => Promise<boolean>
-  /** The same enlarged, for small type. */
+  /** Renders the image enlarged, for small type. */
   readonly enlarged?: (() => Promise<Grey>) | undefined
 }
 
 /**
- * Reads a picture; `kept` is stored: a canvas, or the size of an image to be drawn on demand. Encoding and reading run
- * concurrently, on other threads.
+ * Reads an image. `kept` is the page image to store: a canvas, or the size of an image that is drawn on demand. Encoding
+ * and OCR run concurrently, on other threads.
  */
 export async function readPixels(
   grey: Grey,
@@ -57,7 +57,7 @@ async function look(
 ): Promise<Omit<ReadPage, 'image'>> {
   const { ocrMode: sight } = options
   if (sight === 'none') {
-    throw new Unreadable('There is no text layer, and no vision provider is set up to read the image')
+    throw new Unreadable('The page has no text layer, and no vision provider is configured to read its image')
   }
   if (isBlank(grey)) {
     if (await isIncomplete())
@@ -77,7 +77,7 @@ const FOR_MODEL = {
   forModel: true,
 } as const
 
-/** What makes sense where light text is on a dark page; null for any other page. */
+/** Reads light text on a dark page; null if the page is not dark or the result is unreliable. */
 async function readLight(grey: Grey, read: Read): Promise<Seen | null> {
   if (!isDark(grey)) return null
   const inverted = { ...grey, data: grey.data.map((level) => 255 - level) }
@@ -85,7 +85,7 @@ async function readLight(grey: Grey, read: Read): Promise<Seen | null> {
   return seen !== null && seen.confidence >= SURE ? seen : null
 }
 
-/** What is read of dark text on a light page: enlarged, if it is small. */
+/** Reads dark text on a light page, and again enlarged if the type is small. */
 async function readDark(grey: Grey, read: Read, end: number, enlarged: Further['enlarged']): Promise<Seen> {
   const seen = await recognizeUpright(grey, read, end)
   if (enlarged === undefined || seen.wordHeight >= SMALL_TYPE) return seen
@@ -93,7 +93,7 @@ async function readDark(grey: Grey, read: Read, end: number, enlarged: Further['
   return larger.confidence >= Math.min(seen.confidence, MIN_CONFIDENCE) ? larger : seen
 }
 
-/** What the engine reads on a page that is not blank. Throws `Unreadable`. */
+/** Reads a non-blank page with the OCR engine. Throws `Unreadable` without letters or with low confidence. */
 export async function readGrey(
   grey: Grey,
   { languages = 'eng' }: OpenOptions,
@@ -104,10 +104,10 @@ export async function readGrey(
   const { text, confidence } = (await readLight(grey, read)) ?? (await readDark(grey, read, end, enlarged))
   const letters = lettersIn(text)
   if (letters === 0 || (letters < FEW_LETTERS && confidence < MIN_OF_FEW))
-    throw new Unreadable('No words were found in the image of the page')
+    throw new Unreadable('No words were found in the page image')
   if (confidence < MIN_CONFIDENCE)
     throw new Unreadable(
-      `What was read in the image of the page makes no sense (confidence ${Math.round(confidence)} of 100): it is too poor, or not in ${languages}`,
+      `OCR confidence is too low (${Math.round(confidence)} of 100): the image is poor, or its text is not in ${languages}`,
     )
   return { status: 'read', method: 'vision', model: modelOf(languages), ...tidy(text.trimEnd()) }
 }

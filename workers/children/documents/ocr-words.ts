@@ -1,4 +1,4 @@
-/** From the words that the engine sees on a picture, and where, to lines, columns and paragraphs. */
+/** Arranges the words and positions from the OCR engine into lines, columns and paragraphs. */
 import { type Piece, textFromPieces } from './layout.ts'
 
 interface Word {
@@ -6,7 +6,7 @@ interface Word {
   readonly left: number
   readonly right: number
   readonly height: number
-  /** The line that it is in, by its numbers in the page, and the height and the lower edge of all of it. */
+  /** Key of the word's line: page, block, paragraph and line numbers. `lineHeight` and `bottom` describe that whole line. */
   readonly line: string
   readonly lineHeight: number
   readonly bottom: number
@@ -15,7 +15,7 @@ interface Word {
 const LINE = '4'
 const WORD = '5'
 
-/** The text of what Tesseract writes as TSV, and the median height of its words in pixels; 0 when there are none. */
+/** Converts Tesseract's TSV to text. `wordHeight` is the median height of the words in pixels; 0 if there are none. */
 export function layOut(tsv: string): { text: string; wordHeight: number } {
   const words = wordsOf(tsv)
   const heights = words.filter(({ text }) => /[\p{L}\p{N}]{2}/u.test(text)).map(({ height }) => height)
@@ -25,7 +25,7 @@ export function layOut(tsv: string): { text: string; wordHeight: number } {
   }
 }
 
-/** Each line has: level, page, block, paragraph, line, word, left, top, width, height, confidence, text. */
+/** TSV columns: level, page, block, paragraph, line, word, left, top, width, height, confidence, text. */
 function wordsOf(tsv: string): Word[] {
   const words: Word[] = []
   let lineHeight = 0
@@ -50,7 +50,7 @@ function wordsOf(tsv: string): Word[] {
 }
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff]/
-// Scripts of East Asia, in which the engine takes single characters for words.
+// East Asian scripts: the engine reports single characters as words.
 const WITHOUT_SPACES = /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]$/
 const GOES_ON = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]/
 

@@ -1,24 +1,25 @@
-/** Scans that are sideways or upside down: which way their lines run, and reading them the right way up. */
+/** Detects scans that are sideways or upside down, and reads them upright. */
 import { cpuMs } from '../serve.ts'
 import type { Grey } from './grey.ts'
 import { lettersIn } from './texts.ts'
 import type { Seen } from './vision.ts'
 
-// The model's confidence is 20 to 50 for text that is upside down or sideways, and 70 to 85 for receipts that are upright. The
-// worst of them have 36 upright and no more than 34 any other way.
+// Model confidence: 20 to 50 for upside-down or sideways text, 70 to 85 for upright receipts. The worst receipts reach 36
+// upright and at most 34 in any other orientation.
 export const SURE = 55
 const SURER = 10
-// Fewer letters than this are not enough to tell up from down.
+// Fewer letters than this cannot distinguish upright from upside down.
 const MIN_LETTERS = 20
-// Less CPU time than this is not worth another try.
+// With less CPU time left than this, another attempt is not worthwhile.
 const TRY_MS = 3000
 
-/** Reads a picture, in at most so much CPU time. */
+/** Reads an image in at most `limitMs` of CPU time. */
 export type Read = (grey: Grey, limitMs: number) => Promise<Seen>
 
 /**
- * Reads a picture that may be rotated by quarter turns: as its lines seem to run, and if that makes little sense, the way
- * in which a part of it makes the most. All of it ends when this process has used so much CPU time (`cpuMs`).
+ * Reads an image that may be rotated by quarter turns. The first attempt follows the detected line direction. If its
+ * confidence is low, the second uses the rotation in which a part of the image reads best. `end` is the deadline for
+ * all attempts, in CPU milliseconds of this process (`cpuMs`).
  */
 export async function recognizeUpright(grey: Grey, read: Read, end: number): Promise<Seen> {
   const first = linesRunDown(grey) ? 1 : 0
@@ -42,11 +43,11 @@ async function surestTurn(part: Grey, first: number, read: Read, end: number): P
   return best.quarters
 }
 
-// At 250 dpi ten lines of six words: a tenth of an A4 page.
+// The part holds ten lines of six words at 250 dpi: a tenth of an A4 page.
 const PART_CELLS = 4
 const CELL = 200
 
-/** The part of a picture with the most edges, which are those of letters. */
+/** Returns the part of an image with the most edges, where text is most likely. */
 export function partOf(grey: Grey): Grey {
   const { data, width, height } = grey
   const side = PART_CELLS * CELL
@@ -79,7 +80,7 @@ function cropped({ data, width, height }: Grey, left: number, top: number, side:
   return { data: part, width: wide, height: high }
 }
 
-/** The picture rotated clockwise by this many quarter turns. */
+/** Rotates the image clockwise by `quarters` quarter turns. */
 export function turned(grey: Grey, quarters: number): Grey {
   if (quarters === 0) return grey
   const { data, width, height } = grey
@@ -94,13 +95,13 @@ export function turned(grey: Grey, quarters: number): Grey {
   return { data: out, width: height, height: width }
 }
 
-// Wide enough for letters to even out, narrow enough for a page that is slightly skewed.
+// In pixels: wide enough to average out letters, narrow enough for a slightly skewed page.
 const STRIP = 400
 const INK = 128
 
 /**
- * Whether lines of text clearly run from top to bottom. Along the lines, the ink changes much from one row of pixels to
- * the next: full in a line, none between two. Across the lines, letters even it out.
+ * True if text lines clearly run from top to bottom. Ink sums along the text direction vary strongly: high in a line,
+ * zero between two lines. Sums across the text direction vary little, because the letters average out.
  */
 function linesRunDown({ data, width, height }: Grey): boolean {
   const across = Math.ceil(width / STRIP)
@@ -118,11 +119,11 @@ function linesRunDown({ data, width, height }: Grey): boolean {
   return unrest(columns) > CLEARLY * unrest(rows)
 }
 
-// The ratio is below 0.05 for upright pages and above 20 for those on their side, with 3 lines or 40, at 150 to 300
-// dpi, skewed by up to 3 degrees.
+// The ratio is below 0.05 for upright pages and above 20 for sideways pages. Measured with 3 and with 40 lines, at 150 to
+// 300 dpi and up to 3 degrees of skew.
 const CLEARLY = 4
 
-// About the height of small letters: the strokes of letters are narrower, and lines are further apart.
+// In pixels: about the height of small letters, wider than a stroke and less than the line spacing.
 const BIN = 16
 
 function unrest(profile: Float64Array): number {
