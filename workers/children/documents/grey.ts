@@ -65,7 +65,7 @@ export class GreyLevels {
     this.#at = at
   }
 
-  /** Returns the levels of the whole image. Call it once, after the last row. */
+  /** Returns the levels of the whole image. Call it after the last row. */
   grey(): Grey {
     const [data, across] = [this.#dark, this.#across]
     const down = this.#coloured.length / across
