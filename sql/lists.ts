@@ -171,6 +171,6 @@ export function listText(name: string, list: List, isWhole = 'true'): string {
     from ${pageOf(list)} page, ${totalOf(list)} total`
 }
 
-/** A statement that returns two parts: a first line with the cursor of the next page, or empty, then a JSON array. */
+/** A statement that returns two parts: a first line with the cursor of the next page (empty on the last page), then a JSON array. */
 export const arrayText = (list: List): string =>
   `select concat(next, E'\\n', items) from ${pageOf(list)} page`

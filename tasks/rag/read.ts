@@ -45,7 +45,7 @@ async function readAtMost(file: FileHandle, size: number): Promise<Buffer> {
   return bytes.subarray(0, at)
 }
 
-// Text has no control characters except white space, and the escape character of coloured logs.
+// Text has no control characters except white space and ESC, which coloured logs use.
 const CONTROL = /(?!\s)\p{Cc}/u
 
 // The encoding that a page declares (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).

@@ -306,7 +306,7 @@ describe('a callback', () => {
     assert.equal(receivedAt('/two').length, 1)
     assert.equal(receivedAt('/one?job=1')[0]!.message.data.job_id, jobId)
     assert.equal(receivedAt('/two')[0]!.message.data.job_id, joined.job_id)
-    // The endpoint of the account's callbacks signs them.
+    // Callbacks are signed with the secret of the account's callback endpoint.
     const [endpoint] = await json<{ id: number; url: null }[]>(client.fetch('/api/v1/webhooks'))
     assert.equal(endpoint!.url, null)
     const { secret } = await json<Endpoint>(client.post(`/api/v1/webhooks/${endpoint!.id}/secret`))

@@ -20,7 +20,7 @@ const PACE_MS = (1000 * CONNECTIONS * EDGES) / REQUESTS_PER_SECOND - 3
 const MEASURE_MS = 10_000
 const STORM: Storm = { perSecond: 300, seconds: 10 }
 const SLEEPERS = 100
-// Fills the socket buffers within some seconds.
+// Large enough to fill the socket buffers within a few seconds.
 const PADDING = ` ${'x'.repeat(2000)}`
 // A stream of all jobs buffers, for a slow reader, the latest state of each of the 1,000 jobs, and one write.
 const SLEEPER_KIB = 512

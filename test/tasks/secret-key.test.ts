@@ -6,7 +6,7 @@ import { after, beforeEach, test } from 'node:test'
 import { loadSecretKey } from '../../tasks/process.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 
-/** The key that development creates and stores. */
+/** The secret key that development mode generates and stores. */
 
 let dataDir = ''
 const made: string[] = []

@@ -15,7 +15,7 @@ export interface Cost {
 }
 
 export interface Effort {
-  /** Number of first calls that are not measured. */
+  /** Number of warm-up calls, not measured. */
   readonly warmUp: number
   readonly calls: number
   /** No further call starts after this time. */
