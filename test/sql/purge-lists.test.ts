@@ -35,9 +35,9 @@ describe('the lists of what is deleted in batches', () => {
   const LEFT = ['organization_member_user_id_fkey']
 
   for (const [table, constant, belongings, others] of [
-    ['account', 'OF_ACCOUNT', ACCOUNT_DEPENDENTS, [...SINGLE, ...LEFT]],
-    ['organization', 'OF_ORGANIZATION', ORGANIZATION_DEPENDENTS, []],
-    ['rag_collection', 'OF_COLLECTION', COLLECTION_DEPENDENTS, []],
+    ['account', 'ACCOUNT_DEPENDENTS', ACCOUNT_DEPENDENTS, [...SINGLE, ...LEFT]],
+    ['organization', 'ORGANIZATION_DEPENDENTS', ORGANIZATION_DEPENDENTS, []],
+    ['rag_collection', 'COLLECTION_DEPENDENTS', COLLECTION_DEPENDENTS, []],
   ] as const)
     test(`have every foreign key to ${table}, with what it does`, async () => {
       const keys = await query(

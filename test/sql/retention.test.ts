@@ -114,7 +114,7 @@ test('every table has a retention, or a reason to have none', async () => {
     tables.map(({ name }) => name),
     known,
     [
-      `${lineOf('sql/retention.ts', 'export const SWEPT')} (rows that expire)`,
+      `${lineOf('sql/retention.ts', 'export const PRUNED_TABLES')} (rows that expire)`,
       `${lineOf('test/sql/retention.test.ts', 'const REASONS')} (a reason to keep them)`,
     ],
   )

@@ -63,7 +63,7 @@ test('traces go to an endpoint, with its headers', () => {
     url: 'http://127.0.0.1:4318/v1/traces',
     headers: {},
     serviceName: 'mill',
-    ratio: 1,
+    sampleRatio: 1,
   })
   const all = {
     OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otel.example.com/mill/',
@@ -75,7 +75,7 @@ test('traces go to an endpoint, with its headers', () => {
     url: 'https://otel.example.com/mill/v1/traces',
     headers: { Authorization: 'Basic YTpi', 'x-team': 'mill', 'x-empty': '' },
     serviceName: 'mill-eu',
-    ratio: 0.05,
+    sampleRatio: 0.05,
   })
 })
 

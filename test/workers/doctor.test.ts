@@ -187,7 +187,7 @@ describe('what it makes of a database', () => {
     [{ autovacuum: false }, 'problem', /set autovacuum = on$/],
     [{ pendingMigrations: ['000001-x'] }, 'problem', /^000001-x not applied: run npm run migrate$/],
     [
-      { otherFunctions: ['jobs'] },
+      { changedFunctions: ['jobs'] },
       'note',
       /^the SQL functions of jobs have another version: run npm run migrate, unless/,
     ],

@@ -66,14 +66,14 @@ function judgeServer({ databaseUrl }: Settings, facts: DatabaseFacts): Finding[]
 
 function judgeMigrations(
   { databaseUrl }: Settings,
-  { pendingMigrations: pending, changedFunctions: otherFunctions }: DatabaseFacts,
+  { pendingMigrations: pending, changedFunctions }: DatabaseFacts,
 ): Finding {
   const name = 'migrations'
-  if (pending.length === 0 && otherFunctions.length === 0) return ok(name, 'all are applied')
+  if (pending.length === 0 && changedFunctions.length === 0) return ok(name, 'all are applied')
   if (databaseUrl === undefined) return note(name, 'npm start applies them')
   if (pending.length > 0) return problem(name, `${pending.join(', ')} not applied: run npm run migrate`)
   // Only a note: processes of the previous version work with the functions of a newer one.
-  const areas = otherFunctions.join(', ')
+  const areas = changedFunctions.join(', ')
   return note(
     name,
     `the SQL functions of ${areas} have another version: run npm run migrate, unless that version is newer`,

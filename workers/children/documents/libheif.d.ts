@@ -1,4 +1,4 @@
-/** What is used of libheif, which has no declarations for its bundle. */
+/** The used part of libheif, whose bundle has no type declarations. */
 declare module 'libheif-js/wasm-bundle.js' {
   interface Pixels {
     readonly data: Uint8ClampedArray
