@@ -80,7 +80,7 @@ async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
 /** Parts that must exist before the first notification arrives. */
 type Core = Pick<
   Edge,
-  | 'pulse'
+  | 'healthCheck'
   | 'settings'
   | 'log'
   | 'db'
@@ -111,7 +111,7 @@ async function createCore(
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
   const { validateSchemas: validateRows, databasePooled: pooled, keepResultSeconds } = settings
   const connections = new Connections()
-  const { pulse, settled } = await waitForDatabase(log, () => openHealthCheck(options, connections))
+  const { healthCheck, settled } = await waitForDatabase(log, () => openHealthCheck(options, connections))
   const common = { url, connections, pooled, slow: slowStatementLogger(options) }
   const reader = createReader({
     ...common,
@@ -140,14 +140,14 @@ async function createCore(
   const hub = createHub({
     reader: replica?.wal.trackReads(confirmed) ?? confirmed,
     lists: slowReads.readsFor(EDGE_CALLER, 'list'),
-    now: () => pulse.now(),
+    now: () => healthCheck.now(),
     visibilityHorizon: settled.visibilityHorizon,
     onError: warn('Reading job events failed'),
   })
   return {
     settings,
     log,
-    pulse,
+    healthCheck,
     connections,
     db,
     reader,
@@ -157,7 +157,7 @@ async function createCore(
     hub,
     overview: createOverview(statistics, keepResultSeconds, warn('Reading the overview failed')),
     uses,
-    accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now(), uses }),
+    accounts: createAccounts({ settings, reader, secretKey, now: () => healthCheck.now(), uses }),
     publisher: createPublisher(db, warn('Sending a notification failed')),
     metrics: createMetrics({ db, reader: statistics, hub, streams, replica }),
     tracing: await openTracing(settings.tracing, 'edge', log),
@@ -171,14 +171,14 @@ const slowStatementLogger = ({ settings, log }: EdgeOptions) =>
 async function openHealthCheck(
   { settings, databaseUrl: url, log, healthTimeoutMs: answerMs }: EdgeOptions,
   connections: Connections,
-): Promise<{ readonly pulse: HealthCheck; readonly settled: VisibilityTracker }> {
-  const settled = createVisibilityTracker(settings.writeTimeoutMs, () => pulse.now())
-  const pulse = await startHealthCheck({
+): Promise<{ readonly healthCheck: HealthCheck; readonly settled: VisibilityTracker }> {
+  const settled = createVisibilityTracker(settings.writeTimeoutMs, () => healthCheck.now())
+  const healthCheck = await startHealthCheck({
     url,
     expression: settled.expression,
     onValue: settled.onValue,
     ...(answerMs === undefined ? {} : { answerMs }),
-    applicationName: connectionName(settings, '-pulse'),
+    applicationName: connectionName(settings, '-health'),
     connections,
     onChange: (state, error) => {
       if (state === 'silent') log.error({ err: error }, 'The database does not answer: rejecting requests')
@@ -191,7 +191,7 @@ async function openHealthCheck(
         "The clock offset to the database crossed 10 s; using the database's clock",
       ),
   })
-  return { pulse, settled }
+  return { healthCheck, settled }
 }
 
 /** Subscribes to the database's notifications and passes them on. */
@@ -200,7 +200,7 @@ function listenToChanges(
   core: Core & { readonly connections: Connections },
   streams: Streams,
 ): Promise<Listener> {
-  const { pulse, hub, overview, accounts, connections } = core
+  const { healthCheck, hub, overview, accounts, connections } = core
   const accountChanged = (accountId: number | null): void => {
     accounts.forget(accountId)
     streams.recheck(accountId)
@@ -211,7 +211,7 @@ function listenToChanges(
     overview.notified()
     accountChanged(null)
   }
-  pulse.onRecovered(refreshAll)
+  healthCheck.onRecovered(refreshAll)
   return listen({
     url: options.directUrl,
     applicationName: connectionName(options.settings, '-listen'),
@@ -276,7 +276,7 @@ function closingSteps({ edge, streams, listener, uses, ownsPasswords }: ClosingP
     step('close the readers', () => Promise.all([edge.reader.close(), edge.slowReads.close()])),
     step('close the blob store', () => edge.blobs.close()),
     step('close the database pool', () => edge.db.close()),
-    step('stop the health check', () => edge.pulse.close()),
+    step('stop the health check', () => edge.healthCheck.close()),
     step('send the last spans', () => edge.tracing?.close()),
   ]
 }
@@ -296,7 +296,7 @@ const IN_FLIGHT_MS = 6_000
 // Requests that still wait for a job after this time get a 202.
 const JOB_WAIT_MS = 4_000
 
-/** `lingers`: on stop, waits until clients have moved to other edges. */
+/** `waitsForClients`: on stop, waits until clients have moved to other edges. */
 export async function serveEdge(
   options: EdgeOptions,
   listenOptions: { exclusive: boolean; waitsForClients: boolean },

@@ -20,7 +20,7 @@ const LOCATION = sql.fragment`b.id as blob_id, b.store, b.key, b.upload_id`
 export const blobLocation = (id: number): Query<BlobLocation> =>
   sql.type(BlobLocation)`select ${LOCATION} from blob b where b.id = ${id}`
 
-/** The blob with a digest, whoever uploaded it. */
+/** Finds a blob by its digest, among the blobs of all owners. */
 export const sealedBlob = (sha256: Buffer): Query<BlobLocation> =>
   sql.type(BlobLocation)`select ${LOCATION} from blob b where b.sha256 = ${sql.binary(sha256)}`
 

@@ -257,7 +257,7 @@ export const deleteDocuments = (
     )
     select id, protected from owned`
 
-/** Those of the given documents that the owner has already deleted. */
+/** Filters documents to those that their owner has already deleted. */
 export const alreadyDeleted = (ids: readonly number[], owner: number | null): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select id from document

@@ -58,16 +58,16 @@ interface ProbeRow {
 
 /** Starts the health check; resolves with the first answer. @throws the connection error. */
 export async function startHealthCheck(options: HealthCheckOptions): Promise<HealthCheck> {
-  const pulse = new PeriodicHealthCheck(options)
-  await pulse.start()
-  return pulse
+  const healthCheck = new PeriodicHealthCheck(options)
+  await healthCheck.start()
+  return healthCheck
 }
 
 /** Starts the health check of a database that may be unreachable at first. */
 export function createHealthCheck(options: HealthCheckOptions): HealthCheck {
-  const pulse = new PeriodicHealthCheck(options)
-  pulse.watch()
-  return pulse
+  const healthCheck = new PeriodicHealthCheck(options)
+  healthCheck.watch()
+  return healthCheck
 }
 
 class PeriodicHealthCheck implements HealthCheck {

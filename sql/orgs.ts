@@ -215,7 +215,7 @@ export const insertMembers = (
     on conflict on constraint organization_member_organization_id_user_id_key do nothing
     returning ${MEMBER}`
 
-/** Those of the given ids that belong to no account. */
+/** Filters ids to those without an account. */
 export const unknownAccounts = (userIds: readonly number[]): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select distinct given as id from unnest(${ids(userIds)}) given

@@ -50,7 +50,7 @@ export const unappliedEvents = (max: number): Query<z.output<typeof UnappliedEve
       select from job where job.id = e.job_id and job.status in ('queued', 'running'))
     order by e.received_at limit ${max} for update of e skip locked`
 
-/** Those of the given events that are not stored yet. */
+/** Filters events to those that are not stored yet. */
 export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
     select given as id from unnest(${sql.array(ids, 'text')}) given

@@ -83,7 +83,7 @@ class StandbyReads implements ReplicaReads {
     this.#reads = createSlowReads({ ...options, ...common })
     this.#healthCheck = createHealthCheck({
       ...common,
-      applicationName: `${applicationName}-pulse`,
+      applicationName: `${applicationName}-health`,
       expression: PROGRESS,
       onValue: (value) => this.#updateState(value),
       onChange: (state, error) => {

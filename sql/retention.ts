@@ -36,7 +36,7 @@ export interface Old {
 export interface PrunedTable {
   readonly table: string
   readonly keep: RetentionName
-  /** Absent if only `sweep` itself can find the rows. */
+  /** Absent if only `prune` itself can find the rows. */
   readonly old?: Old
   /** Tables whose rows are deleted with them. */
   readonly along?: readonly string[]

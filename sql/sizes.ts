@@ -100,7 +100,7 @@ const growthOver = (days: number): string =>
 
 /**
  * Every table with its size, growth, oldest day and prunable share, the largest first. `settings` and `days` give the
- * retention of each of `tables`; 0 keeps rows forever. Those of `RETAINED` come first, in its order.
+ * retention of each of `tables`; 0 keeps rows forever. Those of `RETAINED_TABLES` come first, in its order.
  */
 export const readTables: ReadStatement<
   [tables: readonly string[], settings: readonly string[], days: readonly number[]]

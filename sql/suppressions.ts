@@ -9,7 +9,7 @@ export const SUPPRESSION_REASONS = ['bounced', 'complained'] as const
 
 const Address = z.object({ address: z.string() })
 
-/** Those of the given addresses that are suppressed, compared without case. */
+/** Filters addresses to the suppressed ones; the comparison ignores case. */
 export const suppressedAmong = (addresses: readonly string[]): Query<{ address: string }> =>
   sql.prepared('comms_suppressed', Address)`
     select address from comms_suppression

@@ -36,7 +36,7 @@ const SAMPLE: ReadStatement<[]> = {
 
 /** One process's view of the end of the primary's WAL. */
 export interface Wal {
-  /** At or beyond everything that this process has committed, or that reads of `covering` have returned. */
+  /** At or beyond everything that this process has committed, or that reads of `trackReads` have returned. */
   readonly end: Position
   /** Records a position that came with a commit. */
   recordCommit(position: string): void

@@ -50,7 +50,7 @@ export interface TaskDefinition<P, R> {
   readonly timeoutSeconds?: number
   /** Time limit between two reports of an attempt, in seconds; a silent attempt is aborted. */
   readonly stallSeconds?: number
-  /** Paths in payload and result whose values are masked as `***`, besides those that `masked` recognizes by name. */
+  /** Paths in payload and result whose values are masked as `***`, besides those that `maskSecrets` recognizes by name. */
   readonly secrets?: readonly string[]
   /** Objects that a job with this payload is about, for the job's page; default none. */
   readonly links?: (payload: P) => readonly JobLink[]

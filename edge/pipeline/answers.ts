@@ -15,7 +15,7 @@ export function toCheckedAnswer(edge: Edge, entry: Entry, result: unknown): Answ
   return (given.status ?? 200) === status ? given : given.withStatus(status)
 }
 
-/** Adds the parts of an answer that are never stored (`route.complete`). */
+/** Adds the parts of an answer that are never stored (`route.addUnstored`). */
 export function completeAnswer(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
   if (entry.route.addUnstored === undefined) return answer
   const { status = 200, headers } = answer

@@ -24,7 +24,7 @@ import type { RateLimits } from './limits.ts'
 export interface Edge {
   readonly settings: Settings
   /** Health check of the database, and its clock. */
-  readonly pulse: HealthCheck
+  readonly healthCheck: HealthCheck
   /** Writes and transactions. */
   readonly db: Database
   /** Reads by key; returns the JSON that PostgreSQL builds, unchanged. */

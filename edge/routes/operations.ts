@@ -79,7 +79,7 @@ const readiness = route({
   alsoAnswers: { 503: 'Not ready' },
   handle: async ({ edge }) => {
     const { state, admin } = await readReadiness(edge)
-    const writable = edge.pulse.state === 'writable'
+    const writable = edge.healthCheck.state === 'writable'
     const reads = edge.replica?.reads
     const ready = state === 'migrated' && writable
     const value = {
@@ -88,7 +88,7 @@ const readiness = route({
       migrated: state === 'migrated',
       admin,
       writable,
-      clock_offset_seconds: Math.round(edge.pulse.clockOffsetMs / 1000),
+      clock_offset_seconds: Math.round(edge.healthCheck.clockOffsetMs / 1000),
       ...(reads && { replica: { state: reads.state, behind_bytes: reads.lagBytes } }),
     }
     return new Answer({ status: ready ? 200 : 503, value })

@@ -148,8 +148,8 @@ async function changeSchedule(
 }
 
 /** Parameters of `readSchedules` and `readSchedule` for these entries. */
-function stateParameters({ pulse, settings }: Edge, entries: readonly CronEntry[]) {
-  const now = new Date(pulse.now())
+function stateParameters({ healthCheck, settings }: Edge, entries: readonly CronEntry[]) {
+  const now = new Date(healthCheck.now())
   const states = entries.map(
     ({ identifier, match, task }): ScheduleEntry => ({
       name: identifier,

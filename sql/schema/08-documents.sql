@@ -141,7 +141,7 @@ create index document_owner_id_deleted_at_idx on document (owner_id, deleted_at 
   where expires_at is not null and pruned_at is null;
 create index document_expires_at_idx on document (expires_at) where expires_at is not null and pruned_at is null;
 create index document_collected_idx on document (deleted_at) where pruned_at is not null;
--- Finds documents by their bytes, whoever owns them.
+-- Finds documents of all owners by their bytes.
 create index document_sha256_idx on document (sha256);
 create index document_search_idx on document using gin (owned_vector(owner_id, search)) where deleted_at is null;
 

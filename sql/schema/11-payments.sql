@@ -1,4 +1,4 @@
--- Payments as the provider has reported them, whoever requested them.
+-- Payments as reported by the provider, including those that other systems requested.
 --
 -- Events arrive late, twice, and in any order. Their contents are therefore stored as facts: name -> [stamp, value]. If
 -- a fact is reported twice, the value with the greater stamp wins. So a row depends only on the reports about it, never

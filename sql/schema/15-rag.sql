@@ -50,7 +50,7 @@ create table rag_file (
   -- deleted only by a swap, never during a search. The search looks up the document itself and skips deleted ones.
   document_id bigint,
   title text,
-  -- The digest of a file's bytes. For a document: of its title and the times at which its pages were stored.
+  -- Files: the digest of their bytes. Documents: the digest of the title and the storage times of the pages.
   sha256 bytea not null,
   byte_size bigint not null,
   format text not null,

@@ -148,8 +148,8 @@ test('an expired token is 401, also one that was seen while it was good', async 
   assert.equal((await bearer(`Bearer ${brief}`)).status, 200)
   const { exp } = JSON.parse(Buffer.from(brief.split('.')[1]!, 'base64url').toString())
   const endsAt = (exp + 60) * 1000
-  const { pulse } = api.serving.edge
-  const now = mock.method(pulse, 'now', () => endsAt - 1)
+  const { healthCheck } = api.serving.edge
+  const now = mock.method(healthCheck, 'now', () => endsAt - 1)
   try {
     assert.equal((await bearer(`Bearer ${brief}`)).status, 200, 'clocks may be a minute apart')
     now.mock.mockImplementation(() => endsAt)

@@ -133,7 +133,7 @@ describe('an event of the email provider', () => {
   /** Stops the edge's clock at a whole second. */
   const stopClock = (t: TestContext): number => {
     const now = Math.floor(Date.now() / 1000) * 1000
-    t.mock.method(api.serving.edge.pulse, 'now', () => now)
+    t.mock.method(api.serving.edge.healthCheck, 'now', () => now)
     return now
   }
 

@@ -17,7 +17,7 @@ export interface Ledger {
   /** Stores many labels in one statement. */
   progressMany(id: string, labels: readonly string[]): Promise<void>
   finish(id: string, outcome: string, more?: Readonly<Record<string, unknown>>): Promise<void>
-  /** Sends a notification. Each step above does so for its job unless `quiet`. */
+  /** Sends a notification. Each step above does so for its job unless `isQuiet`. */
   notify(payload: string): Promise<void>
   /** Adds, claims and finishes a job; returns its id. */
   addFinished(

@@ -16,7 +16,7 @@ export interface Link {
    * Stops all traffic without closing connections, for new connections, too. `answers` stops only the server's side.
    */
   silence(what?: 'all' | 'answers'): void
-  /** Silences the link until `rejoin`, even after `mend`: the server behind it is unreachable. */
+  /** Silences the link until `rejoin`, even after `restore`: the server behind it is unreachable. */
   isolate(): void
   rejoin(): void
   /** Delays each chunk by this many milliseconds. */

@@ -15,26 +15,26 @@ import { startProxy } from './proxy.ts'
 
 const { url, query } = await testDatabase()
 const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
-const text = { name: 'pulse_one', text: "select '1'" }
+const text = { name: 'health_one', text: "select '1'" }
 const isDown = (error: unknown) => error instanceof Failure && error.code === 'database.down'
 
 test('a database that stops answering is known, what waits for it fails at once, and all comes back', async () => {
   const proxy = await startProxy(url)
   const connections = new Connections()
   const states: DatabaseState[] = []
-  const pulse = await startHealthCheck({
+  const healthCheck = await startHealthCheck({
     url: proxy.url,
-    applicationName: 'pulse',
+    applicationName: 'healthCheck',
     connections,
     onChange: (state) => states.push(state),
     intervalMs: 200,
   })
-  const isSilent = () => pulse.state === 'silent'
-  const common = { url: proxy.url, applicationName: 'pulsed', connections }
+  const isSilent = () => healthCheck.state === 'silent'
+  const common = { url: proxy.url, applicationName: 'checked', connections }
   const db = createDatabase({ ...common, size: 2, validateRows: false })
   const reader = await createReader(common)
   after(async () => {
-    await Promise.all([pulse.close(), db.close(), reader.close()])
+    await Promise.all([healthCheck.close(), db.close(), reader.close()])
     await proxy.close()
   })
   assert.deepEqual([await db.one(select), await reader.text(text, [])], [{ n: 1 }, '1'])
@@ -57,7 +57,7 @@ test('a database that stops answering is known, what waits for it fails at once,
 
   await proxy.refuse()
   await proxy.accept()
-  await until('it is back', () => pulse.state === 'writable')
+  await until('it is back', () => healthCheck.state === 'writable')
   assert.deepEqual([await db.one(select), await reader.text(text, [])], [{ n: 1 }, '1'])
   assert.deepEqual(states, ['silent', 'writable'])
 })
@@ -65,23 +65,23 @@ test('a database that stops answering is known, what waits for it fails at once,
 test('a database that takes no writes is read-only; its clock is compared with ours', async () => {
   const states: DatabaseState[] = []
   const connections = new Connections()
-  const pulse = await startHealthCheck({
+  const healthCheck = await startHealthCheck({
     url,
-    applicationName: 'pulse-read-only',
+    applicationName: 'healthCheck-read-only',
     connections,
     onChange: (state) => states.push(state),
     intervalMs: 20,
     answerMs: 30_000,
   })
-  after(() => pulse.close())
+  after(() => healthCheck.close())
   // While an answer takes long, its exact time is unknown, so the offset is inaccurate at first.
-  await until('the clocks are the same', () => Math.abs(pulse.clockOffsetMs) < 1_000)
+  await until('the clocks are the same', () => Math.abs(healthCheck.clockOffsetMs) < 1_000)
   const name = new URL(url).pathname.slice(1)
   await query(`alter database ${name} set default_transaction_read_only = on`)
   await query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pulse-read-only'`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'healthCheck-read-only'`,
   )
-  await until('it is read-only', () => pulse.state === 'read-only')
+  await until('it is read-only', () => healthCheck.state === 'read-only')
   const db = createDatabase({ url, applicationName: 'read-only', size: 1, validateRows: false })
   after(() => db.close())
   await assert.rejects(db.run(sql.type(noRows)`create table refused (n int)`), isDown)
@@ -90,25 +90,25 @@ test('a database that takes no writes is read-only; its clock is compared with o
   await client.query(`alter database ${name} reset default_transaction_read_only`)
   await client.end()
   await query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pulse-read-only'`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'healthCheck-read-only'`,
   )
-  await until('it is writable', () => pulse.state === 'writable')
+  await until('it is writable', () => healthCheck.state === 'writable')
   assert.deepEqual(states, ['read-only', 'writable'], 'a closed connection alone is no silence')
 })
 
 test('its time goes on evenly while the clock of this process is set, and set back', async (t) => {
   let probes = 0
-  const pulse = await startHealthCheck({
+  const healthCheck = await startHealthCheck({
     url,
-    applicationName: 'pulse-clock',
+    applicationName: 'healthCheck-clock',
     connections: new Connections(),
     onChange: () => {},
     onValue: () => void probes++,
     intervalMs: 20,
   })
-  after(() => pulse.close())
+  after(() => healthCheck.close())
   const [row] = await query('select (extract(epoch from clock_timestamp()) * 1000)::float8 as now')
-  const isRight = () => Math.abs(pulse.now() - (row!.now as number)) < 60_000
+  const isRight = () => Math.abs(healthCheck.now() - (row!.now as number)) < 60_000
   t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
   assert.ok(isRight(), 'set, before it has asked again')
   const asked = probes
@@ -119,7 +119,7 @@ test('its time goes on evenly while the clock of this process is set, and set ba
   assert.ok(isRight(), 'set back, before it has asked again')
 })
 
-test('a server that is not there when the pulse starts is an error', async () => {
+test('a server that is not there when the healthCheck starts is an error', async () => {
   const gone = startHealthCheck({
     url: 'postgresql://nobody@127.0.0.1:1/none',
     applicationName: 'gone',
@@ -136,24 +136,24 @@ test('a beat leaves nothing behind in memory', async () => {
 
 test('where it can connect but not ask, it says that the database is silent, and does not connect without a pause', async () => {
   const pooler = await startPooler()
-  const pulse = await startHealthCheck({
+  const healthCheck = await startHealthCheck({
     url: pooler.url,
-    applicationName: 'pulse-refused',
+    applicationName: 'healthCheck-refused',
     connections: new Connections(),
     onChange: () => {},
     intervalMs: 20,
   })
   after(async () => {
-    await pulse.close()
+    await healthCheck.close()
     pooler.close()
   })
-  assert.equal(pulse.state, 'writable')
+  assert.equal(healthCheck.state, 'writable')
   pooler.isAway = true
   const before = pooler.accepted
-  await until('it is known', () => pulse.state === 'silent')
+  await until('it is known', () => healthCheck.state === 'silent')
   assert.ok(pooler.accepted - before <= 2, `it connected ${pooler.accepted - before} times`)
   pooler.isAway = false
-  await until('it is back', () => pulse.state === 'writable')
+  await until('it is back', () => healthCheck.state === 'writable')
 })
 
 /** A pooler that accepts clients while its server is away, and answers their first query with an error. */

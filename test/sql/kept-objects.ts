@@ -70,11 +70,11 @@ async function countAfterGivingUp(): Promise<number> {
 async function countAfterProbes(url: string): Promise<number> {
   // The other cases do not need these modules.
   const { Connections } = await import('../../sql/driver.ts')
-  const { startHealthCheck: startPulse } = await import('../../sql/health-check.ts')
+  const { startHealthCheck } = await import('../../sql/health-check.ts')
   let probed = 0
-  const pulse = await startPulse({
+  const healthCheck = await startHealthCheck({
     url,
-    applicationName: 'pulse-memory',
+    applicationName: 'healthCheck-memory',
     connections: new Connections(),
     onChange: () => {},
     onValue: () => probed++,
@@ -84,7 +84,7 @@ async function countAfterProbes(url: string): Promise<number> {
   const [before, first] = [count(Object), probed]
   await until('it has probed', () => probed > first + TIMES)
   const kept = count(Object) - before
-  await pulse.close()
+  await healthCheck.close()
   return kept
 }
 

@@ -24,7 +24,7 @@ function createPool(options: Partial<Parameters<typeof createChildPool>[0]> = {}
   const pool = createChildPool({
     log,
     entry,
-    // `sign` writes to this folder.
+    // `drawSign` writes to this folder.
     writes: [join(tmpdir(), '*')],
     concurrency: 2,
     checkMs: 10,

@@ -96,7 +96,7 @@ class StoredTallies implements Tallies {
 
 const zeros = (): number[] => new Array(HISTOGRAM_BOUNDS.length + 1).fill(0)
 
-/** Index of the first of `BOUNDS` that is not below the time; past the last bound, `BOUNDS.length`. */
+/** Index of the first of `HISTOGRAM_BOUNDS` that is not below the time; past the last bound, `HISTOGRAM_BOUNDS.length`. */
 export function bucketOf(seconds: number): number {
   let [low, high] = [0, HISTOGRAM_BOUNDS.length]
   while (low < high) {

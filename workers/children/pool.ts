@@ -51,7 +51,7 @@ interface Waiter extends Demand {
 
 /**
  * Creates a pool; children start on demand. Urgent callers are served first, then those whose owner has the fewest busy
- * children, then by arrival. The pool has one slot more than `places`, and each kind, urgent or not, may use all but one:
+ * children, then by arrival. The pool has one slot more than `concurrency`, and each kind, urgent or not, may use all but one:
  * neither kind blocks the other. A non-urgent caller whose owner has no busy child may use another extra slot, so that
  * the work of other owners never blocks it.
  */

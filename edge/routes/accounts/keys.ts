@@ -130,7 +130,7 @@ async function createKey(input: CreateInput): Promise<Answer<z.input<typeof Crea
   const { organization_id: organizationId = null, expires_at: expiresAt = null, ...proofInput } = body
   const { ownerId } = caller
   if (ownerId === null) throw fail('key.no_account')
-  if (expiresAt !== null && Date.parse(expiresAt) <= edge.pulse.now())
+  if (expiresAt !== null && Date.parse(expiresAt) <= edge.healthCheck.now())
     throw invalid('body', 'expires_at', 'must be in the future', 'too_small')
   const proof = await checkProof(input, proofInput)
   return input.transaction(async (tx) => {

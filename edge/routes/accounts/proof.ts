@@ -55,7 +55,7 @@ export function parseFactor(
   if (totpId === null) return null
   // If both are given, spare the recovery code.
   if (totp_code !== undefined) {
-    const step = matchStep(totpSecretOf(edge.secretKey, totpId), totp_code, edge.pulse.now())
+    const step = matchStep(totpSecretOf(edge.secretKey, totpId), totp_code, edge.healthCheck.now())
     return { totpId, step, recovery: null }
   }
   return {

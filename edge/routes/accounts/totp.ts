@@ -198,7 +198,7 @@ async function confirmSetup(
     const account = await tx.maybeOne(credentialsById(id))
     if (account === null) throw fail('auth.required')
     const subject = failureSubject(edge, input.request, account.email, { id, ...account })
-    const step = matchStep(totpSecretOf(edge.secretKey, pending.id), body.code, edge.pulse.now())
+    const step = matchStep(totpSecretOf(edge.secretKey, pending.id), body.code, edge.healthCheck.now())
     // A wrong code counts as a failed login, so that a stolen session does not allow unlimited guesses.
     const login = decideLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
     const { outcome } = await tx.one(login)

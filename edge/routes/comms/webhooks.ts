@@ -74,7 +74,7 @@ async function signedEvent(edge: Edge, request: EdgeRequest): Promise<ResendEven
     timestamp: request.header('svix-timestamp'),
     signature: request.header('svix-signature'),
   }
-  if (!hasValidSignature(signatures, body, secret, edge.pulse.now())) throw fail('send.event_invalid')
+  if (!hasValidSignature(signatures, body, secret, edge.healthCheck.now())) throw fail('send.event_invalid')
   try {
     return ResendEvent.parse(JSON.parse(Buffer.from(body).toString()))
   } catch (error) {

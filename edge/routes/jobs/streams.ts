@@ -51,7 +51,7 @@ been sent. A resumed stream repeats the terminal frames after that time.`,
     stream: async ({ request, caller, edge, reader }) => {
       const since = /^(\d{1,15})$/.exec(request.header('last-event-id'))?.[1]
       const viewer: Viewer = [caller.ownerId, isAdmin(caller)]
-      const now = edge.pulse.now()
+      const now = edge.healthCheck.now()
       return followAllJobs(edge.hub, {
         sees: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
         // The retention of jobs that ended earlier has passed.

@@ -43,7 +43,7 @@ async function readSignedEvent(edge: Edge, request: EdgeRequest): Promise<unknow
   const secrets = edge.settings.payments.webhookSecrets
   if (secrets.length === 0) throw fail('payment.webhook_not_configured')
   const body = await readEventBytes(edge, request, 'payment.payload')
-  return verifyEvent(body, request.header('stripe-signature'), secrets, edge.pulse.now())
+  return verifyEvent(body, request.header('stripe-signature'), secrets, edge.healthCheck.now())
 }
 
 /** Waits briefly for the job. If it fails, the error makes the provider redeliver the event. */

@@ -4,7 +4,7 @@ import { HISTOGRAM_BOUNDS, type TallyOutcome, WINDOWS, type Window } from '../..
 
 /**
  * The attempts of a queue with one outcome in one span. `span` is the number of spans since 1970; `runs` and `waits` count
- * times by `BOUNDS`.
+ * times by `HISTOGRAM_BOUNDS`.
  */
 export type Span = readonly [
   queue: string,

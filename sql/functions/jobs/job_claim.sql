@@ -35,7 +35,7 @@ begin
     where w.max_running is not null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
     -- Scheduled jobs that are now due start to wait, whichever delivery announced them: deliveries of one mailbox that
     -- are handled together become one. Jobs beyond the limit are left for the claims that follow each end of a job. The
-    -- condition uses now() because an index can. It is later than the time at which the delivery was found due.
+    -- condition uses now() because an index can. now() is after the check that found the delivery due.
     update job set later = false from unnest(locked) as w(mailbox) cross join lateral (
       select id from job where job.mailbox = w.mailbox and job.status = 'queued' and job.later and job.run_at <= now()
       order by job.run_at limit 500) due
