@@ -1,7 +1,7 @@
 import { enableCodeCache } from '../tasks/code-cache.ts'
 
 enableCodeCache()
-const { runCommand, printLine: say, withQueries } = await import('../tasks/command.ts')
+const { runCommand, printLine, withQueries } = await import('../tasks/command.ts')
 const { settingsOrExit } = await import('../tasks/process.ts')
 const { runAdmin } = await import('./commands.ts')
 
@@ -9,6 +9,6 @@ const { runAdmin } = await import('./commands.ts')
 await runCommand(async () => {
   const settings = settingsOrExit()
   await withQueries(settings, 'admin', async (db) => {
-    for (const line of await runAdmin(process.argv.slice(2), db, settings, say)) say(line)
+    for (const line of await runAdmin(process.argv.slice(2), db, settings, printLine)) printLine(line)
   })
 })

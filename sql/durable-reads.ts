@@ -36,7 +36,7 @@ export function createDurableReads(reader: Reader, confirm: () => Promise<unknow
     return pendingConfirm
   }
 
-  const covering = async <T>(work: () => Promise<T>): Promise<T> => {
+  const withDurableReads = async <T>(work: () => Promise<T>): Promise<T> => {
     for (;;) {
       const connection = reader.connectionCount
       while (confirmedConnection !== connection && connection === reader.connectionCount) await confirmOnce()
@@ -45,8 +45,8 @@ export function createDurableReads(reader: Reader, confirm: () => Promise<unknow
     }
   }
   return {
-    withDurableReads: covering,
-    text: (statement, values) => covering(() => reader.text(statement, values)),
-    texts: (statement, values) => covering(() => reader.texts(statement, values)),
+    withDurableReads: withDurableReads,
+    text: (statement, values) => withDurableReads(() => reader.text(statement, values)),
+    texts: (statement, values) => withDurableReads(() => reader.texts(statement, values)),
   }
 }

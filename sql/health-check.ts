@@ -158,14 +158,14 @@ class PeriodicHealthCheck implements HealthCheck {
   }
 
   async #probe(client: Client): Promise<DatabaseState> {
-    const { expression: probe = `''`, onValue: onProbe } = this.#options
+    const { expression = `''`, onValue } = this.#options
     const sentAt = performance.now()
     const { rows } = await this.#awaitAnswer(
       client.query<ProbeRow>(`select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
-        current_setting('transaction_read_only') as read_only, ${probe} as value`),
+        current_setting('transaction_read_only') as read_only, ${expression} as value`),
     )
     const { now_ms: now, read_only: readOnly, value } = rows[0]!
-    onProbe?.(value)
+    onValue?.(value)
     const before = this.clockOffsetMs
     this.#originMs = now - (sentAt + performance.now()) / 2
     this.clockOffsetMs = this.now() - Date.now()

@@ -84,12 +84,12 @@ const Count = z.object({ count: z.number() })
  * locked.
  */
 export const purgeRows = (
-  { table, by, clears = false, children: below = {}, max = PURGE_BATCH }: Dependents,
+  { table, by, clears = false, children = {}, max = PURGE_BATCH }: Dependents,
   id: number,
 ): Query<{ count: number }> =>
   sql.type(Count)`
-    select purge_rows(${table}::regclass, ${by}, ${id}, ${max}::int, ${clears}, ${textArray(Object.keys(below))}::regclass[],
-      ${textArray(Object.values(below))}::name[]) as count`
+    select purge_rows(${table}::regclass, ${by}, ${id}, ${max}::int, ${clears}, ${textArray(Object.keys(children))}::regclass[],
+      ${textArray(Object.values(children))}::name[]) as count`
 
 const textArray = (all: readonly string[]) => sql.array([...all], 'text')
 

@@ -31,7 +31,7 @@ class SharedListenClient extends EventEmitter {
  * one, which is checked at intervals and replaced.
  */
 export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePool> {
-  const { directUrl, applicationName, connections, onError, extraChannels: also } = options
+  const { directUrl, applicationName, connections, onError, extraChannels } = options
   const clients = new Set<SharedListenClient>()
   const notifyClients = (channel: string, payload: string): void => {
     for (const client of clients) client.emit('notification', { channel, payload })
@@ -44,11 +44,13 @@ export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePoo
       ...Object.fromEntries(
         CHANNELS.map((name) => [name, (payload: string) => notifyClients(name, payload)]),
       ),
-      ...Object.fromEntries((also?.channels ?? []).map((name) => [name, () => also?.onChange()])),
+      ...Object.fromEntries(
+        (extraChannels?.channels ?? []).map((name) => [name, () => extraChannels?.onChange()]),
+      ),
     },
     onReconnect: () => {
       notifyClients(WAKE_RUNNERS.channel, WAKE_RUNNERS.payload)
-      also?.onChange()
+      extraChannels?.onChange()
     },
     onError,
   })

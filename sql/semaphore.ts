@@ -49,10 +49,10 @@ class FairSemaphore implements Semaphore {
         this.#waiters.add(resolve)
         return
       }
-      const { waitMs, createError: timeout } = this.#limit
+      const { waitMs, createError } = this.#limit
       const timer = setTimeout(() => {
         this.#waiters.delete(admit)
-        reject(timeout())
+        reject(createError())
       }, waitMs)
       const admit = (): void => {
         clearTimeout(timer)

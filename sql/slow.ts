@@ -22,7 +22,7 @@ interface Named {
 
 const MAX_CHARACTERS = 80
 
-export const isSlow = ({ thresholdMs: fromMs }: SlowStatements, ms: number): boolean => ms >= fromMs
+export const isSlow = ({ thresholdMs }: SlowStatements, ms: number): boolean => ms >= thresholdMs
 
 /** Reports a slow statement that was sent for `origin`. */
 export function reportSlow(

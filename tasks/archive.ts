@@ -21,13 +21,13 @@ export async function* createArchive(files: AsyncIterable<ArchiveFile>): AsyncGe
   const output = zip.outputStream as Readable
   let current: Readable | null = null
   const pack = async (): Promise<void> => {
-    for await (const { name, content, modifiedAt: changed, isCompressed: isPacked = false } of files) {
+    for await (const { name, content, modifiedAt, isCompressed = false } of files) {
       if (output.destroyed) return
       const source = toReadable(content)
       current = source
       const read = new Promise((resolve) => source.once('close', resolve))
       source.once('error', (error) => output.destroy(error))
-      const options = { mtime: changed, mode: 0o100644, compress: !isPacked }
+      const options = { mtime: modifiedAt, mode: 0o100644, compress: !isCompressed }
       zip.addReadStream(source, name, options)
       await read
       current = null

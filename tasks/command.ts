@@ -23,8 +23,8 @@ export async function withDatabase<T>(
   const { databaseUrl, databaseUrlUnpooled, dataDir } = settings
   if (databaseUrl !== undefined)
     return callback({ url: databaseUrl, directUrl: databaseUrlUnpooled ?? databaseUrl })
-  const { findRunningUrl: findRunning, startEmbedded } = await import('../sql/embedded.ts')
-  const running = findRunning(dataDir)
+  const { findRunningUrl, startEmbedded } = await import('../sql/embedded.ts')
+  const running = findRunningUrl(dataDir)
   if (running !== null) return callback({ url: running, directUrl: running })
   const started = await startEmbedded({ dataDir: resolve(dataDir) })
   try {

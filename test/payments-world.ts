@@ -69,7 +69,7 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
       ...(who === null ? {} : { token: who.token }),
       ...(json === undefined ? {} : { json }),
     })
-  const tell: PaymentsWorld['postEvent'] = (given, header) => {
+  const postEvent: PaymentsWorld['postEvent'] = (given, header) => {
     const body = JSON.stringify(given)
     const headers = { 'content-type': 'application/json', 'stripe-signature': header ?? signature(body) }
     return api.post('/api/v1/payment/webhook', { body, headers })
@@ -77,12 +77,12 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
   const open = (id: string) =>
     database.query('select from payment_event where id = $1 and applied_at is null', [id])
   const send: PaymentsWorld['send'] = async (given, header) => {
-    const answer = await tell(given, header)
+    const answer = await postEvent(given, header)
     if (options.worker !== false)
       await until(`${given.id} is applied`, async () => (await open(given.id)).length === 0)
     return answer
   }
-  const paid: PaymentsWorld['createPayment'] = async (name, amount = 2000, more = {}) => {
+  const createPayment: PaymentsWorld['createPayment'] = async (name, amount = 2000, more = {}) => {
     const ids = { id: `ch_${name}`, payment_intent: `pi_${name}`, amount, currency: 'usd' }
     stripe.account.charges.set(ids.id, { ...ids, ...more })
     const answer = await send(event('payment_intent.succeeded', intentObject({ name, amount }, more)))
@@ -111,10 +111,10 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
     env,
     call,
     people,
-    postEvent: tell,
+    postEvent: postEvent,
     send,
     link,
-    createPayment: paid,
+    createPayment: createPayment,
     transaction,
   }
 }

@@ -1,7 +1,7 @@
 import { enableCodeCache } from '../tasks/code-cache.ts'
 
 enableCodeCache()
-const { runCommand, printLine: say, UsageError } = await import('../tasks/command.ts')
+const { runCommand, printLine, UsageError } = await import('../tasks/command.ts')
 const { runChecks: examine } = await import('./doctor/checks.ts')
 const { formatReport } = await import('./doctor/findings.ts')
 
@@ -9,6 +9,6 @@ const { formatReport } = await import('./doctor/findings.ts')
 await runCommand(async () => {
   if (process.argv.length > 2) throw new UsageError('Usage: npm run doctor')
   const findings = await examine()
-  for (const line of formatReport(findings)) say(line)
+  for (const line of formatReport(findings)) printLine(line)
   if (findings.some(({ level }) => level === 'problem')) process.exitCode = 1
 })

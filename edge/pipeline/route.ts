@@ -268,10 +268,10 @@ export interface Area {
 export function area(
   name: string,
   prefix: string,
-  options: { auth: Auth; invalidStatus?: 400; takesAnyQuery?: true },
+  options: { auth: Auth; invalidStatus?: 400; allowsAnyQuery?: true },
   routes: readonly AnyRoute[],
 ): Area {
-  const { auth, invalidStatus = 422, takesAnyQuery = false } = options
+  const { auth, invalidStatus = 422, allowsAnyQuery: takesAnyQuery = false } = options
   if (routes.some((route) => (route.auth ?? auth) !== 'public')) addScopes(name)
   return { name, prefix, auth, invalidStatus, allowsAnyQuery: takesAnyQuery, routes }
 }

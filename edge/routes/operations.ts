@@ -137,7 +137,7 @@ const docsFile = route({
 
 /** Health checks, metrics and the API reference. `areas`: all areas, this one included, for the reference. */
 export function operations(areas: () => readonly Area[]): Area {
-  return area('operations', '', { auth: 'public', takesAnyQuery: true }, [
+  return area('operations', '', { auth: 'public', allowsAnyQuery: true }, [
     health,
     readiness,
     metrics,

@@ -77,7 +77,7 @@ function assets(path: string, folder: string, names: ReadonlySet<string>, produc
 const NOT_MODIFIED = { 304: 'The client already has this version' }
 
 /** Pages for people: the home page, the monitor, and the pages that emails and the payment provider link to. */
-export const pages = area('pages', '', { auth: 'public', takesAnyQuery: true }, [
+export const pages = area('pages', '', { auth: 'public', allowsAnyQuery: true }, [
   page('/', 'Show the home page', 'home.html'),
   page('/monitor', 'Show live queues, jobs and workers', 'monitor.html'),
   page('/monitor/jobs', 'Show the job search with bulk actions', 'monitor.html'),

@@ -51,14 +51,14 @@ async function store(ctx: TaskContext, id: number): Promise<UploadedBlob> {
 async function* exportFiles(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFile> {
   const account = await ctx.db.maybeOne(exportedAccount(id))
   if (account === null) throw fail('account.missing')
-  const changed = new Date()
-  yield { name: 'account.json', content: `${account.json}\n`, modifiedAt: changed }
+  const modifiedAt = new Date()
+  yield { name: 'account.json', content: `${account.json}\n`, modifiedAt: modifiedAt }
   const total = PARTS.length + account.documents
   for (const [n, part] of PARTS.entries()) {
     ctx.progress(`Exporting ${part.file}`, n, total)
-    yield { name: part.file, content: jsonLines(ctx, part.rows, String(id)), modifiedAt: changed }
+    yield { name: part.file, content: jsonLines(ctx, part.rows, String(id)), modifiedAt: modifiedAt }
     for (const { file, rows } of part.below ?? [])
-      yield { name: file, content: nestedJsonLines(ctx, part, rows, String(id)), modifiedAt: changed }
+      yield { name: file, content: nestedJsonLines(ctx, part, rows, String(id)), modifiedAt: modifiedAt }
   }
   yield* documentFiles(ctx, id, total)
   ctx.progress('Exported', total, total)

@@ -93,8 +93,8 @@ function computeFailureUsage(
   return computeUsage(ctx, question, refused ? NO_TOKENS : null, text)
 }
 
-function emptyReason({ finishReason: finish }: Completion): string {
-  if (finish === 'length') return 'it reached the token limit before any text'
-  if (finish === 'content_filter') return 'its filter blocked the answer'
+function emptyReason({ finishReason }: Completion): string {
+  if (finishReason === 'length') return 'it reached the token limit before any text'
+  if (finishReason === 'content_filter') return 'its filter blocked the answer'
   return 'the answer was empty'
 }

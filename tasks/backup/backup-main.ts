@@ -1,7 +1,7 @@
 import { enableCodeCache } from '../code-cache.ts'
 
 enableCodeCache()
-const { runCommand, printLine: say, UsageError, withDatabase } = await import('../command.ts')
+const { runCommand, printLine, UsageError, withDatabase } = await import('../command.ts')
 const { settingsOrExit } = await import('../process.ts')
 const { backUp } = await import('./backup.ts')
 
@@ -13,11 +13,11 @@ await runCommand(async () => {
   const { tables, rows, files, missing, inBuckets } = await withDatabase(settings, (database) =>
     backUp(settings, database, file),
   )
-  say(`Wrote ${file}: ${tables} tables with ${rows} rows, ${files} files`)
-  if (missing > 0) say(`${missing} files are missing from their store`)
+  printLine(`Wrote ${file}: ${tables} tables with ${rows} rows, ${files} files`)
+  if (missing > 0) printLine(`${missing} files are missing from their store`)
   for (const { store, count, bytes } of inBuckets)
-    say(`Not included: ${count} files (${bytes} bytes) in ${store}. Back up this bucket separately.`)
-  say(
+    printLine(`Not included: ${count} files (${bytes} bytes) in ${store}. Back up this bucket separately.`)
+  printLine(
     'SECRET_KEY is not included either. With a new key, all users must sign in again and pending invites are void.',
   )
 })

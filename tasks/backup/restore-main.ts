@@ -1,7 +1,7 @@
 import { enableCodeCache } from '../code-cache.ts'
 
 enableCodeCache()
-const { runCommand, printLine: say, UsageError, withDatabase } = await import('../command.ts')
+const { runCommand, printLine, UsageError, withDatabase } = await import('../command.ts')
 const { settingsOrExit } = await import('../process.ts')
 const { restore } = await import('./restore.ts')
 
@@ -13,6 +13,6 @@ await runCommand(async () => {
   const { createdAt, tables, rows, files, missing } = await withDatabase(settings, (database) =>
     restore(settings, database, file),
   )
-  say(`Restored the state of ${createdAt}: ${tables} tables with ${rows} rows, ${files} files`)
-  if (missing > 0) say(`${missing} files were already missing when the backup was created`)
+  printLine(`Restored the state of ${createdAt}: ${tables} tables with ${rows} rows, ${files} files`)
+  if (missing > 0) printLine(`${missing} files were already missing when the backup was created`)
 })

@@ -7,12 +7,12 @@ const BATCH = 1000
 /** Runs `system.retention`. */
 export async function run({ db, settings, signal, progress }: TaskContext): Promise<Record<string, number>> {
   const removed: Record<string, number> = {}
-  for (const { table, keep, prune: sweep } of PRUNED_TABLES) {
+  for (const { table, keep, prune } of PRUNED_TABLES) {
     const days = settings.retentionDays[keep]
     if (days === 0) continue
     let rows = 0
     await runInBatches(signal, BATCH, async () => {
-      const batch = await db.one(sweep(days, BATCH))
+      const batch = await db.one(prune(days, BATCH))
       rows += batch.deleted
       if (batch.deleted > 0) progress(`Old rows of ${table}`, rows)
       return batch

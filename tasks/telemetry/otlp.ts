@@ -41,7 +41,7 @@ const KINDS: Readonly<Record<SpanKind, ApiSpanKind>> = {
 }
 
 export function createTracing(
-  { url, headers, serviceName, sampleRatio: ratio }: TracingSettings,
+  { url, headers, serviceName, sampleRatio }: TracingSettings,
   name: string,
   log: Pick<Log, 'warn' | 'info'>,
 ): Tracing {
@@ -53,7 +53,7 @@ export function createTracing(
       'service.instance.id': `${name}-${hostname()}-${process.pid}`,
       'process.pid': process.pid,
     }),
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: logFailures(new OTLPTraceExporter({ url, headers: { ...headers } }), log),

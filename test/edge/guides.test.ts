@@ -2,16 +2,18 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { areas } from '../../edge/routes/index.ts'
+import { assertListed } from '../listed.ts'
 
 const GUIDES = new URL('../../edge/guides/', import.meta.url)
 const files = globSync('*.md', { cwd: GUIDES })
 const names = new Set(areas.map(({ name }) => name))
 
 test('each area has its guide, and each guide its area', () => {
-  const missing = [...names].filter((name) => !files.includes(`${name}.md`))
-  assert.deepEqual(missing, [], 'add edge/guides/NAME.md: a title, a sentence about the area, examples')
-  const unknown = files.filter((file) => file !== 'README.md' && !names.has(file.replace('.md', '')))
-  assert.deepEqual(unknown, [], 'no area(…) in edge/routes has this name')
+  assertListed(
+    [...names],
+    files.filter((file) => file !== 'README.md').map((file) => file.replace('.md', '')),
+    ['edge/guides/NAME.md: a title, a sentence about the area, examples'],
+  )
 })
 
 test('a guide has a title and a sentence first, and no link that the reference cannot follow', () => {

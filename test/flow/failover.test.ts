@@ -19,7 +19,7 @@ for (const options of synchronous)
     t.diagnostic(
       `written again after ${backMs} ms, every job ended after ${endedMs}: ${JSON.stringify(acknowledged)}`,
     )
-    assert.deepEqual(broken, { lost: [], doubled: [], unended: [] })
+    assert.deepEqual(broken, { lost: [], doubled: [], unfinished: [] })
   })
 
 if (LONG)

@@ -10,7 +10,7 @@ import { runScript, type ScriptResult } from '../service.ts'
 import { until } from '../until.ts'
 
 const world = await paymentsWorld()
-const { call, db, env, link, createPayment: paid, people, query, send, stripe, transaction, url } = world
+const { call, db, env, link, createPayment, people, query, send, stripe, transaction, url } = world
 const now = (): number => Math.floor(Date.now() / 1000)
 
 /** Runs the task as the schedule does; returns its result. */
@@ -89,7 +89,7 @@ async function addUnsettledRefund(
 ): Promise<{ id: number; readSums: () => Promise<unknown>; taken: boolean }> {
   const [who] = await people(1)
   await link(who!, name)
-  const id = await paid(name)
+  const id = await createPayment(name)
   const taken = name.startsWith('taken')
   stripe.faults.push(
     ...(taken ? (['broken', 'broken', 'cut', 'broken'] as const) : (['broken', 'broken', 'broken'] as const)),
@@ -154,7 +154,7 @@ test('npm run reconcile does the same, beside any worker', async () => {
   await waitUntilApplied(given.id)
   const [who] = await people(1)
   await link(who!, 'byhand2')
-  assert.equal((await transaction(who!, await paid('byhand2'))).status, 'succeeded')
+  assert.equal((await transaction(who!, await createPayment('byhand2'))).status, 'succeeded')
 })
 
 test('npm run reconcile without a database says what it needs', async () => {

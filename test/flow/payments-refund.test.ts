@@ -6,18 +6,7 @@ import { sharedPayments } from '../payments-world.ts'
 import { until } from '../until.ts'
 
 const world = await sharedPayments()
-const {
-  call,
-  link,
-  open,
-  createPayment: paid,
-  people,
-  query,
-  send,
-  stripe,
-  transaction,
-  unconfigured,
-} = world
+const { call, link, open, createPayment, people, query, send, stripe, transaction, unconfigured } = world
 
 let names = 0
 /** Adds an account with a payment. */
@@ -25,7 +14,7 @@ async function addPayment(amount = 2000) {
   const [who] = await people(1)
   const name = `refund${++names}x`
   await link(who!, name)
-  const id = await paid(name, amount)
+  const id = await createPayment(name, amount)
   const refund = (json?: object, headers?: Record<string, string>) =>
     call(who!, 'POST', `/refund/${id}`, json, headers)
   const readStatus = async () => (await transaction(who!, id)).status

@@ -16,7 +16,7 @@ import { sharedPayments } from '../payments-world.ts'
 import { until } from '../until.ts'
 
 const world = await sharedPayments()
-const { api, env, open, query, send, stripe, postEvent: tell, unconfigured, url } = world
+const { api, env, open, query, send, stripe, postEvent, unconfigured, url } = world
 const line = await cuttableLine(url)
 const severed = await startEdge(line.url, { env })
 const RECEIVED = { received: 'true' }
@@ -38,7 +38,7 @@ describe('an event', () => {
     const name = newName()
     const given = event('payment_intent.succeeded', intentObject({ name, customer: null }))
     const from = performance.now()
-    const answer = await tell(given)
+    const answer = await postEvent(given)
     const heldMs = performance.now() - from
     assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
     const [row] = await readEvent(given.id)
@@ -194,7 +194,7 @@ describe('a fault of ours', () => {
     await query(`create function unlucky() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
       create trigger unlucky before insert on payment_reference for each row when (new.provider_id = 'pi_${name}') execute function unlucky()`)
     // The job has not applied the event within its wait; the edge acknowledges it because it is stored.
-    assert.equal((await tell(given)).status, 200)
+    assert.equal((await postEvent(given)).status, 200)
     await query(`update job set max_tries = 1 where payload ->> 'event_id' = $1`, [given.id])
     await until(
       'its job has failed',

@@ -201,7 +201,7 @@ test('every link of the documents leads somewhere, down to its heading', () => {
   }
 })
 
-test('every link and picture is there, and no picture is large', () => {
+test('every link and picture of the README is there, and no picture is large', () => {
   for (const [, target] of readme.matchAll(/(?:\]\(|src="|srcset=")([^)"#]+)[)"]/g)) {
     if (/^https?:/.test(target!)) continue
     assert.ok(existsSync(join(ROOT, target!)), target)

@@ -109,7 +109,4 @@ export async function createPurgeWorld(): Promise<PurgeWorld> {
 }
 
 /** The tables from which a batch deletes rows. */
-export const tablesOf = ({ table, children: below = {} }: Dependents): string[] => [
-  table,
-  ...Object.keys(below),
-]
+export const tablesOf = ({ table, children = {} }: Dependents): string[] => [table, ...Object.keys(children)]

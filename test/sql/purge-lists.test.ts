@@ -60,7 +60,7 @@ describe('the lists of what is deleted in batches', () => {
     // Each row has few of these: a conversation has one score, a file at most two vectors, a document few successors.
     // An organization has few of an account's at most 100 keys.
     const FEW = ['ai_sentiment', 'rag_vector', 'document', 'api_key']
-    for (const { table, clears, children: below = {} } of [
+    for (const { table, clears, children = {} } of [
       ...ACCOUNT_DEPENDENTS,
       ...ORGANIZATION_DEPENDENTS,
       ...COLLECTION_DEPENDENTS,
@@ -72,7 +72,7 @@ describe('the lists of what is deleted in batches', () => {
       )
       // A trigger deletes the events of jobs.
       const found = [...keys.map(({ name }) => name), ...(table === 'job' ? ['job_event_row'] : [])]
-      assert.deepEqual(found.sort(), Object.keys(below).sort(), table)
+      assert.deepEqual(found.sort(), Object.keys(children).sort(), table)
     }
   })
 })

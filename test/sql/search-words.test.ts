@@ -11,8 +11,8 @@ import { assertWriteByIndex } from './plans-help.ts'
 /** A word stays while a text has it. */
 
 const { url, db, query } = await testDatabase()
-const { prune: sweep } = PRUNED_TABLES.find(({ table }) => table === 'search_word')!
-const sweepWords = (max = 100) => db.one(sweep(30, max))
+const { prune } = PRUNED_TABLES.find(({ table }) => table === 'search_word')!
+const sweepWords = (max = 100) => db.one(prune(30, max))
 const readWords = async (): Promise<string> =>
   (await query('select word from search_word order by word')).map(({ word }) => word).join(' ')
 const age = (days: number) =>
@@ -125,8 +125,8 @@ describe('words', { concurrency: false }, () => {
     await vacuumAnalyze(query)
     const client = await connect({ url, applicationName: 'plans' })
     stopAfterFile(() => client.end())
-    await assertWriteByIndex(client, () => sweep(30, 100), 'search_word')
-    await assertWriteByIndex(client, () => sweep(30, 100), 'document_page')
+    await assertWriteByIndex(client, () => prune(30, 100), 'search_word')
+    await assertWriteByIndex(client, () => prune(30, 100), 'document_page')
     await assertWriteByIndex(
       client,
       () => sql.type(noRows)`select search_words_store(array['w17 w18 w5001'::tsvector])`,

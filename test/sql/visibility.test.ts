@@ -9,12 +9,9 @@ const { url, query } = await testDatabase()
 const LIMIT_MS = 30_000
 
 /** Runs one probe, as the health check does. */
-async function runProbe({
-  expression: probe,
-  onValue: onProbe,
-}: ReturnType<typeof createVisibilityTracker>): Promise<void> {
-  const [row] = await query(`select ${probe} as probe`)
-  onProbe(row!.probe as string)
+async function runProbe({ expression, onValue }: ReturnType<typeof createVisibilityTracker>): Promise<void> {
+  const [row] = await query(`select ${expression} as probe`)
+  onValue(row!.probe as string)
 }
 
 test('nothing is settled that is as old as a transaction that is open, even before it writes', async () => {

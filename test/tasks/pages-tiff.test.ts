@@ -10,8 +10,8 @@ import { drawSign } from '../sign.ts'
 if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
-async function readAll(bytes: Uint8Array, mediaType: string, sight: 'local' | 'none' = 'local') {
-  const reader = await openPages(bytes, mediaType, { ocrMode: sight })
+async function readAll(bytes: Uint8Array, mediaType: string, ocrMode: 'local' | 'none' = 'local') {
+  const reader = await openPages(bytes, mediaType, { ocrMode: ocrMode })
   const pages: PageResult[] = []
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
   await reader.close()

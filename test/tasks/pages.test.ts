@@ -22,9 +22,9 @@ const onePage = (content: string | Uint8Array, resources: string, ...more: (stri
 async function readAll(
   bytes: Uint8Array,
   mediaType = 'application/pdf',
-  sight: 'local' | 'none' = 'none',
+  ocrMode: 'local' | 'none' = 'none',
 ): Promise<PageResult[]> {
-  const reader = await openPages(bytes, mediaType, { ocrMode: sight })
+  const reader = await openPages(bytes, mediaType, { ocrMode: ocrMode })
   try {
     const pages: PageResult[] = []
     for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))

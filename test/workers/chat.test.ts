@@ -103,8 +103,8 @@ describe('what is said', () => {
 
   for (const breaksAtEnd of ['cut', 'error'] as const) {
     test(`all of it, although the usage is missing (${breaksAtEnd})`, async () => {
-      const { text, tokens, finishReason: finish } = await ask({ breaksAtEnd })
-      assert.deepEqual([text, tokens, finish], ['Hello there', null, 'stop'])
+      const { text, tokens, finishReason } = await ask({ breaksAtEnd })
+      assert.deepEqual([text, tokens, finishReason], ['Hello there', null, 'stop'])
     })
   }
 

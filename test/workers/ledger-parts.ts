@@ -12,7 +12,7 @@ export async function createWorkerLedger() {
   const lease = await help.lease()
 
   /** A new ledger for each test, with the statements it sent, the jobs it marked and those it gave up. */
-  const open = (leaseId: () => string = () => lease, claimSlot = () => false) => {
+  const open = (leaseId: () => string = () => lease, claimNotify = () => false) => {
     const db: Faulty = faulty(base.db, () => fail('database.down'))
     const marked: string[] = []
     const superseded: string[] = []
@@ -20,7 +20,7 @@ export async function createWorkerLedger() {
       db,
       publisher: {
         notify: (id) => void marked.push(id),
-        claimNotify: claimSlot,
+        claimNotify: claimNotify,
         close: () => Promise.resolve(),
       },
       log,

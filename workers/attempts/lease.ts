@@ -135,7 +135,7 @@ class HeldLease implements Lease {
 
   /** Takes over the jobs of workers whose lease has expired. */
   async #rescue(): Promise<void> {
-    const { db, log, ttlMs, onRescued: onRecovered } = this.#options
+    const { db, log, ttlMs, onRescued } = this.#options
     // The first statement deletes the expired leases, even if it takes only some of their jobs. So the next ones look
     // for jobs without a lease, too.
     for (let isFull = this.#rescueThrottle.ready; !this.#upkeep.isStopped; isFull = true) {
@@ -145,7 +145,7 @@ class HeldLease implements Lease {
         : await db.any(rescueRunningJobs(judge, false))
       if (rescued.length === 0) return
       log.warn({ jobs: rescued.map((row) => row.id) }, 'Rescued jobs from a worker whose lease has expired')
-      await onRecovered(rescued.map((row) => row.id))
+      await onRescued(rescued.map((row) => row.id))
     }
   }
 

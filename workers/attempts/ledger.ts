@@ -288,7 +288,7 @@ async function finishBatch(
  * @returns the ids of the stored entries; the fence refused the others.
  */
 async function storeBatch<T extends { id: string }>(
-  { log, logFields: about }: LedgerOptions,
+  { log, logFields }: LedgerOptions,
   batch: readonly T[],
   store: (entries: readonly T[]) => Promise<Set<string>>,
   fallback?: (entry: T) => Promise<Set<string>>,
@@ -299,7 +299,7 @@ async function storeBatch<T extends { id: string }>(
     const stored = new Set<string>()
     for (const entry of batch) {
       const ids = await untilStored(log, () => store([entry])).catch(() => {
-        log.error({ err: error, ...about(entry.id) }, 'Failed to store an entry of the job ledger')
+        log.error({ err: error, ...logFields(entry.id) }, 'Failed to store an entry of the job ledger')
         return fallback === undefined ? new Set([entry.id]) : untilStored(log, () => fallback(entry))
       })
       for (const id of ids) stored.add(id)

@@ -17,7 +17,7 @@ export type EndSpan = (error?: unknown) => void
 const noSpan: EndSpan = () => {}
 
 /** Starts a client span under the current attempt; does nothing if the attempt is not traced. */
-export function startCall({ provider, operation: what, url, attributes }: Call): EndSpan {
+export function startCall({ provider, operation, url, attributes }: Call): EndSpan {
   const { record, traceParent } = currentOrigin() ?? {}
   if (record == null || traceParent == null) return noSpan
   // As for spans of attempts: the wall clock gives the start, the monotonic clock the duration. `timeOrigin` dates from
@@ -26,7 +26,7 @@ export function startCall({ provider, operation: what, url, attributes }: Call):
   const startedAt = performance.now()
   return (error) =>
     record({
-      name: `${provider} ${what}`,
+      name: `${provider} ${operation}`,
       kind: 'client',
       parent: traceParent,
       startMs,

@@ -55,8 +55,8 @@ async function look(
   options: OpenOptions,
   { isIncomplete = async () => false, enlarged }: Further,
 ): Promise<Omit<ReadPage, 'image'>> {
-  const { ocrMode: sight } = options
-  if (sight === 'none') {
+  const { ocrMode } = options
+  if (ocrMode === 'none') {
     throw new Unreadable('The page has no text layer, and no vision provider is configured to read its image')
   }
   if (isBlank(grey)) {
@@ -64,7 +64,7 @@ async function look(
       throw new Unreadable('The content of the page is damaged or too large to be drawn')
     return { status: 'read', method: 'vision', model: null, detail: null, text: '' }
   }
-  if (sight === 'model') return FOR_MODEL
+  if (ocrMode === 'model') return FOR_MODEL
   return readGrey(grey, options, enlarged)
 }
 

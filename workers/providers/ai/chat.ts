@@ -107,7 +107,7 @@ async function completeStreaming(call: Call, onText: (text: string) => void): Pr
   )
   let text = ''
   let tokens: Tokens | null = null
-  let finish = ''
+  let finishReason = ''
   try {
     for await (const chunk of stream) {
       idleTimeout.restart()
@@ -119,15 +119,15 @@ async function completeStreaming(call: Call, onText: (text: string) => void): Pr
         if (text.length > MAX_ANSWER_SIZE) throw answerTooLarge()
         onText(piece)
       }
-      if (choice?.finish_reason) finish = choice.finish_reason
+      if (choice?.finish_reason) finishReason = choice.finish_reason
     }
   } catch (error) {
     // With a finish reason the answer is complete; only its usage may be missing.
-    if (finish === '') throw error
+    if (finishReason === '') throw error
   }
   // A connection that closes midway looks like the end of the stream.
-  if (finish === '') throw new Unreadable('the connection was closed')
-  return { text, tokens, finishReason: finish }
+  if (finishReason === '') throw new Unreadable('the connection was closed')
+  return { text, tokens, finishReason: finishReason }
 }
 
 /** Groq reports the usage of a stream in a field of its own. */

@@ -37,7 +37,7 @@ export function createTelephony(
   const { telephony } = settings
   if (missingForTelephony(telephony).length > 0) return unconfigured
   const from = telephony.phoneNumber!
-  const { submit: hand, list } = createTwilioCalls(telephony, limits)
+  const { submit, list } = createTwilioCalls(telephony, limits)
   const callback = (id: string): { statusCallback?: string } => {
     const url = callbackUrl(settings, id)
     return url === null ? {} : { statusCallback: url }
@@ -45,10 +45,10 @@ export function createTelephony(
   return {
     lookupDelaysMs: LOOKUP_DELAYS_MS,
     sms: ({ id, to, body }: SmsMessage, request) =>
-      hand(request, (api) => api.messages.create({ to, from, body, ...callback(id) })),
+      submit(request, (api) => api.messages.create({ to, from, body, ...callback(id) })),
     call: ({ id, to, scriptUrl, timeout }: CallMessage, request) => {
       const ringing = timeout === undefined ? {} : { timeout }
-      return hand(request, (api) =>
+      return submit(request, (api) =>
         api.calls.create({ to, from, url: scriptUrl, ...ringing, ...callback(id) }),
       )
     },

@@ -55,9 +55,14 @@ export function createPayments(
         const found = await nullIfMissing(subscriptions.retrieve(id))
         return found === null ? null : withProviderTime(found)
       }),
-    findIntent: (what, id, signal) =>
-      call(what === 'invoice' ? 'invoicePayments.list' : 'checkout.sessions.retrieve', signal, (client) =>
-        nullIfMissing(what === 'invoice' ? readInvoiceIntent(client, id) : readSessionIntent(client, id)),
+    findIntent: (operation, id, signal) =>
+      call(
+        operation === 'invoice' ? 'invoicePayments.list' : 'checkout.sessions.retrieve',
+        signal,
+        (client) =>
+          nullIfMissing(
+            operation === 'invoice' ? readInvoiceIntent(client, id) : readSessionIntent(client, id),
+          ),
       ),
     listRefunds: (payment, signal) =>
       call('refunds.list', signal, async ({ refunds }) => {
