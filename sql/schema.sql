@@ -2198,7 +2198,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$9713ab4160a6eb244c3a05783d0d4e9c$function$;
+AS $function$e2cdbad6d8667ff433aa2c8184ab5aaa$function$;
 
 CREATE OR REPLACE FUNCTION public.job_count_add(queues text[], queued_change integer, running_change integer)
  RETURNS void
