@@ -202,7 +202,7 @@ test('a role that does not exist, is the owner or is a superuser is refused befo
   const { ownerUrl: url } = await createOwnedDatabase()
   const superuser = new URL(base.replace(/@[^/]*/, '@x')).username
   for (const [role, reason] of [
-    ['nobody_at_all', /no role nobody_at_all: create role nobody_at_all login/],
+    ['nobody_at_all', /the role nobody_at_all does not exist: create role nobody_at_all login/],
     [owner, /is a superuser or the owner itself/],
     [superuser, /is a superuser or the owner itself/],
   ] as const)
