@@ -37,7 +37,7 @@ test('workers that were all cut off from the database do not take each other for
   // All links pass through this process. If the machine delays it, that is another outage.
   assert.ok(attempt >= 2, `${attempt}`)
   assert.equal(tries, 1, 'an outage is no failure of the job')
-  const judged = workers.flatMap(({ log }) => log).filter((line) => /Took over|lease was lost/.test(line))
+  const judged = workers.flatMap(({ log }) => log).filter((line) => /Rescued jobs|lease is lost/.test(line))
   assert.deepEqual(judged, [])
 })
 
@@ -53,7 +53,7 @@ test('a worker that alone was cut off is judged, and comes back', async () => {
   assert.equal((await crash.waitForJob(query, jobId)).status, 'done')
   await crash.assertPagesOnce(query, jobId, PAGES)
   const otherLog = other.log.slice(before[workers.indexOf(other)])
-  assert.ok(!otherLog.some((line) => line.includes('lease was lost')))
+  assert.ok(!otherLog.some((line) => line.includes('lease is lost')))
   await other.kill()
   remaining = { worker: cutOff, link }
   const last = await crash.extract(client, await crash.uploadText(client, 2, 'for the one that came back'))
@@ -67,7 +67,7 @@ test('a worker whose connections go silent without a word goes on over others, a
   const before = worker.log.length
   link.silence()
   const hasLogged = (text: string) => () => worker.log.slice(before).some((line) => line.includes(text))
-  await until('it is noticed', hasLogged('The database does not answer'))
+  await until('it is noticed', hasLogged('Waiting for the database: it does not answer'))
   link.restore()
   await until('it is back', hasLogged('The database answers'))
   assert.equal((await crash.waitForJob(query, jobId)).status, 'done')

@@ -115,7 +115,7 @@ async function assertWorkersGoOn(): Promise<void> {
 }
 
 function lostLease({ log }: Child): boolean {
-  return log.some((line) => line.includes('Took over the jobs') || line.includes('The lease was lost'))
+  return log.some((line) => line.includes('Rescued jobs from a worker') || line.includes('The lease is lost'))
 }
 
 /** Process id of the server; 0 if it is down. */
