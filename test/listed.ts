@@ -11,7 +11,7 @@ export function lineOf(file: string, text: string): string {
   return `${file}:${index + 1}`
 }
 
-/** Fails unless `listed` names exactly `found`; the message names the differences and where to edit (`where`). */
+/** Fails unless `listed` names each of `found` once; the message names the differences and where to edit (`where`). */
 export function assertListed(
   found: readonly unknown[],
   listed: readonly unknown[],
@@ -22,5 +22,6 @@ export function assertListed(
   const gone = [...known].filter((name) => !all.has(name))
   const places = where.join(', or to ')
   assert.ok(missing.length === 0, `Add ${missing.join(', ')} to ${places}`)
+  assert.deepEqual([all.size, known.size], [found.length, listed.length], `A name occurs twice in ${places}`)
   assert.ok(gone.length === 0, `Remove ${gone.join(', ')} from ${places}`)
 }

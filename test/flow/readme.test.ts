@@ -89,7 +89,13 @@ const tour = shell.filter((text) => text.includes('curl'))
 test('the tour works as pasted', async () => {
   assert.ok(tour.length >= 2)
   const output = await paste(tour)
-  for (const part of [/"role" ?: ?"admin"/, /"status" ?: ?"done"/, /"page_number" ?: ?1/, /"text" ?: ?"/])
+  for (const part of [
+    /"role" ?: ?"admin"/,
+    /"status" ?: ?"done"/,
+    /"read" ?: ?4/,
+    /"page_number" ?: ?1/,
+    /"text" ?: ?"/,
+  ])
     assert.match(output, part)
   assert.equal(readFileSync(join(folder, 'page.png')).subarray(1, 4).toString(), 'PNG')
 
@@ -98,10 +104,16 @@ test('the tour works as pasted', async () => {
       .filter(({ language }) => language === 'sh')
       .map((block) => ({ path, text: block.text })),
   )
-  assert.ok(examples.length >= 4)
   // The guides continue the tour with its URL and AUTH; its first block registers the account.
   const signIn = tour[0]!.replace(/^curl[^\n]*\n[^\n]*\n/m, '')
-  for (const { path, text } of examples) assert.match(await paste([signIn, text]), /^\S/, path)
+  const expected: Readonly<Record<string, RegExp>> = {
+    'edge/guides/accounts.md': /"key" ?: ?"mill_live_/,
+    'edge/guides/comms.md': /"message"/,
+    'edge/guides/jobs.md': /"status" ?: ?"done"/,
+    'edge/guides/webhooks.md': /"secret" ?: ?"whsec_/,
+  }
+  assert.deepEqual(examples.map(({ path }) => path).sort(), Object.keys(expected))
+  for (const { path, text } of examples) assert.match(await paste([signIn, text]), expected[path]!, path)
 })
 
 test('the demo runs beside a service', async () => {
