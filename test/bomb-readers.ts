@@ -16,7 +16,7 @@ import { BOMB_CPU_MS } from './runs.ts'
 const { signal } = new AbortController()
 const limits = { cpuMs: BOMB_CPU_MS }
 const REPORTED =
-  /^(imported|The file cannot be imported: |Item 1: |The file (takes|needs|crashed)|The front matter |A line of |\w+: (is too long|can't be))/
+  /^(imported|The file cannot be imported: |Item 1: |The file (takes|needs|crashed)|The front matter |A line of |\w+: (is too long|is not a recognized date))/
 
 export type BombReaders = ReturnType<typeof bombReaders>
 
