@@ -5,7 +5,7 @@ const { runCommand, printLine, withQueries } = await import('../tasks/command.ts
 const { settingsOrExit } = await import('../tasks/process.ts')
 const { runAdmin } = await import('./commands.ts')
 
-// `npm run admin -- COMMAND`
+// Entry point of `npm run admin -- COMMAND`.
 await runCommand(async () => {
   const settings = settingsOrExit()
   await withQueries(settings, 'admin', async (db) => {

@@ -7,8 +7,8 @@ import { passwordProblem } from './password-rules.ts'
 import type { Edge } from './pipeline/context.ts'
 
 /**
- * Ensures that the account of `ADMIN_EMAIL` is an active admin. Anyone may have registered an unverified address.
- * Such an account gets `ADMIN_PASSWORD` and loses its sessions, keys, factors and webhook endpoints.
+ * Makes the account of `ADMIN_EMAIL` an active admin. An unverified account may belong to a stranger. It gets
+ * `ADMIN_PASSWORD` and loses its sessions, keys, factors and webhook endpoints.
  * @throws StartError if the rules forbid that password.
  */
 export async function ensureAdmin(edge: Edge): Promise<void> {

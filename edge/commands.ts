@@ -36,7 +36,10 @@ export const USAGE = `Usage: npm run admin -- COMMAND
   retry-failed [QUEUE]                  retries all failed jobs, or those of one queue
     [--task NAME] [--code ERROR_CODE] [--owner ACCOUNT_ID] [--since TIME] [--limit N] [--dry-run]`
 
-/** Runs `npm run admin` and returns report lines; `say` receives progress lines. @throws UsageError */
+/**
+ * Runs an `npm run admin` command, reports its progress through `say`, and returns the lines of its report.
+ * @throws UsageError
+ */
 export async function runAdmin(
   args: readonly string[],
   db: Database,
@@ -95,7 +98,7 @@ async function createAdmin(db: Database, email: string, newPassword: boolean): P
       await tx.run(auditCommand('account.deletion_cancelled', id))
     if (newPassword && !created) {
       await tx.run(setPassword(id, passwordHash))
-      // Anyone may have registered an unverified address.
+      // A stranger may have registered an unverified address, so revoke all its credentials.
       const { is_verified: isVerified } = await tx.one(recipientById(id))
       await tx.run(isVerified ? endSessions(id, null) : revokeCredentials(id))
       await tx.run(auditCommand('account.password_reset', id))
@@ -193,13 +196,13 @@ function parseRetryFailed(args: readonly string[]): RetryFailedOptions {
 
 const findTask = createTaskFinder(tasks)
 
-// An interrupted command loses nothing: each retry commits separately.
+// Each retry commits separately, so an interrupted command loses no retries.
 const BATCH_SIZE = 100
 const PAGE_SIZE = 100_000
 const PROGRESS_EVERY = 1000
 const NO_LIMIT = 1_000_000_000
 
-/** Retries the jobs that had failed when the command started, so not its own retries. */
+/** Retries the jobs that failed before the command started, so it never retries its own retries. */
 async function retryFailed(
   db: Database,
   { filter, limit, isDryRun }: RetryFailedOptions,

@@ -11,13 +11,13 @@ import { Answer, type RawInput } from './pipeline/route.ts'
 export interface StoredContent {
   readonly at: BlobLocation
   readonly byteSize: number
-  /** Hexadecimal digest; it is the entity tag. */
+  /** Hexadecimal digest, which also serves as the entity tag. */
   readonly sha256: string
-  /** Headers besides those for caching and ranges. */
+  /** Additional headers; `sendContent` adds those for caching and ranges. */
   readonly headers: readonly Header[]
 }
 
-/** Statuses of content routes besides 200. */
+/** Statuses that content routes return besides 200. */
 export const CONTENT_STATUSES = {
   206: 'The requested range',
   304: 'The client already has these bytes',
@@ -26,20 +26,19 @@ export const CONTENT_STATUSES = {
 /** Errors of routes that serve stored bytes. */
 export const SERVED_ERRORS = ['request.range', 'document.bytes_missing', 'document.store_failed'] as const
 
-/** Content that can be sent in full or as a range. */
 interface Content {
   readonly etag: string
   readonly byteSize: number
-  /** Headers besides those for caching and ranges. */
+  /** Additional headers; `sendContent` adds those for caching and ranges. */
   readonly headers: readonly Header[]
   read(from: number, length: number): AsyncIterable<Uint8Array>
-  /** Replaces read() for HEAD. @throws if the bytes are missing. */
+  /** Checks that the bytes exist; HEAD calls it instead of read(). @throws if the bytes are missing. */
   check?(): Promise<void>
 }
 
 type ContentRequest = Pick<RawInput, 'responder' | 'head'> & { readonly request: EdgeRequest }
 
-/** Sends stored bytes; see `sendContent`. @throws fail('document.bytes_missing') */
+/** Sends stored bytes with `sendContent`. @throws fail('document.bytes_missing') */
 export async function sendStored(
   contentRequest: ContentRequest & { readonly edge: Edge },
   { at, byteSize, sha256, headers }: StoredContent,
@@ -56,10 +55,7 @@ export async function sendStored(
   })
 }
 
-/**
- * Sends content, or for GET the requested range (RFC 9110, sections 13 and 14). HEAD ignores ranges. Other methods
- * always get the full content.
- */
+/** Sends the content, or the range that a GET requests (RFC 9110, sections 13 and 14). Other methods ignore ranges. */
 export async function sendContent(
   { request, responder, head }: ContentRequest,
   content: Content,
@@ -91,7 +87,7 @@ export async function sendContent(
   return undefined
 }
 
-/** Caching headers: only private caches store the content, and they revalidate it before each use. */
+/** Returns headers that let only private caches store the content, and make them revalidate it before each use. */
 export const cachingHeaders = (etag: string): readonly Header[] => [
   ['etag', etag],
   ['accept-ranges', 'bytes'],

@@ -4,7 +4,7 @@
 const MAX_CHARACTERS = 300
 const DESCRIPTION = /^[\p{L}\p{N} .()_-]{1,80}$/u
 
-/** Browser and operating system, such as `Firefox 132 on Linux`; null if the user agent is unknown. */
+/** Returns browser and operating system, such as `Firefox 132 on Linux`; null if the user agent is unknown. */
 export async function describeDevice(userAgent: string): Promise<string | null> {
   if (userAgent === '') return null
   const { default: Bowser } = await import('bowser')

@@ -40,19 +40,19 @@ import { createStreams, type Streams } from './streams/sse.ts'
 export interface EdgeOptions {
   readonly settings: Settings
   readonly databaseUrl: string
-  /** URL of a direct connection for LISTEN, which poolers do not support. */
+  /** URL that bypasses any pooler, because poolers do not support LISTEN. */
   readonly directUrl: string
   readonly secretKey: string
   readonly log: Log
-  /** Routes to serve instead of all; for tests. */
+  /** Areas to serve; all by default. Only tests set it. */
   readonly areas?: readonly Area[]
-  /** Shared password threads, which the edge does not close; for tests. */
+  /** Password threads to share between edges, which do not close them. Only tests set it. */
   readonly passwords?: Passwords
-  /** Milliseconds without an answer from the database before the edge rejects requests; default as in `startHealthCheck`. */
+  /** Milliseconds without a database reply before the edge rejects requests; see `startHealthCheck` for the default. */
   readonly healthTimeoutMs?: number
 }
 
-/** An edge without a listening socket, which `serveEdge` adds. */
+/** An edge that does not listen yet; `serveEdge` opens its socket. */
 interface EdgeParts {
   readonly edge: Edge
   readonly dispatch: Dispatch
@@ -61,7 +61,7 @@ interface EdgeParts {
   close(): Promise<void>
 }
 
-/** Connects to the database and creates what requests need. */
+/** Connects to the database and creates the services that requests need. */
 async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   const streams = createStreams(options.settings.maxStreams)
   const core = await createCore(options, streams)
@@ -77,7 +77,7 @@ async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   }
 }
 
-/** Parts that must exist before the first notification arrives. */
+/** Services that must exist before the first notification arrives. */
 type Core = Pick<
   Edge,
   | 'healthCheck'
@@ -96,9 +96,9 @@ type Core = Pick<
   | 'tracing'
 >
 
-// Time that a write waits for a connection of the pool.
+// Maximum time that a write waits for a pool connection.
 const CONNECTION_WAIT_MS = 5_000
-// Caller of the edge's own slow reads, so that requests without a credential (caller 0) do not block them.
+// Caller id for the edge's own slow reads, so that requests without a credential (caller 0) do not delay them.
 const EDGE_CALLER = -1
 
 const connectionName = ({ projectName }: Settings, suffix = ''): string => `${projectName}-edge${suffix}`
@@ -134,7 +134,7 @@ async function createCore(
     ...(replica && { onCommit: (position) => replica.wal.recordCommit(position) }),
   })
   const uses = createCredentialUses(db, warn('Storing the last use of API keys or sessions failed'))
-  // The edge's own reads stay on the primary, which sends the notifications.
+  // The primary sends the notifications, so the edge's own reads must not use the standby.
   const statistics = slowReads.readsFor(EDGE_CALLER, 'statistics')
   const confirmed = createDurableReads(reader, () => db.run(commitBarrier()))
   const hub = createHub({
@@ -167,7 +167,7 @@ async function createCore(
 const slowStatementLogger = ({ settings, log }: EdgeOptions) =>
   logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
 
-/** Starts the health check, which probes the database and the visibility horizon once a second; logs state changes. */
+/** Starts a health check that probes the database and the visibility horizon once a second and logs state changes. */
 async function openHealthCheck(
   { settings, databaseUrl: url, log, healthTimeoutMs: answerMs }: EdgeOptions,
   connections: Connections,
@@ -194,7 +194,7 @@ async function openHealthCheck(
   return { healthCheck, settled }
 }
 
-/** Subscribes to the database's notifications and passes them on. */
+/** Listens for database notifications and forwards each to its handler. */
 function listenToChanges(
   options: EdgeOptions,
   core: Core & { readonly connections: Connections },
@@ -205,7 +205,7 @@ function listenToChanges(
     accounts.forget(accountId)
     streams.recheck(accountId)
   }
-  // During an outage, notifications may be lost and their handlers may fail.
+  // Notifications may be lost and their handlers may fail during an outage, so refresh everything after it.
   const refreshAll = (): void => {
     hub.handleNotification(null)
     overview.notified()
@@ -261,7 +261,7 @@ interface ClosingParts {
   readonly ownsPasswords: boolean
 }
 
-/** Closes client-facing parts first, shared dependencies last. */
+/** Lists the shutdown steps: client-facing parts close first, shared dependencies last. */
 function closingSteps({ edge, streams, listener, uses, ownsPasswords }: ClosingParts): ShutdownStep[] {
   return [
     step('end the streams', () => streams.close()),
@@ -285,18 +285,22 @@ function closingSteps({ edge, streams, listener, uses, ownsPasswords }: ClosingP
 export interface ServingEdge {
   readonly edge: Edge
   readonly port: number
-  /** Stops within a time limit: accepts no connections, ends the streams, lets requests finish, then closes. */
+  /**
+   * Stops accepting connections, ends the streams, lets requests finish within a time limit, then closes everything.
+   */
   stop(): Promise<void>
 }
 
-// Idle connections stay open for this time; a response meanwhile asks its client to close.
+// Time on shutdown for idle connections to close. A response during this time asks its client to close.
 const IDLE_CONNECTION_MS = 3_000
-// Time for requests to finish and for clients to read their responses; then clients retry at another process.
+// Time on shutdown for requests to finish and clients to read responses. After it, clients retry at another process.
 const IN_FLIGHT_MS = 6_000
 // Requests that still wait for a job after this time get a 202.
 const JOB_WAIT_MS = 4_000
 
-/** `waitsForClients`: on stop, waits until clients have moved to other edges. */
+/**
+ * Starts an edge on the configured port. With `waitsForClients`, `stop` waits until clients have moved to other edges.
+ */
 export async function serveEdge(
   options: EdgeOptions,
   listenOptions: { exclusive: boolean; waitsForClients: boolean },

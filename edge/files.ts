@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
-/** Headers of pages besides their policies: they isolate windows from other sites and hide the page's URL from them. */
+/** Headers that isolate pages from other sites' windows and hide page URLs. Each page adds its own policies. */
 export const PAGE_HEADERS: readonly Header[] = [
   ['cross-origin-opener-policy', 'same-origin'],
   ['referrer-policy', 'no-referrer'],
@@ -24,12 +24,12 @@ interface Version {
   readonly text: CachedText
 }
 
-/** The latest sent version of each file, with its compressed forms. */
+/** The latest version sent of each file, with its compressed forms. */
 const versions = new Map<string, Version>()
 
 /**
- * Sends a static file. Browsers revalidate it on each use: after an update all parts of a page have the same version.
- * @param file must be from an allow-list. Each file stays in memory.
+ * Sends a static file. Browsers revalidate it on each use, so that all parts of a page match.
+ * @param file from an allow-list, because every file stays in memory.
  */
 export async function sendFile(
   { request, responder, head }: Pick<RawInput, 'responder' | 'head'> & { readonly request: EdgeRequest },
@@ -38,7 +38,7 @@ export async function sendFile(
 ): Promise<Answer<unknown> | undefined> {
   const { etag, text } = await loadVersion(file)
   const allHeaders: Header[] = [
-    // Weak, because all content codings share it.
+    // A weak tag, because all content codings share it.
     ['etag', `W/${etag}`],
     ['cache-control', 'no-cache'],
     ...headers,

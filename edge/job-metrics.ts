@@ -35,7 +35,7 @@ const COUNTERS: Readonly<Record<Counter, readonly [name: string, help: string]>>
   statements_too_slow: ['worker_statements_too_slow_total', 'Attempts that failed on a statement timeout'],
 }
 
-// Two buckets per decade of the five stored ones, from 10 ms.
+// Buckets to expose: of the five that are stored per decade, two, from 10 ms.
 const SHOWN_BUCKETS = HISTOGRAM_BOUNDS.map((bound, bucket) => ({ bound, bucket })).filter(
   ({ bucket }) => bucket >= 5 && (bucket % 5) % 3 === 0,
 )
@@ -89,7 +89,7 @@ const attemptSample = ({ queue, name, outcome, attempts }: Tally): Sample => [
   attempts,
 ]
 
-/** The samples of one task over all outcomes. */
+/** Returns the samples of one task, summed over all outcomes. */
 function histogramSamples(
   tallies: readonly Tally[],
   buckets: 'runs' | 'waits',

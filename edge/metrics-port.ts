@@ -20,11 +20,11 @@ export function requireMetricsAccess({ metrics, production }: Settings, request:
   }
   const given = /^Bearer +(\S+) *$/i.exec(request.header('authorization'))?.[1]
   if (given === undefined) throw fail('auth.required')
-  // Digests have the same length, whatever was given.
+  // timingSafeEqual requires equal lengths, which digests always have.
   if (!timingSafeEqual(digestOf(given), digestOf(metrics.token))) throw fail('auth.token_invalid')
 }
 
-/** Serves only `/metrics` on METRICS_PORT, if set. @throws if the port is unavailable. */
+/** Serves only `/metrics` on METRICS_PORT, if that is set. @throws if the port is unavailable. */
 export async function serveMetrics(edge: Edge, exclusive: boolean): Promise<{ close(): void }> {
   const { metrics, production, host } = edge.settings
   if (metrics.port === undefined) {

@@ -13,11 +13,11 @@ import type { Hub } from './streams/hub.ts'
 import type { Streams } from './streams/sse.ts'
 
 /**
- * The metrics of `/metrics`, with names as Prometheus recommends (https://prometheus.io/docs/practices/naming/). Each
- * operation has a counter by status class and a coarse histogram. With all 200 operations in use that is 210 KB.
+ * Metrics of `/metrics`, named as Prometheus recommends (https://prometheus.io/docs/practices/naming/). Each operation
+ * has a counter by status class and a coarse histogram. The text has 210 KB with all 200 operations in use.
  */
 export interface Metrics {
-  /** Records a response and its duration. `entry`: null if no operation matches the request. */
+  /** Records a response and its duration. `entry` is null if no operation matches the request. */
   recordResponse(entry: MatchedRoute | null, method: string, status: number, seconds: number): void
   /** Counts a rejected or failed request. */
   countRefusal(code: ErrorCode): void
@@ -34,10 +34,10 @@ const Registry = require('prom-client/lib/registry') as typeof prom.Registry
 // Unknown methods share one series; otherwise clients could create any number of series.
 const OTHER = 'other'
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
-// A rendered text is reused for this time.
+// Milliseconds for which a rendered text is reused.
 const REUSE_MS = 1000
 
-/** The series of one operation. */
+/** Prometheus series of one operation. */
 interface Series {
   readonly seconds: { observe(value: number): void }
   /** Indexed by status class: 0 for aborted requests, else the first digit of the status. */
@@ -60,7 +60,7 @@ interface MetricsSources {
   readonly replica: Replica | null
 }
 
-/** Records each response; collects the other metrics for each rendered text. */
+/** Creates the metrics. Responses are recorded one by one, and all other values are collected at each rendering. */
 export function createMetrics(sources: MetricsSources): Metrics {
   return new PromMetrics(sources)
 }
@@ -94,7 +94,7 @@ class PromMetrics implements Metrics {
 
   async #build(): Promise<CachedText> {
     await this.#measureProcess()
-    // While the database is down, operators still need the other metrics.
+    // Operators need the other metrics even while the database is down.
     const depths = await this.#reader.text(readQueueDepths, []).catch(() => null)
     this.#queues.set(JSON.parse(depths ?? '[]') as QueueDepth[])
     const totals = await this.#reader.texts(readTotals, []).catch(() => null)
@@ -106,7 +106,7 @@ class PromMetrics implements Metrics {
   #measureProcess(): Promise<void> {
     this.#measuring ??= import('prom-client').then(({ collectDefaultMetrics }) => {
       collectDefaultMetrics({ register: this.#registry })
-      // These gauges have counter names; other gauges report the same by type.
+      // Gauges must not have names of counters, and other gauges report the same values by type.
       for (const kind of ['handles', 'requests', 'resources'])
         this.#registry.removeSingleMetric(`nodejs_active_${kind}_total`)
     })
@@ -210,7 +210,7 @@ class QueueMetrics {
   }
 }
 
-/** Registers gauges that read other parts of the process for each rendered text. */
+/** Registers gauges that read other parts of the process at each rendering. */
 function registerGauges(registry: prom.Registry, { streams, hub, db, replica }: MetricsSources): void {
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({

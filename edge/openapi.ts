@@ -14,10 +14,10 @@ import { Accepted, Problem } from './pipeline/schemas.ts'
 import { admittingScopes } from './pipeline/scopes.ts'
 import { statusOf } from './pipeline/statuses.ts'
 
-/** Generates the OpenAPI 3.1 document of the service from the schemas that validate requests. */
+/** Generates the OpenAPI 3.1 document of the service from the schemas that also validate requests. */
 
 type Json = Record<string, unknown>
-/** Use of a schema: `output` for responses, `input` for parameters, `body` for request bodies. */
+/** Purpose of a schema: `output` for responses, `input` for parameters, `body` for request bodies. */
 type SchemaUse = 'output' | 'input' | 'body'
 
 /** The version of the service. */
@@ -78,7 +78,7 @@ export function buildOpenApi(areas: readonly Area[], settings: Settings): Json {
   }
 }
 
-/** A tag for each area name; several areas may share one. */
+/** Returns a tag for each area name, which several areas may share. */
 function tagsOf(areas: readonly Area[]): Json[] {
   return [...new Set(areas.map(({ name }) => name))].map((name) => {
     const description = readGuide(name)
@@ -122,7 +122,7 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
   }
 }
 
-/** The description of a route, with the roles and credentials that this deployment requires. */
+/** Describes a route, with the roles and credentials that this deployment requires. */
 function descriptionOf(route: AnyRoute, auth: Auth, area: Area, settings: Settings): { description: string } {
   const editors = { rbac: 'For moderators and admins.', basic: 'For any active account.', none: undefined }
   const repeated =
@@ -136,7 +136,7 @@ function descriptionOf(route: AnyRoute, auth: Auth, area: Area, settings: Settin
   return { description: parts.filter((part) => part !== undefined).join(' ') }
 }
 
-/** The credential that a route requires, as text: OpenAPI cannot express scopes of bearer tokens. */
+/** Describes in words the credential that a route requires, because OpenAPI cannot express scopes of bearer tokens. */
 function credentialOf(route: AnyRoute, auth: Auth, area: Area, settings: Settings): string | undefined {
   if (auth === 'public' || settings.authLevel === 'none')
     return route.description === undefined ? 'No credential is needed.' : undefined
@@ -203,7 +203,7 @@ function exampleText({ example }: AnyRoute): { example?: string } {
   return example === undefined ? {} : { example }
 }
 
-/** An error that a route can answer. */
+/** An error that a route can return. */
 interface Refusal {
   readonly detail: string
   readonly code: string
@@ -218,7 +218,7 @@ function refusalOf(code: ErrorCode, area: Area): Refusal & { readonly status: nu
   }
 }
 
-/** Errors by status: those that the route lists, and those that its declaration implies. */
+/** Groups errors by status, both those that the route lists and those that its declaration implies. */
 function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, Refusal[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public' || codes.has('auth.required')) for (const code of CREDENTIAL_ERRORS) codes.add(code)
@@ -284,7 +284,7 @@ function parametersOf(
   }))
 }
 
-/** The default of a field: zod omits it if the schema transforms a string into another type. */
+/** Returns the default of a field, which zod omits if the schema transforms a string into another type. */
 function defaultOf(type: z.ZodType, name: string): Json {
   const field = type instanceof z.ZodObject ? (type.shape as Record<string, unknown>)[name] : undefined
   return field instanceof z.ZodDefault ? { default: field.def.defaultValue } : {}
@@ -295,7 +295,7 @@ function dropParsedPattern({ pattern, ...schema }: Json): Json {
   return schema.type === 'string' ? { ...schema, ...(pattern === undefined ? {} : { pattern }) } : schema
 }
 
-/** Query parameters that make a job-backed route respond without waiting. */
+/** Returns the query parameters that make a job-backed route respond without waiting. */
 function backgroundParameters(route: AnyRoute): Json[] {
   if (!isJobBacked(route) || route.alwaysWaits) return []
   const parameter = (name: string, schema: Json, description: string): Json => ({

@@ -3,7 +3,7 @@ import { fail } from '../sql/errors.ts'
 import { CHALLENGE_SECONDS } from '../sql/passkeys.ts'
 import type { Settings } from '../tasks/settings.ts'
 
-/** Options for browsers to create or use a passkey (WebAuthn Level 3), in the JSON format that browsers parse. */
+/** Options that browsers need to create or use a passkey (WebAuthn Level 3), in the JSON format that they parse. */
 
 /** This service as a WebAuthn relying party. */
 export interface RelyingParty {
@@ -11,7 +11,10 @@ export interface RelyingParty {
   readonly origin: string
 }
 
-/** @throws passkey.not_configured if `PUBLIC_BASE_URL` has an IP address: browsers reject it (section 5.1.3). */
+/**
+ * Returns the relying party of this deployment.
+ * @throws passkey.not_configured if `PUBLIC_BASE_URL` has an IP address, which browsers reject (section 5.1.3).
+ */
 export function relyingParty({ publicBaseUrl }: Settings): RelyingParty {
   const { hostname: rpId, origin } = new URL(publicBaseUrl)
   if (isIP(rpId.replace(/^\[(.*)\]$/, '$1')) !== 0) throw fail('passkey.not_configured')
@@ -19,8 +22,8 @@ export function relyingParty({ publicBaseUrl }: Settings): RelyingParty {
 }
 
 /**
- * The user handle of an account, in base64url. It is the account id: it reveals nothing about the person (section
- * 14.6.1) and never changes, unlike a value derived from the deployment's key.
+ * Returns the user handle of an account in base64url. It encodes the account id, which reveals nothing about the person
+ * (section 14.6.1) and never changes, unlike a value derived from the deployment's key.
  */
 export const userHandleOf = (accountId: number): string =>
   Buffer.from(String(accountId)).toString('base64url')
@@ -55,7 +58,7 @@ export function creationOptions(
       id: Buffer.from(credential_id).toString('base64url'),
       transports,
     })),
-    // A sign-in names no account, so the authenticator must store the credential with its account.
+    // A sign-in names no account, so the authenticator must store the account with the credential.
     authenticatorSelection: {
       residentKey: 'required',
       requireResidentKey: true,
@@ -70,7 +73,7 @@ export function requestOptions({ rpId }: RelyingParty, challenge: Buffer) {
   return { ...commonOptions(challenge), rpId, allowCredentials: [], userVerification: 'required' }
 }
 
-/** The challenge in a browser's client data; null if it is not one that this service could have issued. */
+/** Returns the challenge in a browser's client data; null if this service could not have issued it. */
 export function parseChallenge(clientDataJSON: string): Buffer | null {
   try {
     const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as {

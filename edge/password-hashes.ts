@@ -1,6 +1,6 @@
 /**
- * Parses and validates password hashes of other systems. The parameters of a hash set the cost of a sign-in, so they
- * have upper bounds.
+ * Parses and validates password hashes of other systems. The parameters of a hash determine the cost of each sign-in,
+ * so they have upper bounds.
  */
 
 /** bcrypt's modular crypt format: cost, then salt (22) and hash (31 characters) in bcrypt's Base64 alphabet. */
@@ -15,13 +15,13 @@ const PBKDF2 = /^\$pbkdf2-(sha256|sha512)\$(\d{1,10})\$([A-Za-z0-9./]+)\$([A-Za-
 /** Django's format of PBKDF2; its salt is plain text, not Base64. */
 const DJANGO_PBKDF2 = /^pbkdf2_(sha256)\$(\d{1,10})\$([^$]+)\$([A-Za-z0-9+/]+=*)$/
 
-// Upper bounds of cost: each about 0.3 s of a core. One thread computes them.
+// Each bound allows about 0.3 s of CPU per hash, because a single thread verifies all imported hashes.
 const MAX_BCRYPT = 12
 const MAX_ARGON2 = { lanes: 16, kib: 65_536, passes: 3 }
 const MAX_SCRYPT = { lanes: 16, kib: 32_768 }
 const MAX_PBKDF2 = { sha256: 1_200_000, sha512: 600_000 } as const
 
-/** A parsed hash; salt or hash is null if its Base64 is not canonical. */
+/** A parsed hash. Its salt or hash is null if the Base64 is not canonical. */
 export type ForeignHash =
   | { readonly kind: 'bcrypt'; readonly stored: string; readonly cost: number; readonly isPrehashed: boolean }
   | { readonly kind: 'argon2'; readonly stored: string; readonly cost: Cost; readonly bytes: Bytes }
@@ -33,7 +33,7 @@ export type ForeignHash =
       readonly bytes: Bytes
     }
 
-/** m, t and p of argon2; ln, r and p of scrypt. */
+/** m, t and p of argon2, or ln, r and p of scrypt. */
 type Cost = readonly [number, number, number]
 interface Bytes {
   readonly salt: Buffer | null
@@ -90,7 +90,7 @@ function decodeCanonical(text: string): Buffer | null {
   return bytes.toString('base64').replace(/=+$/, '') === text ? bytes : null
 }
 
-/** Explains why a hash is rejected; null if it is accepted. */
+/** Returns the reason for rejecting a hash; null if it is accepted. */
 export function hashProblem(stored: string): string | null {
   const parsed = parseForeignHash(stored)
   switch (parsed?.kind) {
@@ -124,7 +124,7 @@ function scryptProblem([ln, r, p]: Cost): string | null {
   return (2 ** ln * r * p) / 8 > kib ? `scrypt: 2^ln r p / 8 must be ${kib} or less` : null
 }
 
-/** Rejects non-canonical Base64, and hashes so short that several passwords could match. */
+/** Rejects non-canonical Base64, and hashes so short that several passwords could match. Returns the reason or null. */
 function bytesProblem({ salt, hash }: Bytes): string | null {
   if (salt === null || hash === null) return 'salt and hash must be canonical Base 64'
   return isBetween(salt.length, 8, 48) && isBetween(hash.length, 16, 64)
@@ -132,7 +132,7 @@ function bytesProblem({ salt, hash }: Bytes): string | null {
     : 'the salt must have 8 to 48 bytes, and the hash 16 to 64'
 }
 
-/** bcrypt ignores all later bytes of a password, so a longer one may match without being the right one. */
+/** bcrypt ignores all bytes beyond this number, so a wrong but longer password may match. */
 const BCRYPT_BYTES = 72
 
 /** True if the hash covers only the first 72 bytes of the password. */

@@ -2,10 +2,10 @@ import { type Failure, fail } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { Passwords } from './passwords.ts'
 
-// Shorter words may occur in any password.
+// Minimum length of a word to remove, because any password may contain shorter ones.
 const SHORTEST_WORD = 4
 
-/** @throws account.password_* if the rules of this deployment forbid a new password. */
+/** Rejects a new password that the rules of this deployment forbid. @throws account.password_* */
 export async function requireAllowedPassword(
   edge: { readonly settings: Settings; readonly passwords: Passwords },
   password: string,
@@ -15,7 +15,7 @@ export async function requireAllowedPassword(
   if (problem !== null) throw problem
 }
 
-/** Explains why the rules of this deployment forbid a new password of an account; null if they allow it. */
+/** Returns the reason why the rules of this deployment forbid a new password of an account; null if they allow it. */
 export async function passwordProblem(
   { settings, passwords }: { readonly settings: Settings; readonly passwords: Passwords },
   password: string,

@@ -12,13 +12,13 @@ import { ThreadPool } from './passwords/thread-pool.ts'
 export interface Passwords {
   hash(password: string): Promise<string>
   /**
-   * True if the password matches the stored hash. Null compares with a decoy, so that both cases take the same time.
+   * True if the password matches the stored hash. Null compares with a decoy, to take the same time.
    * @throws request.limited while too many imported hashes wait.
    */
   verify(stored: string | null, password: string): Promise<boolean>
   /**
-   * Verifies the password of a sign-in. `rehashed` replaces a stored hash with outdated or foreign parameters. It is
-   * null if the password is wrong or the stored hash stays.
+   * Verifies the password of a sign-in. `rehashed` is a new hash to store if the parameters of the old one are outdated
+   * or foreign. It is null if the password is wrong or the old hash stays.
    */
   verifyAndRehash(stored: string | null, password: string): Promise<CheckedPassword>
   /** True if the password is among the 10,000 most common ones of at least 8 characters. */
@@ -35,7 +35,7 @@ export interface CheckedPassword {
 const THREAD = new URL('./passwords/thread.ts', import.meta.url)
 const FOREIGN_THREAD = new URL('./passwords/foreign-thread.ts', import.meta.url)
 
-// Each takes up to 0.5 s.
+// Maximum number of waiting verifications of imported hashes, each of which takes up to 0.5 s.
 const MAX_WAITING_FOREIGN = 40
 const RETRY_SECONDS = 10
 
@@ -48,7 +48,7 @@ export interface PasswordOptions {
 // 19 MiB and two passes (OWASP Password Storage Cheat Sheet).
 const COST: PasswordCost = { memoryCost: 19_456, timeCost: 2 }
 
-/** Creates the service; its threads start on first use. */
+/** Creates the service, whose threads start on first use. */
 export function createPasswords(options: PasswordOptions = {}): Passwords {
   return new PasswordThreads(options)
 }
@@ -57,7 +57,7 @@ class PasswordThreads implements Passwords {
   readonly #cost: PasswordCost
   readonly #ownThreads: ThreadPool
   readonly #foreignThreads = new ThreadPool(FOREIGN_THREAD, 1)
-  /** The hash to compare with if none is stored. */
+  /** Hash to compare with if none is stored. */
   #decoy: Promise<string> | null = null
 
   constructor(options: PasswordOptions) {
@@ -82,7 +82,7 @@ class PasswordThreads implements Passwords {
     const needsRehash =
       stored !== null && !this.#hasCurrentParameters(stored) && !isTruncated(stored, password)
     if (!needsRehash) return { matches, rehashed: null }
-    // A wrong password is hashed too, so that both cost the same.
+    // Hash a wrong password too, so that both cases cost the same.
     const rehashed = await this.hash(password)
     return { matches, rehashed: matches ? rehashed : null }
   }

@@ -2,12 +2,12 @@ import { createRequire } from 'node:module'
 import { z } from 'zod'
 
 const require = createRequire(import.meta.url)
-// Loads on first use: its tables take 90 ms of CPU, and few processes parse a number.
+// Loads the library on first use, because its tables take 90 ms of CPU and few processes parse a number.
 const loadLibrary = () => require('libphonenumber-js') as typeof import('libphonenumber-js')
 
 /**
- * An international phone number, normalised to E.164. The country must exist and the length must be valid there; only
- * the provider knows if the number is in use. This is the only importer of the phone number library.
+ * An international phone number, normalised to E.164. The country must exist and the length must be valid there, but
+ * only the provider knows if the number is in use. No other module imports the phone number library.
  */
 export const PhoneNumber = z
   .string()

@@ -7,7 +7,7 @@ import type { Settings } from '../tasks/settings.ts'
 import { logSlowStatements } from '../tasks/telemetry/tracing.ts'
 import { createPositions, type Positions } from './pipeline/positions.ts'
 
-/** The standby for lists, searches and statistics, and the WAL positions that its results must include. */
+/** The standby for lists, searches and statistics, with the WAL positions that its results must include. */
 export interface Replica {
   readonly reads: ReplicaReads
   readonly wal: Wal

@@ -2,7 +2,7 @@ import { type Failure, fail } from '../../sql/errors.ts'
 import { Spill } from './spill.ts'
 import type { NativeResponse, RequestBody } from './types.ts'
 
-/** Bytes to buffer for a slow or not yet started reader before pausing the client. */
+/** Bytes to buffer before pausing the client while the reader is slow or has not started. */
 const HIGH_WATER = 256 * 1024
 /**
  * Maximum number of bytes held in memory; the rest goes to a file. While each read fills its 512 KiB buffer, uWS
@@ -45,7 +45,7 @@ export class Body implements RequestBody {
     this.res = res
     this.length = length
     res.onData((chunk, isLast) => this.receive(chunk, isLast))
-    // Leaves a large body with the client until a reader starts.
+    // The client of a large body must wait until a reader starts.
     if (length > HIGH_WATER || length < 0) this.pauseSoon()
   }
 
@@ -73,7 +73,7 @@ export class Body implements RequestBody {
   async stream(sink: Sink, max: number): Promise<number> {
     if (this.state === 'reading') throw new Error('The body has already been read')
     if (this.length > max || this.arrivedBytes > this.max) throw tooLarge(max)
-    // After a response, discard() has dropped the data that had arrived.
+    // After the response, discard() has dropped the received data.
     if (this.state === 'discarding') throw fail('request.incomplete')
     this.state = 'reading'
     this.max = max
@@ -95,16 +95,16 @@ export class Body implements RequestBody {
     this.wakeReader()
   }
 
-  /** Frees an unread body. Call it when the response is sent after the whole body has arrived. */
+  /** Frees an unread body that has fully arrived. Call it when the response is sent. */
   releaseUnread(): void {
     if (this.state === 'unread') this.discard()
   }
 
-  /** Handles a disconnect: `res` must not be used afterwards. */
+  /** Handles a disconnect, after which `res` must not be used. */
   handleAbort(): void {
     this.clientLeft = true
     if (this.state === 'unread' && this.spill !== undefined) {
-      // If the handler never reads the body, only this closes the file.
+      // If the handler never reads the body, no reader will close the file.
       this.failure = { error: fail('request.incomplete') }
       this.closeSpill()
     }
@@ -122,7 +122,7 @@ export class Body implements RequestBody {
         total += chunk.length
         const pending = sink(chunk)
         if (pending !== undefined) await pending
-        // Counts bytes until the sink is done, so that a slow sink slows the client.
+        // These bytes count as buffered until the sink is done, so that a slow sink slows the client.
         this.buffered -= heldBytes
       } else if (this.isComplete) return total
       if (this.buffered <= HIGH_WATER / 2 && this.spill === undefined) this.resume()

@@ -3,7 +3,7 @@ import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
 
 type HeadOf = (status: number, headers: readonly Header[]) => ReplyHead
 
-/** A text that is sent many times: encoded once, and compressed once per content coding. */
+/** A text to send many times. It is encoded once and compressed once per content coding. */
 export class CachedText {
   private readonly contentType: string
   private readonly bytes: Buffer
@@ -21,7 +21,7 @@ export class CachedText {
       ['vary', 'accept-encoding'],
     ]
     if (encoding !== null) headers.push(['content-encoding', encoding])
-    // Without an await, requests that arrive in one read are answered in the same turn.
+    // Without an await, requests that arrive in one socket read get their responses in the same turn.
     const body = encoding === null ? this.bytes : await this.compress(encoding)
     responder.send({ ...head(200, headers), body, head: request.method === 'HEAD' })
   }

@@ -1,14 +1,14 @@
 import { fail } from '../../sql/errors.ts'
 import type { ChunkWriter, NativeResponse } from './types.ts'
 
-// Bytes of each piece that are held back.
+// Bytes to hold back from each piece.
 const RESERVE_BYTES = 1024
-// Held-back bytes per write that makes uWS flush its buffer.
+// Number of held-back bytes whose write makes uWS flush its buffer.
 const NUDGE_BYTES = 16
 
 /**
  * Writes a response body of unknown length piece by piece, at the client's pace. Once a writability listener is
- * registered, uWS flushes its buffer only on the next write, and only a write reports that everything is sent. So this
+ * registered, uWS flushes its buffer only on the next write, and reports only then that everything is sent. So this
  * class holds back the end of each piece, and writes a few bytes of it whenever the kernel has room.
  */
 export class ChunkedBodyWriter implements ChunkWriter {
@@ -17,7 +17,7 @@ export class ChunkedBodyWriter implements ChunkWriter {
   /** Bytes passed to write() so far. */
   bytes = 0
   private readonly res: NativeResponse
-  /** Status and headers; undefined once written. */
+  /** Status and headers; undefined once they are written. */
   private head: string | undefined
   private reserve: Uint8Array = new Uint8Array(0)
   private waiting: { readonly resolve: () => void; readonly reject: (error: unknown) => void } | undefined =
@@ -27,7 +27,7 @@ export class ChunkedBodyWriter implements ChunkWriter {
     this.res = res
     this.head = head
     this.closed = !open
-    // Registered before the first write can return false; uWS keeps one listener.
+    // Must precede the first write that can return false. uWS keeps only one listener.
     if (open) res.onWritable(() => this.drain())
   }
 
@@ -59,7 +59,7 @@ export class ChunkedBodyWriter implements ChunkWriter {
     if (!this.closed) this.res.close()
   }
 
-  /** Handles a disconnect: `res` must not be used afterwards. */
+  /** Handles a disconnect, after which `res` must not be used. */
   handleAbort(): void {
     this.closed = true
     const { waiting } = this
@@ -67,7 +67,9 @@ export class ChunkedBodyWriter implements ChunkWriter {
     waiting?.reject(fail('request.incomplete'))
   }
 
-  /** Passes bytes to uWS. Returns true if all are sent. The chunk must not be empty: uWS takes that for the end. */
+  /**
+   * Passes bytes to uWS. Returns true if all are sent. The chunk must not be empty, because uWS takes that for the end.
+   */
   private tryWrite(bytes: Uint8Array): boolean {
     let sent = false
     this.res.cork(() => {

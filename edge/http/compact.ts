@@ -3,8 +3,8 @@ const BACKSLASH = 0x5c
 const SPACE = 0x20
 
 /**
- * Removes the whitespace that PostgreSQL adds to JSON, which gives the output of JSON.stringify. Takes about 2 ns per
- * byte, so data that is read in lists of many kB should be stored compact instead.
+ * Removes the whitespace that PostgreSQL adds to JSON, so that the result equals the output of JSON.stringify. This
+ * takes about 2 ns per byte, so store large data compact if lists contain it.
  */
 export function compactJson(text: string): string {
   const bytes = Buffer.from(text)

@@ -5,15 +5,15 @@ import type { EdgeRequest, Headers } from './server.ts'
 export const isHttps = ({ publicBaseUrl }: Settings): boolean => publicBaseUrl.startsWith('https:')
 
 /**
- * The full name of a cookie. Behind https it has the strictest prefix that its path allows (RFC 6265bis, section
- * 4.1.3). Browsers accept `__Host-` only from this host, and `__Secure-` only over https.
+ * Returns the full name of a cookie. Behind https it has the strictest prefix that its path allows (RFC 6265bis,
+ * section 4.1.3). Browsers accept `__Host-` only from this host, and `__Secure-` only over https.
  */
 export function cookieName(settings: Settings, what: string, path = '/'): string {
   const prefix = isHttps(settings) ? (path === '/' ? '__Host-' : '__Secure-') : ''
   return `${prefix}${settings.projectName}_${what}`
 }
 
-/** The value of a request's cookie (RFC 6265, section 5.4); null if it is absent. */
+/** Returns the value of a request's cookie (RFC 6265, section 5.4); null if it is absent. */
 export function readCookie(request: EdgeRequest, name: string): string | null {
   const header = request.header('cookie')
   if (header === '') return null
@@ -32,7 +32,7 @@ export interface CookieScope {
   readonly seconds: number
 }
 
-/** A Set-Cookie header (RFC 6265, section 4.1) for a cookie that scripts cannot read. */
+/** Returns a Set-Cookie header (RFC 6265, section 4.1) for a cookie that scripts cannot read. */
 export function setCookie(
   settings: Settings,
   name: string,

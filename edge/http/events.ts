@@ -3,7 +3,7 @@ import type { EventSink, NativeResponse, ServerState } from './types.ts'
 /** An empty SSE comment. */
 const COMMENT = ':\n\n'
 
-/** A response that stays open: server-sent events in chunked encoding. */
+/** A response that stays open to send server-sent events in chunked encoding. */
 export class EventStream implements EventSink {
   closed = false
   writable = true
@@ -14,10 +14,10 @@ export class EventStream implements EventSink {
   private readonly shared: ServerState
   private writableListener: (() => void) | undefined = undefined
   private closeListeners: (() => void)[] = []
-  /** True if the owner has ended the stream but the kernel has not accepted everything. */
+  /** True once the owner has ended the stream, until the kernel has accepted all bytes. */
   private ending = false
 
-  /** `head`: undefined if the client has already disconnected; the stream then starts closed. */
+  /** `head` is undefined if the client has already disconnected. The stream then starts closed. */
   constructor(
     res: NativeResponse,
     shared: ServerState,
@@ -72,11 +72,12 @@ export class EventStream implements EventSink {
       if (last !== undefined && last.length > 0) sent = this.res.write(last)
       if (sent) this.res.end()
     })
-    // If the response ended before the kernel has all of it, uWS would read the next request: see held-response.ts.
+    // The response must not end before the kernel has accepted all of it, because uWS would then read the next request.
+    // See held-response.ts.
     this.ending = !sent
   }
 
-  /** Handles a disconnect: `res` must not be used afterwards. */
+  /** Handles a disconnect, after which `res` must not be used. */
   handleAbort(): void {
     this.ending = false
     if (this.closed) return
@@ -85,8 +86,9 @@ export class EventStream implements EventSink {
   }
 
   /**
-   * Flushes uWS's buffer: once a listener is registered, uWS flushes only on the next write. Writing a comment triggers
-   * that and reports if everything is sent. The cork puts the owner's next events into the same packet.
+   * Flushes uWS's buffer, which uWS itself does only on the next write once a listener is registered. Writing a comment
+   * triggers the flush and reports whether everything is sent. The cork puts the owner's next events into the same
+   * packet.
    */
   private drain(): boolean {
     if (this.closed && !this.ending) return true

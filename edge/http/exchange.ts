@@ -16,9 +16,9 @@ import type {
   ServerState,
 } from './types.ts'
 
-/** An early response waits for at most this many outstanding body bytes, to keep the connection. */
+/** Maximum number of outstanding body bytes that an early response waits for, to keep the connection. */
 const MAX_AWAITED_BYTES = 64 * 1024
-/** Time to keep reading a larger body after an early response, as in nginx; then the connection is closed. */
+/** Time to keep reading a larger body after an early response, as in nginx, before closing the connection. */
 const LINGER_MS = 30_000
 /** Time to keep reading after a misframed request, as in Apache. */
 const LINGER_MISFRAMED_MS = 2_000
@@ -46,11 +46,11 @@ const INTERNAL_ERROR: Reply = {
 }
 
 /**
- * The response side of one request. Only this class responds through `res`, which throws after the response and after
- * an abort; `state` tracks that. All writes are corked.
+ * The response side of one request. `res` throws after the response and after an abort, so only this class uses it, and
+ * `state` tracks both. All writes are corked.
  */
 export class UwsExchange implements Responder {
-  /** The request's body; undefined if it has none. */
+  /** The body of the request; undefined if there is none. */
   incoming: Body | undefined = undefined
   /** True if the end of the request is ambiguous: the connection then closes after the response. */
   isMisframed = false
@@ -166,7 +166,7 @@ export class UwsExchange implements Responder {
     }
   }
 
-  /** Asks the client to close the connection: of uWS's calls only end() can close it. */
+  /** Asks the client to close the connection, because the only uWS call that closes it is end(). */
   private announceClose(): void {
     if (this.shared.isDraining) this.res.writeHeader('Connection', 'close')
   }
@@ -174,15 +174,15 @@ export class UwsExchange implements Responder {
   private writeBodiless({ head, body }: Reply): void {
     const { res } = this
     this.announceClose()
-    // Set explicitly: endWithoutBody(length) leaves the response pending in uWS.
+    // The header is explicit, because endWithoutBody(length) leaves the response pending in uWS.
     if (head === true && body !== undefined)
       res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
     res.endWithoutBody()
   }
 
   /**
-   * Responds to a request whose body has not fully arrived, then reads and drops the rest. Closing with unread bytes
-   * makes the kernel send a reset, and clients that read only after sending would lose the response.
+   * Responds to a request whose body has not fully arrived, then reads and drops the rest. If the socket closed with
+   * unread bytes, the kernel would send a reset, and clients that read only after sending would lose the response.
    */
   private respondEarly(incoming: Body, text: string, reply: Reply): void {
     const isLarge = incoming.remaining > MAX_AWAITED_BYTES
@@ -196,8 +196,8 @@ export class UwsExchange implements Responder {
   }
 
   /**
-   * Sends the whole response through writeStatus, because end() would release `res`, which is needed to close the
-   * connection. The padding follows the body; clients ignore it because of `Connection: close`.
+   * Sends the whole response through writeStatus, because end() would release `res`, which must later close the
+   * connection. The padding follows the body, and clients ignore it because of `Connection: close`.
    */
   private respondAndLinger(text: string, reply: Reply, lingerMs: number): void {
     const { body: fullBody = '', head: headOnly = false } = reply
@@ -209,7 +209,7 @@ export class UwsExchange implements Responder {
     this.linger = setTimeout(() => this.closeSoon(), lingerMs)
   }
 
-  /** Closes in the next turn: uWS's parser would continue on a socket that closes while it runs. */
+  /** Closes in the next turn, because uWS's parser may still be running and would continue on the closed socket. */
   private closeSoon(): void {
     setImmediate(() => {
       if (this.state !== 'gone' && this.stream?.closed !== true) this.res.close()

@@ -26,7 +26,7 @@ export function endOrHold(
 export class HeldResponse {
   /** True once everything is sent or the client has disconnected. */
   closed = false
-  /** Zero: the exchange has already counted the whole response. */
+  /** Always 0, because the exchange has already counted the whole response. */
   readonly bytes = 0
   private readonly res: NativeResponse
   private readonly shared: ServerState

@@ -5,8 +5,8 @@ export interface ByteRange {
 }
 
 /**
- * Parses a `Range` header (RFC 9110, section 14). Null ignores the header, as the RFC permits for several ranges or
- * another unit. `unsatisfiable` means 416.
+ * Parses a `Range` header (RFC 9110, section 14). Returns null for a header to ignore, as the RFC permits for several
+ * ranges or another unit. Returns `unsatisfiable` for a range that needs a 416.
  */
 export function parseRange(header: string, size: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header.trim())

@@ -9,7 +9,7 @@ import type { EdgeRequest, Responder } from './server.ts'
 
 export type Header = readonly [string, string]
 
-/** A complete response that can be stored. */
+/** A complete response in a form that can be stored. */
 export interface StoredReply {
   readonly status: number
   readonly headers: readonly Header[]
@@ -23,20 +23,23 @@ const gzipAsync = promisify(gzip)
 const COMPRESS_FROM = 1024
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
-/** Headers of every response. */
+/** Returns the headers of every response. */
 export function commonHeaders(settings: Settings): readonly Header[] {
   const common: Header[] = [
     ['x-content-type-options', 'nosniff'],
     // uWS closes connections that are idle for 8 to 12 s; a request sent during the close would be lost.
     ['keep-alive', 'timeout=7'],
   ]
-  // On localhost, browsers would apply it to other services too.
+  // On localhost, browsers would apply this header to other services too.
   if (isHttps(settings) && !isLoopback(new URL(settings.publicBaseUrl).hostname))
     common.push(['strict-transport-security', 'max-age=31536000'])
   return common
 }
 
-/** Sends JSON, compressed if it is large enough and the client accepts that. Resolves once the responder has it. */
+/**
+ * Sends JSON, compressed if it is large enough and the client accepts that. Resolves once the responder has the
+ * response.
+ */
 export function sendJson(
   request: EdgeRequest,
   responder: Responder,
@@ -65,7 +68,7 @@ export function compress(encoding: 'br' | 'gzip', text: string | Buffer): Promis
   return encoding === 'br' ? brotliAsync(text, BROTLI) : gzipAsync(text, { level: 5 })
 }
 
-/** Negotiates the content coding (RFC 9110, section 12.5.3); null means no compression. */
+/** Negotiates the content coding (RFC 9110, section 12.5.3). Returns null for no compression. */
 export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
   const weights = new Map<string, number>()
   for (const item of header.split(',')) {
@@ -85,13 +88,14 @@ export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
   return gzip > 0 ? 'gzip' : null
 }
 
-/** JSON body of a failure: `detail`, `code`, and for invalid input `errors`, the list of problems. */
+/** Formats a failure as JSON with `detail`, `code` and, for invalid input, the list of problems in `errors`. */
 export function formatFailure({ code, detail, problems }: Failure): string {
   return JSON.stringify({ detail, errors: problems, code: publicCode(code) })
 }
 
 /**
- * Headers that let a page of an allowed origin read the response (https://fetch.spec.whatwg.org/#http-cors-protocol).
+ * Returns headers that let a page of an allowed origin read the response
+ * (https://fetch.spec.whatwg.org/#http-cors-protocol).
  */
 export function corsHeaders(settings: Settings, request: EdgeRequest): readonly Header[] {
   if (settings.corsOrigins.size === 0) return []
@@ -109,7 +113,7 @@ export function corsHeaders(settings: Settings, request: EdgeRequest): readonly 
   ]
 }
 
-/** Additional headers of a preflight response. */
+/** Returns the additional headers of a preflight response. */
 export function preflightHeaders(allow: string): readonly Header[] {
   return [
     ['access-control-allow-methods', allow],
@@ -123,8 +127,9 @@ export function preflightHeaders(allow: string): readonly Header[] {
 }
 
 /**
- * True if a page of another site sent the request: `Origin` is neither this service nor allowed, or `Sec-Fetch-Site`
- * says so (https://www.w3.org/TR/fetch-metadata/). With `strict`, another origin of the same site also counts.
+ * True if a page of another site sent the request, judged by `Origin` or `Sec-Fetch-Site`
+ * (https://www.w3.org/TR/fetch-metadata/). Allowed origins do not count as other sites. With `strict`, another origin
+ * of the same site does.
  */
 export function isCrossSite(settings: Settings, request: EdgeRequest, strict: boolean): boolean {
   const origin = request.header('origin')

@@ -1,6 +1,6 @@
 /**
- * The headers that a request keeps; all others are dropped. One forEach copies them: 0.1 µs per header sent, 0.75 µs
- * for 8. A getHeader per name costs 0.05 µs each, so 1.8 µs for 36 names, regardless of the headers sent.
+ * Headers to copy from a request; all others are dropped. A single forEach takes 0.1 µs per header sent, 0.75 µs for 8.
+ * A getHeader per name would take 1.8 µs for 36 names, regardless of the headers sent.
  */
 export const HEADERS = [
   'accept',

@@ -23,8 +23,8 @@ export type {
   Responder,
 } from './types.ts'
 
-// One registration per method makes its name a constant. any() covers the rest: uWS would answer unknown methods with
-// its own page.
+// Each method is registered separately, so that its name is a constant. any() handles unknown methods, because uWS
+// would answer them with its own page.
 const METHODS = ['get', 'head', 'options', 'post', 'put', 'patch', 'del', 'any'] as const
 const METHOD_NAMES: Readonly<Record<string, string>> = { del: 'DELETE', any: '' }
 
@@ -113,7 +113,7 @@ function createState({ onError, headers = [] }: ServerOptions): ServerState {
   }
 }
 
-// An event loop turn shorter than this only accepted connections.
+// An event loop turn shorter than this has only accepted connections.
 const QUIET_MS = 0.2
 // Maximum number of turns to wait for a quiet one.
 const MAX_TURNS = 20
@@ -151,7 +151,7 @@ function serveRequest(
     const method = name === '' ? req.getCaseSensitiveMethod().toUpperCase() : name
     const request = new Request(method, res, req, exchange)
     exchange.isMisframed = request.misframed
-    // The end of a misframed body is ambiguous.
+    // The end of a misframed body is ambiguous, so its bytes are not read.
     if (!request.misframed) attachBody(request, exchange, res)
     if (shared.heldRequests === undefined) runHandler(handler, request, exchange)
     else shared.heldRequests.push(() => runHandler(handler, request, exchange))
@@ -179,7 +179,7 @@ function attachBody(request: Request, exchange: UwsExchange, res: NativeResponse
   request.body = exchange.incoming
 }
 
-/** Finds out why listening failed: uWS gives no reason. */
+/** Returns an error that explains why listening failed, because uWS gives no reason. */
 async function listenError(host: string, port: number): Promise<StartError> {
   const { portProblem } = await import('../../tasks/port.ts')
   const problem = await portProblem(host, port)

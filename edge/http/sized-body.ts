@@ -13,7 +13,7 @@ export class SizedBodyWriter implements BodyWriter {
   closed: boolean
   private readonly res: NativeResponse
   private readonly totalBytes: number
-  /** Status and headers; undefined once written. */
+  /** Status and headers; undefined once they are written. */
   private head: string | undefined
   private sentBytes = 0
   /** The part of the current piece that the kernel has not accepted; undefined if none. */
@@ -24,7 +24,7 @@ export class SizedBodyWriter implements BodyWriter {
     this.head = head
     this.totalBytes = totalBytes
     this.closed = !open || totalBytes === 0
-    // Registered before the first write can return false; uWS keeps one listener.
+    // Must precede the first write that can return false. uWS keeps only one listener.
     if (!this.closed) res.onWritable(() => this.drain())
   }
 
@@ -52,7 +52,7 @@ export class SizedBodyWriter implements BodyWriter {
     if (!this.closed) this.res.close()
   }
 
-  /** Handles a disconnect: `res` must not be used afterwards. */
+  /** Handles a disconnect, after which `res` must not be used. */
   handleAbort(): void {
     this.closed = true
     const { unsent } = this
@@ -60,7 +60,7 @@ export class SizedBodyWriter implements BodyWriter {
     unsent?.reject(fail('request.incomplete'))
   }
 
-  /** Passes bytes to uWS. Returns the unsent ones, or undefined if it accepts the next piece. */
+  /** Passes bytes to uWS. Returns the unsent ones, or undefined if uWS accepts the next piece. */
   private tryWrite(bytes: Uint8Array): Uint8Array | undefined {
     let sent = false
     let ended = false

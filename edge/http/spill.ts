@@ -37,7 +37,9 @@ export class Spill {
     }
   }
 
-  /** Returns the next bytes, which the caller owns. Allows one call at a time, and only if the queue is not empty. */
+  /**
+   * Returns the next bytes, which the caller owns. Call it only if the queue is not empty and no other call is pending.
+   */
   async shift(): Promise<Uint8Array> {
     const bytes = new Uint8Array(Math.min(READ_BYTES, this.writtenTo - this.readTo))
     this.reading = true
@@ -51,7 +53,10 @@ export class Spill {
     }
   }
 
-  /** Closes immediately, or after a pending read: the system may reuse the number of a closed descriptor. */
+  /**
+   * Closes the file, after a pending read if there is one, because the system may reuse the number of a closed
+   * descriptor.
+   */
   close(): void {
     if (this.closed) return
     this.closed = true

@@ -1,11 +1,11 @@
 import type { LowerCaseHeaderName } from './request-headers.ts'
 
 export interface EdgeRequest {
-  /** In upper case. */
+  /** Method in upper case. */
   readonly method: string
-  /** As sent: not decoded, without the query. */
+  /** Path as sent, neither decoded nor with the query. */
   readonly path: string
-  /** As sent, without '?'; '' if there is none. */
+  /** Query as sent, without '?'; '' if there is none. */
   readonly query: string
   /** Returns the header's value; '' if absent. If a client sends a header twice, the first value counts. */
   header(name: LowerCaseHeaderName): string
@@ -15,17 +15,24 @@ export interface EdgeRequest {
    */
   readonly address: string
   readonly body: RequestBody
-  /** True if its headers contradict each other on its end or host. It has no body and ends its connection. */
+  /**
+   * True if the headers contradict each other about the end or the host of the request. Such a request has no body and
+   * ends its connection.
+   */
   readonly misframed?: boolean
 }
 
-/** The body that the client sent. Read it at most once, by one of the two methods. */
+/** The body that the client sent. Read it at most once, with one of the two methods. */
 export interface RequestBody {
-  /** @throws fail('request.too_large') above `max` bytes, fail('request.incomplete') if the client disconnects. */
+  /**
+   * Reads the whole body.
+   * @throws fail('request.too_large') above `max` bytes, fail('request.incomplete') if the client disconnects.
+   */
   bytes(max: number): Promise<Uint8Array>
   /**
-   * Passes chunks, which the sink owns, in order. Waits for the sink's promises and slows the client meanwhile.
-   * Resolves with the byte count. @throws the errors of bytes() and of the sink.
+   * Passes the chunks in order to the sink, which then owns them. Waits for the sink's promises, which slows the
+   * client. Resolves with the byte count.
+   * @throws the errors of bytes() and of the sink.
    */
   stream(sink: (chunk: Uint8Array) => void | Promise<void>, max: number): Promise<number>
 }
@@ -48,29 +55,35 @@ export interface Reply extends ReplyHead {
 export interface Responder {
   /** True once a response or stream has begun or the client has disconnected. */
   readonly done: boolean
-  /** Bytes of the response body so far. */
+  /** Bytes of the response body written so far. */
   readonly bytes: number
   /** Adds a listener that runs if the client disconnects before the response or stream has ended. */
   onClose(listener: () => void): void
   /** Sends the whole response in one corked write. No-op if done. @throws on control characters in headers. */
   send(reply: Reply): void
-  /** Begins a body of known length that is written in pieces. */
+  /** Begins a response body of known length, which the writer sends in pieces. */
   body(head: ReplyHead, totalBytes: number): BodyWriter
-  /** Begins a body of unknown length that is written in pieces, in chunked encoding. */
+  /** Begins a response body of unknown length, which the writer sends in pieces with chunked encoding. */
   chunks(head: ReplyHead): ChunkWriter
   /** Opens an event stream: sends headers and `first` (by default a comment), and keeps the response open. */
   events(head: ReplyHead, first?: Uint8Array | string): EventSink
 }
 
 export interface BodyWriter {
-  /** One call at a time. Resolves once it accepts more. @throws fail('request.incomplete') after a disconnect. */
+  /**
+   * Writes a chunk, one call at a time. Resolves once the writer accepts the next one.
+   * @throws fail('request.incomplete') after a disconnect.
+   */
   write(chunk: Uint8Array): Promise<void>
   /** Closes the connection, so that the client detects the incomplete body. No-op after the last byte. */
   abort(): void
 }
 
 export interface ChunkWriter {
-  /** One call at a time. Resolves once it accepts more. @throws fail('request.incomplete') after a disconnect. */
+  /**
+   * Writes a chunk, one call at a time. Resolves once the writer accepts the next one.
+   * @throws fail('request.incomplete') after a disconnect.
+   */
   write(chunk: Uint8Array): Promise<void>
   end(): void
   /** Closes the connection, so that the client detects the incomplete body. No-op after end(). */
@@ -80,10 +93,11 @@ export interface ChunkWriter {
 export interface EventSink {
   /**
    * Writes whole events in one corked write; the sink inserts comments between writes. Returns false if the client is
-   * slow: keep the latest state and wait for onWritable. After close it returns false and does nothing.
+   * slow. Then the caller keeps only the latest state and waits for onWritable. After close it returns false and does
+   * nothing.
    */
   write(data: Uint8Array | string): boolean
-  /** False from a write that returned false until the kernel has accepted all buffered bytes. */
+  /** False after a write() has returned false, until the kernel has accepted all buffered bytes. */
   readonly writable: boolean
   /** Sets the only listener; a later call replaces it. */
   onWritable(listener: () => void): void
@@ -98,7 +112,7 @@ export interface EventSink {
 export type Handler = (request: EdgeRequest, responder: Responder) => void | Promise<void>
 
 export interface EdgeServer {
-  /** `exclusive`: does not share the port with other processes. @throws if the port is unavailable. */
+  /** Starts to listen. With `exclusive`, other processes cannot share the port. @throws if the port is unavailable. */
   listen(options: { host: string; port: number; exclusive: boolean }): Promise<{ port: number }>
   /**
    * Drains the server: accepts the connections that already wait, then stops listening. Every response becomes its
@@ -125,7 +139,7 @@ export interface ServerState {
   unsentResponses: number
   /** Called when `unsentResponses` becomes 0; undefined if no caller waits. */
   onAllSent: (() => void) | undefined
-  /** Number of responses without a body. */
+  /** Number of responses sent without a body. */
   bodilessCount: number
   /** True if every response is its connection's last. */
   isDraining: boolean
@@ -133,7 +147,9 @@ export interface ServerState {
   heldRequests: (() => void)[] | undefined
 }
 
-/** The part of uWS.HttpResponse in use. It throws after the response and after an abort: check first. */
+/**
+ * The part of uWS.HttpResponse in use. Check its state first, because it throws after the response and after an abort.
+ */
 export interface NativeResponse {
   onAborted(handler: () => void): unknown
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown

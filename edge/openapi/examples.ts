@@ -1,4 +1,4 @@
-/** Examples for the reference, generated from the schemas, so that each one is valid. */
+/** Generates the examples of the reference from the schemas, so that each one is valid. */
 
 type Json = Record<string, unknown>
 
@@ -158,7 +158,7 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
 const STRINGS = ['annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true', '287082']
 const MAX_DEPTH = 8
 
-/** A value that the schema allows; undefined if none is known. */
+/** Returns a value that the schema allows; undefined if none is known. */
 export function exampleOf(
   schema: Json,
   components: Readonly<Record<string, Json>>,
@@ -184,7 +184,7 @@ export function exampleOf(
   return type === 'null' ? null : {}
 }
 
-/** The first alternative that is not null; null for fields that are usually empty, such as errors. */
+/** Returns the first alternative that is not null, or null for fields that are usually empty, such as errors. */
 function chooseAlternative(
   choices: readonly Json[],
   name: string,

@@ -1,5 +1,6 @@
-// One page for the links in emails and for the setup link that each start prints until there is an admin. Emailed tokens
-// follow the `#`, so they reach no log and no referrer. The setup token is in the query; it is useless once there is an admin.
+// Handles the links in emails, and the setup link that each start prints until there is an admin. Emailed tokens are in
+// the URL fragment, so they reach no log and no referrer. The setup token is in the query, because it is useless once
+// there is an admin.
 
 const PAGES = {
   '/setup': {
@@ -55,7 +56,7 @@ const PAGES = {
     fields: [
       ['email', 'Email', 'email', 'username', 3],
       ['password', 'Password', 'password', 'current-password', 1],
-      // Shown once the service requires it.
+      // Hidden until the service requires a code.
       ['code', 'Authenticator code or recovery code', 'text', 'one-time-code', 6, 'on demand'],
     ],
     requests: (token, { email, password, code }) => [
@@ -66,7 +67,7 @@ const PAGES = {
   },
 }
 
-/** Sign-in parameters for a code: six digits are a one-time code, anything else is a recovery code. */
+/** Returns the sign-in parameters for a code. Six digits are a one-time code, anything else is a recovery code. */
 function factorOf(code) {
   if (code === '') return {}
   return /^\d{3} ?\d{3}$/.test(code) ? { totp_code: code } : { recovery_code: code }
@@ -109,7 +110,7 @@ function requireField(input) {
   input.select()
 }
 
-/** Sends the requests one after another until one fails; returns the service's problem, or null if all succeeded. */
+/** Sends the requests one by one until one fails. Returns the problem that the service reports; null if all succeed. */
 async function sendAll(requests) {
   for (const [url, body] of requests) {
     const isForm = body instanceof URLSearchParams

@@ -1,4 +1,4 @@
-// Swagger UI follows its own class, not the system's colour scheme.
+// Swagger UI takes its colour scheme from its own class, not from the system.
 const dark = matchMedia('(prefers-color-scheme: dark)')
 const applyColorScheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
 dark.addEventListener('change', applyColorScheme)

@@ -18,7 +18,7 @@ export function verifyForeign(stored: string, password: string): boolean {
     case 'scrypt': {
       const [ln, r, p] = found.cost
       const N = 2 ** ln
-      // Twice the memory that OpenSSL needs.
+      // Allows twice the memory that OpenSSL needs.
       const maxmem = 2 * 128 * r * (N + p + 2)
       return matchesHash(found.bytes, (salt, length) =>
         scryptSync(password, salt, length, { N, r, p, maxmem }),

@@ -1,6 +1,6 @@
 import { createSemaphore, type Semaphore } from '../../sql/semaphore.ts'
 
-/** A keyed mutex: runs one function per key at a time, in order. Different keys do not wait for each other. */
+/** A mutex per key. Runs one function per key at a time, in order. Different keys do not wait for each other. */
 export class KeyedMutex {
   readonly #turns = new Map<string, Semaphore>()
 
@@ -10,7 +10,7 @@ export class KeyedMutex {
     try {
       return await turn.run(work)
     } finally {
-      // release() passes the turn on, so 0 active means that no caller waits.
+      // release() hands over to the next caller, so 0 active means that no caller waits.
       if (turn.active === 0) this.#turns.delete(key)
     }
   }

@@ -1,6 +1,6 @@
 /** Messages to and from the threads that hash passwords and verify passkeys. */
 
-/** Cost of a new hash, and so of guessing: memory in KiB and passes over it. */
+/** Cost of computing a hash, and so of guessing a password: memory in KiB and number of passes over it. */
 export interface PasswordCost {
   readonly memoryCost: number
   readonly timeCost: number
@@ -8,7 +8,7 @@ export interface PasswordCost {
 
 export interface PasswordRequest {
   readonly password: string
-  /** Hash to compare with; absent to compute a new one. */
+  /** Hash to compare with; absent to compute a new one instead. */
   readonly against?: string
 }
 
@@ -20,7 +20,7 @@ export interface CommonPasswordRequest {
 /** A public key credential of an authenticator; `id` is in base64url. */
 export interface PasskeyCredential {
   readonly id: string
-  /** In COSE format. */
+  /** Public key in COSE format. */
   readonly publicKey: Uint8Array
   readonly counter: number
 }
@@ -37,7 +37,7 @@ export interface PasskeyRequest {
   readonly known?: PasskeyCredential
 }
 
-/** The credential in its new state, or the reason for its rejection, which clients do not get. */
+/** The new state of the credential, or the reason for rejecting it, which clients do not see. */
 export type PasskeyResult =
   | (PasskeyCredential & { readonly isSynced: boolean })
   | { readonly refused: string }

@@ -46,7 +46,7 @@ async function verifyRegistration({ response }: PasskeyRequest, expected: Expect
 
 /**
  * Removes the attestation of the authenticator's model, as browsers do if the service requests none (section 5.1.3).
- * Verifying it would fetch revocation lists from any URL that the certificates name.
+ * Verifying the attestation would fetch revocation lists from any URL that the certificates name.
  */
 function stripAttestation(response: RegistrationResponseJSON): RegistrationResponseJSON {
   const authData = decodeAttestationObject(isoBase64URL.toBuffer(response.response.attestationObject)).get(

@@ -4,7 +4,7 @@ import type { ThreadReply, ThreadRequest, ThreadResult } from './messages.ts'
 
 /** Handles each request sent to this thread, at a low priority. */
 export function serveRequests(handle: (request: ThreadRequest) => Promise<ThreadResult>): void {
-  // On Linux, 0 is only this thread (setpriority(2)); elsewhere it would be the whole process. At a lower priority,
+  // On Linux, pid 0 means only this thread (setpriority(2)), but elsewhere the whole process. At a lower priority,
   // reads preempt a hash instead of waiting for it. Five levels lower, a hash still gets a quarter of a busy core.
   if (process.platform === 'linux') setPriority(0, Math.min(getPriority(0) + 5, 19))
   parentPort!.on('message', async (request: ThreadRequest) => {

@@ -7,7 +7,7 @@ interface PendingRequest {
   readonly reject: (error: Error) => void
 }
 
-/** A pool of threads that handle one request each at a time, in order. Threads start on first use. */
+/** A pool of threads. Each handles one request at a time, in order, and starts on first use. */
 export class ThreadPool {
   readonly #file: URL
   readonly #concurrency: number

@@ -6,9 +6,9 @@ import { serveRequests } from './serve-requests.ts'
 /** Entry point of the threads that hash passwords, look up common ones and verify passkeys. */
 
 serveRequests(async (request) => {
-  // Imports 300 modules in about 300 ms. Most threads never need them, and here they block no event loop.
+  // Importing 300 modules takes about 300 ms. Most threads never need them, and here the import blocks no event loop.
   if ('kind' in request) return (await import('./passkeys.ts')).verifyPasskey(request)
-  // Imports a list of 0.5 MB, which takes milliseconds.
+  // Importing the list of 0.5 MB takes milliseconds.
   if ('common' in request) return (await import('./common.ts')).isCommon(request.common)
   const { password, against } = request
   return against === undefined

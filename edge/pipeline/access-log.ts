@@ -4,9 +4,9 @@ import { traceIdOf } from '../../tasks/telemetry/tracing.ts'
 import type { RequestContext } from './request-context.ts'
 
 export interface AccessLog {
-  /** True if it has a line for every request. */
+  /** True if every request gets a log line. */
   readonly logsEveryRequest: boolean
-  /** Logs a request after its answer; a stream when it opens. */
+  /** Logs a request after its answer, or a stream when it opens. */
   write(exchange: RequestContext): void
 }
 

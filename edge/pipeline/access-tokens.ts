@@ -29,7 +29,7 @@ export class AccessTokens {
   readonly #lifetimeSeconds: number
   readonly #now: () => number
 
-  /** @param now the database's time in ms: one process signs a token, another verifies it. */
+  /** @param now returns the database's time in ms, because one process signs a token and another verifies it. */
   constructor(settings: Settings, secretKey: string, now: () => number) {
     this.#now = now
     this.#key = new TextEncoder().encode(secretKey)
@@ -37,7 +37,7 @@ export class AccessTokens {
     this.#lifetimeSeconds = settings.accessTokenSeconds
   }
 
-  /** @throws fail('auth.token_expired') or fail('auth.token_invalid'). */
+  /** Verifies a token. @throws fail('auth.token_expired') or fail('auth.token_invalid'). */
   async verify(token: string): Promise<VerifiedCredential> {
     if (!isCanonicalToken(token)) throw fail('auth.token_invalid')
     const { payload } = await jwtVerify(token, this.#key, {
@@ -51,7 +51,7 @@ export class AccessTokens {
       if (error instanceof JOSEError) throw fail('auth.token_invalid', {}, { cause: error })
       throw error
     })
-    // The key may also sign other tokens; only session tokens are credentials here.
+    // The same key may sign other tokens, but only session tokens are credentials.
     const claims = Claims.safeParse(payload)
     if (!claims.success) throw fail('auth.token_invalid', {}, { cause: claims.error })
     const { sub: accountId, sid: sessionId, exp: expiresAt } = claims.data
@@ -79,7 +79,8 @@ export class AccessTokens {
 
 /**
  * True if each part is the canonical base64url of its bytes. Decoders also accept padding, the other alphabet, and any
- * value of the last character's unused bits. The cache is keyed by text, so a token must have one encoding only.
+ * value of the last character's unused bits. The cache uses the text as its key, so a token must have only one
+ * encoding.
  */
 function isCanonicalToken(token: string): boolean {
   return token.split('.').every((part) => Buffer.from(part, 'base64url').toString('base64url') === part)

@@ -3,32 +3,32 @@ import { readAccountState } from '../../sql/accounts.ts'
 import type { Reader } from '../../sql/reader.ts'
 import type { Role } from './access.ts'
 
-/** The part of an account that decides access. */
+/** The part of an account that determines access. */
 export interface AccountState {
   readonly role: Role
   readonly active: boolean
-  /** Ended sessions; their access tokens are refused. */
+  /** Ended sessions, whose access tokens are refused. */
   readonly endedSessions: ReadonlySet<string>
   /** API keys by id. */
   readonly keys: ReadonlyMap<string, ApiKey>
-  /** The second factors of an admin; null for other roles. */
+  /** Second factors of an admin; null for other roles. */
   readonly factors: { readonly totp: boolean; readonly passkeySessions: ReadonlySet<string> } | null
   readonly profile: string
   readonly readAt: number
 }
 
-/** The part of an API key that decides access. */
+/** The part of an API key that determines access. */
 export interface ApiKey {
   readonly id: string
-  /** `AREA:read` or `AREA:write`; `*` is every area. */
+  /** Scopes such as `AREA:read` or `AREA:write`; `*` means every area. */
   readonly scopes: ReadonlySet<string>
-  /** The only organization that the key reaches; null: everything its account reaches. */
+  /** The only organization that the key may access; null if it may access everything that its account may. */
   readonly organizationId: number | null
   /** Seconds since the epoch; Infinity if it never expires. */
   readonly expiresAt: number
 }
 
-// NOTIFY drops the entry of a changed account; this bounds the effect of a lost notification.
+// A NOTIFY drops the entry of a changed account. This limit bounds the effect of a lost notification.
 const STATE_TTL_MS = 5_000
 const MAX_STATES = 100_000
 
@@ -55,7 +55,7 @@ const StateRow = z.object({
   ),
 })
 
-/** Cached access states of accounts. */
+/** Caches the access states of accounts. */
 export class AccountStates {
   readonly #reader: Reader
   readonly #known = new Map<number, AccountState>()
@@ -65,24 +65,24 @@ export class AccountStates {
     this.#reader = reader
   }
 
-  /** The cached state of an account; undefined if there is none younger than 5 s. */
+  /** Returns the cached state of an account; undefined if it is missing or older than 5 s. */
   cached(accountId: number): AccountState | undefined {
     const state = this.#known.get(accountId)
     return state !== undefined && performance.now() - state.readAt < STATE_TTL_MS ? state : undefined
   }
 
-  /** The state of an account; null if the account does not exist. */
+  /** Returns the state of an account; null if the account does not exist. */
   async current(accountId: number): Promise<AccountState | null> {
     return this.cached(accountId) ?? this.read(accountId)
   }
 
-  /** Reads an account; concurrent callers share one read. Null if the account does not exist. */
+  /** Reads the state of an account; null if the account does not exist. Concurrent callers share one read. */
   read(accountId: number): Promise<AccountState | null> {
     const pending = this.#readings.get(accountId)
     if (pending !== undefined) return pending
     const read: Promise<AccountState | null> = this.#readRow(accountId).then(
       (state) => {
-        // Dropped during the read: the state may predate the change, so this caller uses it and the cache does not.
+        // The entry was dropped during the read, so this state may predate the change. Only this caller uses it.
         if (this.#readings.get(accountId) !== read) return state
         this.#readings.delete(accountId)
         if (state === null) return null
@@ -99,7 +99,7 @@ export class AccountStates {
     return read
   }
 
-  /** Drops the cached state of an account; null: of all accounts. */
+  /** Drops the cached state of an account; null drops all. */
   forget(accountId: number | null): void {
     if (accountId === null) {
       this.#known.clear()

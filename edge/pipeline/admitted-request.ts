@@ -13,20 +13,23 @@ export interface AdmittedRequest {
   readonly exchange: RequestContext
   readonly entry: Entry
   readonly input: never
-  /** Checks the caller again after a slow step and updates `exchange.caller`. @throws the refusal. */
+  /**
+   * Checks the caller again after a slow step and updates `exchange.caller`.
+   * @throws the failure if the caller is no longer admitted.
+   */
   readonly readmit: () => Promise<void>
-  /** A repetition under the same Idempotency-Key must have the same fingerprint. */
+  /** Returns the fingerprint, which every repetition under the same Idempotency-Key must have. */
   readonly fingerprint: () => Buffer
 }
 
-/** The Idempotency-Key of a request; null if it has none or the route ignores it. */
+/** Returns the Idempotency-Key of a request; null if it has none or the route ignores it. */
 export function idempotencyKeyOf(exchange: RequestContext, { area, route }: Entry): KeyRef | null {
   const key = route.sideEffect === true ? exchange.request.header('idempotency-key') : ''
   if (key === '') return null
   if (key.length > 255)
     throw invalid('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
   const { caller } = exchange
-  // Callers without an account are identified by network, as in rate limits.
+  // Callers without an account are identified by their network, as in rate limits.
   const subject = caller === null || caller.ownerId === null ? networkOf(exchange.address) : caller.id
   const scope = `${subject} ${route.method} ${exchange.request.path}`
   return { scope, key, invalidStatus: area.invalidStatus }

@@ -3,7 +3,10 @@ import type { Entry } from './match.ts'
 import type { RequestContext } from './request-context.ts'
 import { Answer } from './route.ts'
 
-/** A handler's result as an answer with its status. Tests and development also check it against the route's schema. */
+/**
+ * Converts the result of a handler to an answer with its status. Tests and development also check it against the
+ * route's schema.
+ */
 export function toCheckedAnswer(edge: Edge, entry: Entry, result: unknown): Answer<unknown> {
   const { route } = entry
   const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
@@ -15,7 +18,7 @@ export function toCheckedAnswer(edge: Edge, entry: Entry, result: unknown): Answ
   return (given.status ?? 200) === status ? given : given.withStatus(status)
 }
 
-/** Adds the parts of an answer that are never stored (`route.addUnstored`). */
+/** Adds the parts of an answer that are never stored (see `route.addUnstored`). */
 export function completeAnswer(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
   if (entry.route.addUnstored === undefined) return answer
   const { status = 200, headers } = answer
@@ -32,7 +35,7 @@ export function sendAnswer(exchange: RequestContext, answer: Answer<unknown>): P
     : exchange.sendJson(status, answer.headers, text)
 }
 
-/** The body of an answer; '' if it has none. */
+/** Returns the body of an answer; '' if it has none. */
 export function bodyOf(answer: Answer<unknown>): string {
   if (answer.json !== undefined) return answer.json
   return answer.value === undefined ? '' : JSON.stringify(answer.value)

@@ -3,19 +3,19 @@ import type { Query } from '../../sql/db.ts'
 import type { Caller } from './auth.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** The subject and details of an event. Never contains a secret. */
+/** The subject and details of an event, which never contain a secret. */
 type EventDetails = Pick<AuditEvent, 'accountId' | 'organizationId' | 'data'> & {
   readonly actorId?: number | null
 }
 
-/** The request that causes an event. */
+/** The request that caused an event. */
 export interface EventRequest {
   readonly caller: Caller | null
   readonly requestId: string
   readonly exchange: RequestContext
 }
 
-/** The audit event of a request. The caller is the default actor; `data` names the caller's API key. */
+/** Builds the audit event of a request. The caller is the default actor, and `data` names the caller's API key. */
 export function auditEvent(
   { caller, requestId, exchange }: EventRequest,
   kind: AuditKind,
@@ -32,7 +32,10 @@ export function auditEvent(
   return data === undefined ? event : { ...event, data }
 }
 
-/** Adds an event to the audit trail; run it in the transaction of the change that it records. */
+/**
+ * Returns the query that adds an event to the audit trail. Run it in the transaction of the change that the event
+ * records.
+ */
 export function audit(from: EventRequest, kind: AuditKind, about: EventDetails): Query<unknown> {
   return appendAudit([auditEvent(from, kind, about)])
 }

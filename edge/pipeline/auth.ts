@@ -22,11 +22,11 @@ export interface Caller {
   /** Owner id of the caller's rows; null without authentication. */
   readonly ownerId: number | null
   readonly role: Role
-  /** True if an admin is reduced to the role `user` because the required second factor is missing. */
+  /** True if the required second factor is missing, which reduces an admin to the role `user`. */
   readonly lacksFactor?: boolean
   /** Session (refresh family) of the access token; null without authentication or with an API key. */
   readonly sessionId: string | null
-  /** The API key; null if the caller has none or uses an access token. */
+  /** API key of the request; null without one. */
   readonly key: ApiKey | null
   /** JSON text of the account's public profile. */
   readonly profile: string
@@ -45,7 +45,7 @@ const PLACEHOLDER_PROFILE = {
   deletion_at: null,
 }
 
-/** The caller of every route under `AUTH_LEVEL=none`. */
+/** Caller of every route under `AUTH_LEVEL=none`. */
 const LOCAL_ADMIN: Caller = {
   id: 0,
   ownerId: null,
@@ -55,7 +55,7 @@ const LOCAL_ADMIN: Caller = {
   profile: JSON.stringify(PLACEHOLDER_PROFILE),
 }
 
-/** A caller without a credential in an open area. */
+/** Caller without a credential in an open area. */
 export const ANONYMOUS: Caller = {
   id: 0,
   ownerId: null,
@@ -67,23 +67,23 @@ export const ANONYMOUS: Caller = {
 
 /** Authenticates callers. */
 export interface Authenticator {
-  /** The caller; null without a credential. @throws one of `CREDENTIAL_ERRORS` for an invalid credential. */
+  /** Returns the caller; null without a credential. @throws one of `CREDENTIAL_ERRORS` for an invalid credential. */
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null>
-  /** Signs an access token that expires no later than its session; null: the session has no fixed end. */
+  /** Signs an access token that expires no later than its session; `secondsLeft` is null if that has no fixed end. */
   sign(account: { id: number; role: string }, sessionId: string, secondsLeft?: number | null): Promise<string>
   /**
-   * Checks an admitted caller's account again. Ignores the token's expiry.
+   * Checks the account of an admitted caller again, but ignores the token's expiry.
    * @throws fail('auth.token_invalid') or fail('auth.key_invalid') if the account, session or key has ended.
    */
   renew(caller: Caller): Caller | Promise<Caller>
-  /** True if {@link renew} still admits the caller with the same role. */
+  /** True if {@link renew} still admits the caller with an unchanged role. */
   isStillAuthorized(caller: Caller): Promise<boolean>
   /**
-   * Makes every edge process drop its cached state of an account: this one when the transaction commits, the others when
-   * they receive the notification.
+   * Makes every edge process drop its cached state of an account. This process does so when the transaction commits,
+   * the others when they receive the notification.
    */
   changed(tx: Transaction, accountId: number): Promise<void>
-  /** Drops the cached state of an account; null: of all accounts. */
+  /** Drops the cached state of an account; null drops all. */
   forget(accountId: number | null): void
 }
 
@@ -91,12 +91,12 @@ interface AccountsOptions {
   readonly settings: Settings
   readonly reader: Reader
   readonly secretKey: string
-  /** The database's time in ms. */
+  /** Returns the database's time in ms. */
   readonly now: () => number
   readonly uses: Pick<CredentialUses, 'key' | 'session'>
 }
 
-/** Accepts access tokens signed with `secretKey`, and API keys. */
+/** Creates an authenticator for access tokens signed with `secretKey`, and for API keys. */
 export function createAccounts(options: AccountsOptions): Authenticator {
   return new TokenAccounts(options)
 }
@@ -127,7 +127,7 @@ class TokenAccounts implements Authenticator {
     if (given === null) return null
     const verified = this.#verified(given)
     const state = verified && this.#states.cached(verified.accountId)
-    // Hot path: two cache look-ups, no await.
+    // On this hot path, two cache look-ups suffice without an await.
     return state === undefined
       ? this.#authenticateSlowly(given, request)
       : this.#callerOf(verified!, state, request)
@@ -142,13 +142,13 @@ class TokenAccounts implements Authenticator {
     return this.#callerOf(verified, await this.#states.current(verified.accountId), request)
   }
 
-  /** The cached verification of a credential; undefined if there is none or it has expired. */
+  /** Returns the cached verification of a credential; undefined if there is none or it has expired. */
   #verified(given: string): VerifiedCredential | undefined {
     const found = this.#known.get(given)
     return found !== undefined && (found.expiresAt + LEEWAY_SECONDS) * 1000 > this.#now() ? found : undefined
   }
 
-  /** @throws fail('auth.key_invalid') for an unknown or malformed API key. */
+  /** Verifies an API key. @throws fail('auth.key_invalid') if it is unknown or malformed. */
   async #verifyKey(given: string): Promise<VerifiedCredential> {
     const found = isApiKey(given)
       ? await this.#reader.text(readApiKey, [digestOf(given).toString('hex')])
@@ -156,12 +156,15 @@ class TokenAccounts implements Authenticator {
     if (found === null) throw fail('auth.key_invalid')
     const [keyId, account] = found.split(' ') as [string, string]
     const accountId = Number(account)
-    // The cached state may predate the key: creating one sends no notification.
+    // The cached state may lack the key, because creating a key sends no notification.
     this.#states.forget(accountId)
     return { credential: given, accountId, sessionId: null, keyId, expiresAt: Number.POSITIVE_INFINITY }
   }
 
-  /** @throws fail('auth.token_invalid') if the account or session has ended, fail('auth.key_invalid') if the key has. */
+  /**
+   * Returns the caller of a verified credential.
+   * @throws fail('auth.token_invalid') if the account or session has ended, fail('auth.key_invalid') if the key has.
+   */
   #callerOf(
     { accountId, sessionId, keyId }: VerifiedCredential,
     state: AccountState | null,
@@ -233,19 +236,19 @@ class TokenAccounts implements Authenticator {
   }
 }
 
-/** True for an admin without one-time codes whose session did not begin with a passkey. */
+/** True if an admin has no one-time codes and did not begin the session with a passkey. */
 function lacksSecondFactor({ factors }: AccountState, sessionId: string | null): boolean {
   if (factors === null || factors.totp) return false
   return sessionId === null || !factors.passkeySessions.has(sessionId)
 }
 
-/** The bearer token or API key, otherwise the session cookie; null without either. */
+/** Returns the bearer token or API key, otherwise the session cookie; null without any of them. */
 function readCredential(request: EdgeRequest, cookie: string): string | null {
   const authorization = request.header('authorization')
   if (authorization !== '') {
     const match = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(authorization)
     if (match !== null) return match[1]!
-    // Another scheme is no credential here.
+    // Other authentication schemes are not supported.
     throw fail(/^Bearer\b/i.test(authorization) ? 'auth.token_invalid' : 'auth.required')
   }
   return readCookie(request, cookie)
@@ -253,7 +256,7 @@ function readCredential(request: EdgeRequest, cookie: string): string | null {
 
 const RANK: Readonly<Record<Role, number>> = { user: 0, moderator: 1, admin: 2 }
 
-/** The lowest role that an access rule admits; null: any account. */
+/** Returns the lowest role that an access rule admits; null if it admits any account. */
 export function roleFor(auth: Auth, settings: Settings): Role | null {
   if (auth === 'editor' || auth === 'operator') {
     if (settings.authLevel === 'basic') return null
@@ -262,14 +265,14 @@ export function roleFor(auth: Auth, settings: Settings): Role | null {
   return auth === 'admin' || auth === 'moderator' ? auth : null
 }
 
-/** The refusal of a caller whose role is too low; null if it suffices. */
+/** Returns the failure of a caller whose role is too low; null if the role suffices. */
 export function requireRole(caller: Caller, role: Role): Failure | null {
   if (RANK[caller.role] >= RANK[role]) return null
   if (caller.lacksFactor === true) return fail('auth.admin_factor')
   return fail('auth.forbidden', { roles: role === 'moderator' ? 'moderator or admin' : role })
 }
 
-/** @throws fail('auth.required') for a caller without an account who is no admin: they own no rows. */
+/** Rejects a caller without an account, who owns no rows, unless it is an admin. @throws fail('auth.required') */
 export function requireOwner({ ownerId, role }: Caller): void {
   if (ownerId === null && role !== 'admin') throw fail('auth.required')
 }

@@ -5,8 +5,8 @@ import type { AdmittedRequest } from './admitted-request.ts'
 import { invalid } from './input.ts'
 
 /**
- * The callback that a request names in `?callback_url=`; null if it names none. Throws request.invalid for a URL that
- * webhooks may not call, or without background=true. Throws webhook.no_account for a caller without an account.
+ * Parses `?callback_url=`; null if it is absent. Throws request.invalid for a URL that webhooks may not call, or
+ * without background=true. Throws webhook.no_account if the caller has no account.
  */
 export function parseCallback(
   { edge, exchange }: Pick<AdmittedRequest, 'edge' | 'exchange'>,

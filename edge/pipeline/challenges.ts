@@ -1,9 +1,9 @@
 import { type ErrorCode, Failure, fail } from '../../sql/errors.ts'
 import { statusOf } from './statuses.ts'
 
-/** The `WWW-Authenticate` challenges of refusals (RFC 6750, section 3). */
+/** Builds the `WWW-Authenticate` challenges of failed requests (RFC 6750, section 3). */
 
-/** Every refusal of a missing or invalid credential. */
+/** All errors of a missing or invalid credential. */
 export const CREDENTIAL_ERRORS = [
   'auth.required',
   'auth.token_expired',
@@ -13,15 +13,15 @@ export const CREDENTIAL_ERRORS = [
 
 const CODES: ReadonlySet<ErrorCode> = new Set(CREDENTIAL_ERRORS)
 
-// A challenge needs at least one parameter. Without a credential it must name no error (section 3.1).
+// Names no error, as section 3.1 requires without a credential. A challenge needs at least one parameter.
 const REALM = 'Bearer realm="Millrace"'
 
-/** True if a request has no credential, or an invalid one. */
+/** True if the error means that the request has no valid credential. */
 export function isUnauthenticated(error: unknown): error is Failure {
   return error instanceof Failure && CODES.has(error.code)
 }
 
-/** The challenge of a refusal; null if it needs none. */
+/** Returns the challenge of a failure; null if it needs none. */
 export function challengeOf({ code, detail, scope }: Failure): string | null {
   if (scope !== undefined) return `${challenge('insufficient_scope', detail)}, scope="${scope}"`
   if (statusOf(code) !== 401) return null
@@ -37,7 +37,7 @@ interface Credential {
   readonly sessionId: string | null
 }
 
-/** The failure for a credential that was valid and is no longer: its account, session or key is gone. */
+/** Returns the failure of a credential that has become invalid, because its account, session or key is gone. */
 export function lostCredential({ key, sessionId }: Credential): Failure {
   if (key !== null) return fail('auth.key_invalid')
   return fail(sessionId === null ? 'auth.required' : 'auth.token_invalid')

@@ -1,11 +1,11 @@
 import type { Settings } from '../../tasks/settings.ts'
 import type { EdgeRequest } from '../http/server.ts'
 
-/** The origin of a request, from sources that the client cannot forge. */
+/** Locates the client of a request, using only sources that the client cannot forge. */
 
 /**
- * The client's IP address. Behind a trusted proxy it is the last entry of `X-Forwarded-For`, which the proxy adds; a
- * client can forge the earlier entries.
+ * Returns the client's IP address. Behind a trusted proxy it is the last entry of `X-Forwarded-For`, which the proxy
+ * adds. A client can forge the earlier entries.
  */
 export function addressOf({ trustProxy }: Settings, request: EdgeRequest): string {
   const forwarded = trustProxy ? request.header('x-forwarded-for').split(',').at(-1)!.trim() : ''
@@ -14,7 +14,7 @@ export function addressOf({ trustProxy }: Settings, request: EdgeRequest): strin
 
 const LOCATION = /^[^\p{Cc}]{1,100}$/u
 
-/** The location that the trusted proxy reports for the address, such as `DE`; null if it reports none. */
+/** Returns the location that the trusted proxy reports for the address, such as `DE`; null if it reports none. */
 export function locationOf({ geoHeader }: Settings, request: EdgeRequest): string | null {
   const place = geoHeader === null ? '' : request.header(geoHeader).trim()
   return LOCATION.test(place) ? place : null

@@ -23,15 +23,15 @@ import type { RateLimits } from './limits.ts'
 /** The services that handlers use; created once per edge process. */
 export interface Edge {
   readonly settings: Settings
-  /** Health check of the database, and its clock. */
+  /** Health check of the database, which also provides its clock. */
   readonly healthCheck: HealthCheck
   /** Writes and transactions. */
   readonly db: Database
-  /** Reads by key; returns the JSON that PostgreSQL builds, unchanged. */
+  /** Reads rows by key, and returns the JSON that PostgreSQL builds unchanged. */
   readonly reader: Reader
-  /** Like `reader`, but only data that survives a failover: for answers that report the end of a job. */
+  /** Like `reader`, but returns only data that survives a failover. Use it for answers that report the end of a job. */
   readonly confirmed: DurableReads
-  /** Reads whose cost grows with the amount of data. */
+  /** Runs reads whose cost grows with the amount of data. */
   readonly slowReads: SlowReads
   /** Runs slow reads on a standby; null without one. */
   readonly replica: Replica | null
@@ -48,11 +48,11 @@ export interface Edge {
   readonly signInMutex: KeyedMutex
   readonly retrieval: Retrieval
   readonly limits: RateLimits
-  /** Rate limits of API keys; null: unlimited. */
+  /** Rate limits of API keys; null if they are unlimited. */
   readonly keyLimits: KeyLimits | null
   readonly metrics: Metrics
   readonly log: Log
-  /** Null: tracing is disabled. */
+  /** Null if tracing is disabled. */
   readonly tracing: Tracing | null
   readonly secretKey: string
 }

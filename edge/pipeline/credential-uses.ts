@@ -3,12 +3,12 @@ import { recordKeyUse } from '../../sql/api-keys.ts'
 import type { Database } from '../../sql/db.ts'
 
 /**
- * Records the last use of API keys and sessions, and the origin of a session's use. Writes once a minute, so that
- * requests neither wait nor write a row each.
+ * Records the last use of API keys and sessions, and where a session was used from. Uses are written once a minute, so
+ * that requests neither wait nor write a row each.
  */
 export interface CredentialUses {
   key(keyId: string): void
-  /** Calls `from` only for the first use since the last write: reading every request's address costs too much. */
+  /** Calls `from` only for the first use since the last write, because reading every address costs too much. */
   session(sessionId: string, from: () => Omit<UsedSession, 'id'>): void
   /** Writes all pending uses. */
   close(): Promise<void>
@@ -37,7 +37,7 @@ export function createCredentialUses(db: Database, onError: (error: unknown) => 
   }
 }
 
-/** Uses since the last write by id, each with the data of its first use. */
+/** Collects uses by id until the next write, each with the data of its first use. */
 function createBatch<T>(
   store: (used: readonly (readonly [id: string, use: T])[]) => Promise<unknown>,
   onError: (error: unknown) => void,
@@ -54,7 +54,7 @@ function createBatch<T>(
       try {
         await store([...written])
       } catch (error) {
-        // Retry with the next write.
+        // These uses are retried with the next write.
         used = new Map([...written, ...used])
         onError(error)
       }

@@ -22,10 +22,10 @@ import { type AnyRoute, type Area, isJobBacked } from './route.ts'
 import { missingScope } from './scopes.ts'
 import { statusOf } from './statuses.ts'
 
-// Probes and scrapers send the process's own address as the host.
+// Probes and scrapers send the address of the process as the host.
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready', '/metrics'])
 
-/** Serves a request: finds the route, admits the caller, reads the input, runs the handler. Never rejects. */
+/** Serves a request: finds the route, admits the caller, reads the input and runs the handler. It never rejects. */
 export type Dispatch = (request: EdgeRequest, responder: Responder) => Promise<void>
 
 export function createDispatch(edge: Edge, areas: readonly Area[], streams: Streams): Dispatch {
@@ -105,7 +105,7 @@ async function readBody(
   return body
 }
 
-/** The `Input` of a handler. The route's schemas, which parsed `read`, define its types. */
+/** Builds the input of a handler. Its types are those of the route's schemas, which have parsed `read`. */
 function inputOf(
   edge: Edge,
   exchange: RequestContext,
@@ -123,7 +123,10 @@ function responderFor(route: AnyRoute): (admitted: AdmittedRequest) => Promise<v
   return route.stream !== undefined ? respondWithStream : respondWithRaw
 }
 
-/** The caller; null on a public route without one. @throws the refusal of a caller that the route does not admit. */
+/**
+ * Returns the caller; null if a public route has none.
+ * @throws the failure of a caller that the route does not admit.
+ */
 function admit(
   edge: Edge,
   exchange: RequestContext,
@@ -143,8 +146,9 @@ function admit(
 }
 
 /**
- * Checks the caller again after the body, which a client may send slowly. Meanwhile their session, key or role may have
- * changed. @throws the refusal.
+ * Checks the caller again after the body has arrived. A client may send it slowly. Meanwhile the session, key or role
+ * may change.
+ * @throws the failure of a caller that the route no longer admits.
  */
 async function readmitCaller(
   edge: Edge,
@@ -157,7 +161,10 @@ async function readmitCaller(
     exchange.caller = await admitIdentified(edge, exchange, entry, params, () => edge.accounts.renew(caller))
 }
 
-/** Applies the route's access rule to the caller that `identify` finds. @throws the refusal. */
+/**
+ * Applies the route's access rule to the caller that `identify` finds.
+ * @throws the failure of a caller that the rule does not admit.
+ */
 function admitIdentified(
   edge: Edge,
   exchange: RequestContext,
@@ -187,7 +194,7 @@ function admitIdentified(
 
 type Identify = () => Caller | null | Promise<Caller | null>
 
-/** True if a cross-site request could use or set a browser's cookies, or spend money; such requests are refused. */
+/** True if a cross-site request could use or set a browser's cookies, or spend money. Such requests are refused. */
 function needsOriginCheck(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
   if (route.signsIn === true) return true
   if (route.costsMoney === true) return request.header('authorization') === ''
@@ -195,7 +202,7 @@ function needsOriginCheck(route: AnyRoute, auth: Auth, request: EdgeRequest): bo
   return request.header('authorization') === '' && request.header('cookie') !== ''
 }
 
-/** The refusal of an API key on a route; null if the key suffices. */
+/** Returns the failure if an API key does not give access to a route; otherwise null. */
 function keyRefusal(key: ApiKey, { area, route, scopes }: Entry, params: Match['params']): Failure | null {
   if (route.needsSession === true) return fail('auth.session')
   if (!scopes.some((scope) => key.scopes.has(scope))) return missingScope(scopes[0]!)
@@ -204,7 +211,7 @@ function keyRefusal(key: ApiKey, { area, route, scopes }: Entry, params: Match['
   return isOwn ? null : fail('auth.key_organization')
 }
 
-/** The caller of a public route; null without a valid credential, or if an API key lacks the scope. */
+/** Returns the caller of a public route; null without a valid credential, or if an API key lacks the scope. */
 async function identifyOptionally(
   exchange: RequestContext,
   identify: Identify,
@@ -220,7 +227,7 @@ async function identifyOptionally(
       exchange.credentialFailure = error
       return null
     }
-    // Routes that need no cookie continue without a caller: /health works while the database is down.
+    // Routes that need no cookie continue without a caller. For example, /health works while the database is down.
     if (error instanceof Failure && statusOf(error.code) === 503 && route.cookieAuth !== true) return null
     throw error
   }
@@ -244,10 +251,13 @@ function answerMethod(exchange: RequestContext, methods: readonly string[]): Pro
   return exchange.sendJson(405, [['allow', allow]], formatFailure(fail('route.method', { allow })))
 }
 
-// Used before a route is found: the status of most areas.
+// Most areas use this status, so it applies before a route is found.
 const DEFAULT_AREA = { invalidStatus: statusOf('request.invalid') }
 
-/** The failure that an error means. A handler that misses its caller's account does not know the credential. */
+/**
+ * Converts an error to the failure to report. Handlers report `auth.required` if the caller's account is gone, because
+ * they do not know the kind of credential.
+ */
 function causeOf(error: unknown, { caller, requestId }: RequestContext): Failure {
   if (!(error instanceof Failure)) return fail('internal', { requestId })
   return error.code === 'auth.required' && caller !== null ? lostCredential(caller) : error
@@ -257,7 +267,7 @@ async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Pro
   const failure = causeOf(error, exchange)
   const { status, body } = failureAnswer(exchange.entry?.area ?? DEFAULT_AREA, failure)
   edge.metrics.countRefusal(failure.code)
-  // The health check logs an outage once, not per request; the access log has the refused requests.
+  // The health check logs an outage once instead of per request, and the access log has the refused requests.
   const isReportedOutage =
     failure.cause === undefined && ['database.down', 'database.busy'].includes(failure.code)
   if (status >= 500 && !isReportedOutage) {

@@ -21,23 +21,24 @@ interface PendingRequest {
   reject(error: unknown): void
 }
 
-// A request with more jobs than this gets its own statement, so that other requests do not wait for it.
+// A request with more jobs gets its own statement, so that other requests do not wait for it.
 const MAX_SHARED = 50
-// Jobs per statement: larger batches gain nothing and delay the first request.
+// Maximum number of jobs per statement. Larger batches gain nothing and delay the first request.
 const MAX_BATCH = 500
-// Jobs announced as queued; watchers of all jobs see the rest when they start.
+// Maximum number of jobs announced as queued. Watchers of all jobs see the others when they start.
 const MAX_ANNOUNCED = 1000
 
 interface EnqueuerOptions {
   readonly db: Pick<Database, 'any'>
   readonly publisher: Pick<Publisher, 'notify'>
-  /** Maximum of waiting jobs per owner; 0: unlimited. */
+  /** Maximum number of waiting jobs per owner; 0 means unlimited. */
   readonly waitingQuota: number
 }
 
 export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions): Enqueuer {
   const waiting: PendingRequest[] = []
-  // Requests of a failed batch, retried one by one: one bad job, such as one of a deleted account, must not fail the others.
+  // Requests of a failed batch are retried one by one. A bad job, such as one of a deleted account, must not fail the
+  // others.
   const isolated: PendingRequest[] = []
   let flushing = false
 
@@ -66,8 +67,8 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
         from += specs.length
       }
     } catch (error) {
-      // A database failure concerns every request, so none is retried. Retries one by one would each wait for a timeout, and
-      // add jobs long after their clients had left. If only the reply was lost, they would add the jobs twice.
+      // A database failure affects every request, so none is retried. One by one, each retry would wait for a timeout,
+      // and add jobs long after its client has left. If only the reply was lost, the retry would add the jobs twice.
       if (error instanceof Failure && error.code.startsWith('database.'))
         for (const { reject } of [...batch, ...isolated.splice(0), ...waiting.splice(0)]) reject(error)
       else if (batch.length > 1) isolated.push(...batch)
@@ -96,7 +97,7 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
   }
 }
 
-/** Number of leading requests that fit into one statement. */
+/** Returns the number of leading requests that fit into one statement. */
 function batchLength(waiting: readonly PendingRequest[]): number {
   let count = 0
   const next = waiting.findIndex(({ specs }) => {

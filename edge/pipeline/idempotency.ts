@@ -6,11 +6,11 @@ import { formatFailure, type Header, type StoredReply } from '../http/reply.ts'
 import type { Edge } from './context.ts'
 import { statusOf } from './statuses.ts'
 
-/** An Idempotency-Key within its scope: keys of different callers or paths are independent. */
+/** An Idempotency-Key within its scope. Keys of different callers or paths are independent. */
 export interface KeyRef {
   readonly scope: string
   readonly key: string
-  /** Status of invalid input on this route. */
+  /** Status for invalid input on this route. */
   readonly invalidStatus: number
 }
 
@@ -20,15 +20,16 @@ export interface FingerprintedKey extends KeyRef {
 }
 
 /**
- * Fingerprint of a request: method, path, query and body. It is stored, and a body may contain a password that a plain
- * hash would expose to guessing; hence a MAC with the deployment's key.
+ * Returns the fingerprint of a request from its method, path, query and body. It is a MAC with the deployment's key,
+ * because it is stored. A plain hash would allow guessing passwords in the body.
  */
 export const fingerprintOf = (secretKey: string, ...parts: readonly (string | Uint8Array)[]): Buffer =>
   mac(secretKey, 'millrace.idempotency', ...parts)
 
 /**
  * Claims the key until the transaction ends. Returns the row of the first request; null if this request is the first.
- * Throws idempotency.mismatch if the first request was a different one, idempotency.running if it has not committed yet.
+ * Throws idempotency.mismatch if the first request was a different one, idempotency.running if it has not committed
+ * yet.
  */
 export async function claimIdempotencyKey(
   tx: Queries,
@@ -46,27 +47,27 @@ export async function claimIdempotencyKey(
 }
 
 /**
- * The stored answer of a claimed key. Throws idempotency.running if there is no answer yet, job.missing if it was on a
- * job that has been deleted.
+ * Returns the stored answer of a claimed key.
+ * @throws idempotency.running if there is no answer yet, job.missing if the answer depends on a deleted job.
  */
 export function storedAnswer(claim: Claim): StoredReply {
   if (claim.status === null) throw fail(claim.state === 'gone' ? 'job.missing' : 'idempotency.running')
   return { status: claim.status, headers: claim.headers ?? [], body: claim.body ?? '' }
 }
 
-/** Marks an answer as a replay: nothing was executed again. */
+/** Marks an answer as a replay, for which no work was repeated. */
 export function markReplayed(answer: StoredReply): StoredReply {
   return { ...answer, headers: [...answer.headers, REPLAYED] }
 }
 
 export const REPLAYED: Header = ['idempotent-replayed', 'true']
 
-/** Stores the answer of a key's job for repetitions. */
+/** Stores the answer that a job gave, for repetitions of its request. */
 export async function storeJobAnswer(edge: Edge, { scope, key }: KeyRef, answer: StoredReply): Promise<void> {
   await edge.db.run(storeResponse(scope, key, toStored(answer)))
 }
 
-/** The storable part of an answer: without cookies, which are credentials, and without the request id. */
+/** Returns the storable part of an answer. It excludes cookies, which are credentials, and the request id. */
 export function toStored(answer: StoredReply): StoredResponse {
   const headers = answer.headers.filter(([name]) => name !== 'set-cookie' && name !== 'x-request-id')
   return { ...answer, headers }
@@ -74,7 +75,7 @@ export function toStored(answer: StoredReply): StoredResponse {
 
 /**
  * Runs work in one transaction, once per key. The key and the answer commit together with the work's writes, so a
- * repetition finds all of them or none. Refusals are stored too, unless a retry may succeed (status 500 and above).
+ * repetition finds all of them or none. Failures are stored too, unless a retry may succeed (status 500 and above).
  * @returns the stored answer for a repetition; null if the work ran.
  */
 export async function runOnce(
@@ -93,7 +94,7 @@ export async function runOnce(
       return null
     })
   } catch (error) {
-    // The work's writes are rolled back; the refusal is stored in its own transaction.
+    // The failed transaction has rolled back, so the failure is stored in a new one.
     if (key !== null && claimed && error instanceof Failure && statusOf(error.code) < 500)
       await edge.db.transaction(async (tx) => {
         const { state } = await tx.one(claimKey(key.scope, key.key, key.fingerprint))
@@ -103,7 +104,7 @@ export async function runOnce(
   }
 }
 
-/** The answer of a failure. */
+/** Converts a failure to an answer. */
 export function failureAnswer(
   { invalidStatus }: Pick<KeyRef, 'invalidStatus'>,
   failure: Failure,

@@ -9,12 +9,12 @@ import { textProblems } from './text-problems.ts'
 
 type Part = 'body' | 'query' | 'path' | 'header'
 
-/** The failure for input with a single problem. */
+/** Returns the failure for input with a single problem. */
 export function invalid(part: Part, name: string, msg: string, type: string): Failure {
   return invalidInput([{ loc: [part, name], msg, type }])
 }
 
-/** The failure for invalid input. */
+/** Returns the failure for invalid input. */
 export function invalidInput(problems: readonly InputProblem[]): Failure {
   const [first] = problems
   const where =
@@ -22,10 +22,10 @@ export function invalidInput(problems: readonly InputProblem[]): Failure {
   return fail('request.invalid', { reason: `${where}: ${first?.msg ?? 'is not valid'}` }, { problems })
 }
 
-/** Checks one part of a request. @throws fail('request.invalid') with every problem. */
+/** Parses one part of a request. @throws fail('request.invalid') with every problem. */
 export function parsePart(schema: z.ZodType | undefined, part: Part, value: unknown): unknown {
   if (schema === undefined) return undefined
-  // The schema may drop query parameters, so only its output is checked; a body is checked as a whole, before its schema.
+  // A schema may drop query parameters, so only its output is checked. A body is checked as a whole, before parsing.
   const before = part === 'body' ? textProblems(value, [part]) : []
   if (before.length > 0) throw invalidInput(before)
   const result = schema.safeParse(part === 'body' ? omitNulls(schema, value) : value)
@@ -43,7 +43,7 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
   )
 }
 
-/** The message for unknown fields: it also names the known ones. */
+/** Formats the message about unknown fields, which also lists the known ones. */
 function unknownFields(schema: z.ZodType, { keys, path }: z.core.$ZodIssueUnrecognizedKeys): string {
   let at: z.ZodType | undefined = unwrap(schema)
   for (const key of path) {
@@ -59,7 +59,7 @@ function unknownFields(schema: z.ZodType, { keys, path }: z.core.$ZodIssueUnreco
 const unknownFieldsMessage = (unknown: readonly string[], known: readonly string[]): string =>
   `has no ${truncateNames(unknown).join(', ')}${known.length === 0 ? '' : `; its fields are ${known.join(', ')}`}`
 
-/** The problem of a body with an unknown field. */
+/** Returns the problem of a body with an unknown field. */
 export const unknownFieldProblem = (name: string, known: readonly string[]): InputProblem => ({
   loc: ['body'],
   msg: unknownFieldsMessage([name], known),
@@ -75,11 +75,11 @@ export const CALLBACK_URL_DESCRIPTION = 'With `background`: receives a webhook w
 const JOB_PARAMETERS = ['background', 'callback_url']
 
 /**
- * Parses the query of a request. @throws fail('request.invalid') with every problem. Unknown parameters are problems too,
- * so that typos are not ignored.
+ * Parses the query of a request. Unknown parameters count as problems, so that typos are not ignored.
+ * @throws fail('request.invalid') with every problem.
  */
 export function parseQuery({ area, route }: Entry, text: string): unknown {
-  // Fast path: most requests have no query.
+  // Most requests have no query and take this fast path.
   if (text === '' && route.query === undefined) return undefined
   const given = new URLSearchParams(text)
   if (text !== '' && !area.allowsAnyQuery) refuseUnknown(route, given)
@@ -96,13 +96,13 @@ function refuseUnknown(route: AnyRoute, given: URLSearchParams): void {
   )
 }
 
-/** The first 10 names, cut to 100 characters each, for a message. */
+/** Shortens a list of names for a message, to 10 names of at most 100 characters. */
 const truncateNames = (names: readonly string[]): string[] =>
   names.slice(0, 10).map((name) => name.slice(0, 100))
 
 const names = new WeakMap<AnyRoute, readonly string[]>()
 
-/** The query parameters of a route. */
+/** Returns the names of a route's query parameters. */
 function parameterNames(route: AnyRoute): readonly string[] {
   const known = names.get(route)
   if (known !== undefined) return known
@@ -115,7 +115,7 @@ function parameterNames(route: AnyRoute): readonly string[] {
 
 const lists = new WeakMap<z.ZodType, readonly string[]>()
 
-/** The parameters that a query may repeat: the schema has an array for them. */
+/** Returns the parameters that a query may repeat, for which the schema has an array. */
 function repeatableNames(schema: z.ZodType): readonly string[] {
   const known = lists.get(schema)
   if (known !== undefined) return known
@@ -125,7 +125,7 @@ function repeatableNames(schema: z.ZodType): readonly string[] {
   return found
 }
 
-/** The values of a query by name: all values of a list, otherwise the last one. */
+/** Collects the values of a query by name. A repeatable parameter keeps all values, any other only the last. */
 function queryValues(schema: z.ZodType, given: URLSearchParams): Record<string, unknown> {
   const values: Record<string, unknown> = Object.fromEntries(given)
   for (const name of repeatableNames(schema)) if (given.has(name)) values[name] = given.getAll(name)
@@ -134,12 +134,12 @@ function queryValues(schema: z.ZodType, given: URLSearchParams): Record<string, 
 
 const JSON_BYTES = 1_048_576
 
-/** Maximum size of a JSON body in bytes. */
+/** Returns the maximum size of a JSON body in bytes. */
 export function maxJsonBytes(settings: Settings, route: Pick<AnyRoute, 'bodyBytes'> = {}): number {
   return settings.maxJsonBytes ?? route.bodyBytes ?? JSON_BYTES
 }
 
-/** Reads and checks a body. Also returns its bytes, for the Idempotency-Key's fingerprint. */
+/** Reads and parses a body. Also returns its bytes, for the fingerprint of an Idempotency-Key. */
 export async function parseBody(
   route: AnyRoute,
   request: EdgeRequest,
@@ -150,7 +150,7 @@ export async function parseBody(
   const given = mediaType(request)
   if (given !== expected && !(given.endsWith('+json') && !form)) {
     const bytes = given === '' ? await request.body.bytes(maxBytes) : null
-    // An absent body has no wrong type: the schema reports the missing fields.
+    // An absent body has no wrong type, so the schema reports the missing fields.
     if (bytes?.length !== 0) throw fail('request.media_type', { expected })
     return { value: parsePart(route.body, 'body', form ? {} : undefined), bytes }
   }

@@ -3,7 +3,7 @@ import type { Database } from '../../sql/db.ts'
 import type { Rate } from '../../tasks/setting-fields.ts'
 import type { Header } from '../http/reply.ts'
 
-/** The requests that an API key has left in its current period. */
+/** The requests that an API key has left in the current period. */
 export class Allowance {
   readonly isExceeded: boolean
   /** Time until the period ends. */
@@ -18,7 +18,7 @@ export class Allowance {
     this.isExceeded = isExceeded
   }
 
-  /** As in draft-ietf-httpapi-ratelimit-headers-06. */
+  /** Returns the headers of draft-ietf-httpapi-ratelimit-headers-06. */
   headers(): Header[] {
     return [
       ['ratelimit-limit', String(this.#limit)],
@@ -28,13 +28,13 @@ export class Allowance {
   }
 }
 
-/** Rate limit of each API key, shared by all edge processes through the database. */
+/** Rate limits of API keys, which all edge processes share through the database. */
 export interface KeyLimits {
-  /** Counts a request. */
+  /** Counts a request of a key and returns what the key has left. */
   count(keyId: string): Allowance | Promise<Allowance>
 }
 
-/** The share of a key's period that this process has reserved. */
+/** The part of a key's limit that this process has reserved. */
 interface Reservation {
   left: number
   /** Requests that no process has reserved yet. */
@@ -43,12 +43,15 @@ interface Reservation {
   readonly endsAt: number
 }
 
-// A process reserves a hundredth of the limit at a time; each additional process may leave that much unused.
+// A process reserves a hundredth of a key's limit at a time. Each additional process may leave that much unused.
 const RESERVATIONS_PER_LIMIT = 100
-// With more keys than this, all reservations are dropped.
+// Above this number of keys, all reservations are dropped.
 const MAX_KNOWN = 100_000
 
-/** Limits each key to `max` requests per `seconds`. A period begins with the first request after the previous one. */
+/**
+ * Creates limits of `max` requests per `seconds` for each key. A period begins with the first request after the
+ * previous one.
+ */
 export function createKeyLimits(db: Database, { max, seconds }: Rate): KeyLimits {
   const share = Math.ceil(max / RESERVATIONS_PER_LIMIT)
   const reservations = new Map<string, Reservation>()
@@ -61,7 +64,7 @@ export function createKeyLimits(db: Database, { max, seconds }: Rate): KeyLimits
     reservations.set(keyId, { left: granted, unreserved: remaining, endsAt })
   }
 
-  /** Null: the process must reserve more first. */
+  /** Returns null if the process must reserve more first. */
   const takeReserved = (keyId: string): Allowance | null => {
     const found = reservations.get(keyId)
     const resetMs = found === undefined ? 0 : found.endsAt - performance.now()

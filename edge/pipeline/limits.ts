@@ -5,7 +5,7 @@ import { networkOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { Caller } from './auth.ts'
 
-/** Rate limits per client or account, shared by all edge processes through the database. */
+/** Rate limits per client or account, which all edge processes share through the database. */
 export interface RateLimits {
   /** Counts a request. @throws fail('request.limited') with the seconds until the next request is allowed. */
   count(name: LimitName, address: string, caller: Caller | null): Promise<void>
@@ -13,14 +13,14 @@ export interface RateLimits {
 
 export type LimitName = keyof Settings['limits']
 
-// These limits count by account and exempt admins; the others count by network, because the caller has not signed in yet.
+// These limits count by account and exempt admins. All others count by network, before the caller has signed in.
 const PER_ACCOUNT: ReadonlySet<LimitName> = new Set(['invite', 'export'])
 
-// Remembered refusals. Clearing them costs one more query per refused client.
+// Maximum number of remembered refusals. Clearing them costs one more query per refused client.
 const MAX_REFUSED = 10_000
 
 export function createLimits(db: Database, settings: Settings): RateLimits {
-  // A refused client stays refused without a query until its wait is over: a flood must cost no queries.
+  // A refused client stays refused without a query until its wait is over, because a flood must cost no queries.
   const refused = new Map<string, number>()
   return {
     count: async (name, address, caller) => {
@@ -42,7 +42,7 @@ export function createLimits(db: Database, settings: Settings): RateLimits {
   }
 }
 
-/** The refusal of a request that exceeds a rate limit; `waitMs` becomes `Retry-After`. */
+/** Returns the failure of a request that exceeds a rate limit; `waitMs` becomes `Retry-After`. */
 export function limited(waitMs: number): Failure {
   const seconds = Math.ceil(waitMs / 1000)
   return fail('request.limited', { seconds }, { retryAfter: seconds })

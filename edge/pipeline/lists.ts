@@ -6,7 +6,7 @@ import { type Answer, json } from './route.ts'
 import { count, Day, formatNumber, integer, Moment } from './schemas.ts'
 import { textProblems } from './text-problems.ts'
 
-/** Pagination of all lists: by page number up to the counted maximum, by cursor beyond it. */
+/** Paginates all lists by page number up to the counted maximum, and by cursor beyond it. */
 
 /** Fields of a list that counts up to {@link MAX_COUNTED} rows. */
 const Total = {
@@ -30,18 +30,21 @@ const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
   }),
 }
 
-/** Fields of a numbered list besides its items. */
+/** Fields that a numbered list has besides its items. */
 export const PageFields = { ...Total, page: z.int(), page_size: z.int(), ...NextField }
 
-/** Sort key of a list: its columns and their types, as the statement declares them. */
+/** Sort key of a list: its columns, with the types that the statement declares. */
 type Order = Readonly<Record<string, KeyType>>
 
-// A title of 300 characters, each up to 6 bytes in JSON, is 2400 characters in base64; a path may be longer.
+// A title of 300 characters, each up to 6 bytes in JSON, takes 2400 characters in base64. A path may be longer.
 const MAX_CURSOR = 4000
 
 const WRONG_CURSOR = 'is not a cursor of this list'
 
-/** A query's cursor, decoded to the JSON array of sort key values that a statement takes, for one of the list's orders. */
+/**
+ * Returns the schema of a cursor for one of the list's orders. It decodes to a JSON array of the statement's sort key
+ * values.
+ */
 export const cursor = (...orders: readonly Order[]) =>
   z
     .string()
@@ -68,18 +71,18 @@ function isCursorOf(order: Order, values: unknown): boolean {
   return (
     Array.isArray(values) &&
     values.length === types.length &&
-    // The check of the parameter saw only base64url.
+    // The schema of the parameter has checked only that it is base64url.
     textProblems(values, []).length === 0 &&
     types.every((type, n) => KEYS[type].safeParse(values[n]).success)
   )
 }
 
-/** Query fields of a numbered list, including `limit` and `cursor`, which every list has. */
+/** Returns the query fields of a numbered list, including `limit` and `cursor`, which every list has. */
 export const pageQuery = (order: Order | readonly Order[], { max, fallback }: PageSize) => ({
   page: count({ min: 1, max: MAX_COUNTED + 1, fallback: 1 }).meta({
     description: `Counts from the cursor. Page numbers reach ${formatNumber(MAX_COUNTED)} rows; use the cursor beyond them`,
   }),
-  // No default here: an absent `page_size` cannot contradict `limit`.
+  // A default would make an absent `page_size` contradict `limit`.
   page_size: integer({ min: 1, max })
     .optional()
     .meta({ description: `Rows per page: 1 to ${max}, default ${fallback}` }),
@@ -95,13 +98,13 @@ interface PageSize {
   readonly fallback: number
 }
 
-/** Query fields of a half-open time range: adjacent ranges do not overlap. */
+/** Returns the query fields of a half-open time range. Adjacent ranges do not overlap. */
 export const timeRange = (happened: string) => ({
   from: Moment.optional().meta({ description: `${happened} at this time or later` }),
   to: Moment.optional().meta({ description: `${happened} before this time` }),
 })
 
-/** A query's `sort`: a column of the list; a leading `-` means descending. */
+/** Returns the schema of `sort`, which is a column of the list. A leading `-` means descending. */
 export const sortParameter = <Column extends string>(orders: Readonly<Record<Column, Order>>) =>
   z
     .enum((Object.keys(orders) as Column[]).flatMap((column) => [column, `-${column}`] as const))
@@ -119,8 +122,8 @@ interface TimeRangeAndSort {
 }
 
 /**
- * Arguments of `refine`: `from` and `to` require a sort by their own time. Any other order scatters the rows of a range,
- * and a page would cost as much as the whole list.
+ * Returns arguments of `refine` that allow `from` and `to` only with a sort by the same time. Any other order scatters
+ * the rows of a range, and a page would cost as much as the whole list.
  */
 export const timeRangeNeedsSort = (time: string) =>
   [
@@ -137,8 +140,9 @@ interface PageQuery {
 }
 
 /**
- * The statement's values for a page of a numbered list. A list with several sort keys passes the one in use as `order`.
- * Throws request.invalid for two different sizes, a page beyond the counted rows, or a cursor of another order.
+ * Returns the statement's values for a page of a numbered list. A list with several sort keys passes the current one as
+ * `order`. Throws request.invalid for two different sizes, a page beyond the counted rows, or a cursor of another
+ * order.
  */
 export function pageValues({ page, page_size, limit, cursor }: PageQuery, order?: Order): PageValues {
   const size = limit.given ?? page_size ?? limit.fallback
@@ -150,8 +154,8 @@ export function pageValues({ page, page_size, limit, cursor }: PageQuery, order?
 }
 
 /**
- * The statement's value for a cursor; null without one. A list with several sort keys passes the one in use as `order`.
- * Throws request.invalid for a cursor of another order.
+ * Returns the statement's value for a cursor; null without one. A list with several sort keys passes the current one as
+ * `order`. Throws request.invalid for a cursor of another order.
  */
 export function cursorValues(cursor: string | undefined, order?: Order): string | null {
   if (cursor !== undefined && order !== undefined && !isCursorOf(order, JSON.parse(cursor)))
@@ -160,8 +164,8 @@ export function cursorValues(cursor: string | undefined, order?: Order): string 
 }
 
 /**
- * The answer from the output of `arrayText`: an array, with `Link: <…>; rel="next"` (RFC 8288) unless it is the last page.
- * The callback `complete` adds data to the items that PostgreSQL does not have.
+ * Converts the output of `arrayText` to an array, with `Link: <…>; rel="next"` (RFC 8288) unless it is the last page.
+ * `complete` adds data to the items that is not in PostgreSQL.
  */
 export function arrayAnswer<T>(
   text: string,

@@ -5,14 +5,14 @@ import { admittingScopes } from './scopes.ts'
 export interface Entry {
   readonly area: Area
   readonly route: AnyRoute
-  /** Path pattern with the area's prefix, as in metrics and the reference. */
+  /** Path pattern with the area's prefix, as shown in metrics and the reference. */
   readonly pattern: string
-  /** An API key needs one of these scopes; the first grants the least. */
+  /** An API key needs one of these scopes. The first grants the least. */
   readonly scopes: readonly string[]
 }
 
 export interface Match {
-  /** Entries by method, in upper case. */
+  /** Entries by method name in upper case. */
   readonly entries: ReadonlyMap<string, Entry>
   readonly params: Readonly<Record<string, string>>
 }
@@ -24,14 +24,14 @@ interface Node {
 }
 
 export interface Matcher {
-  /** Null if no route has the path; undefined if a segment is not valid percent-encoding. */
+  /** Finds the route of a path. Returns null if there is none; undefined if a segment is not valid percent-encoding. */
   find(path: string): Match | null | undefined
   readonly entries: readonly Entry[]
 }
 
 /**
- * Compiles routes into a tree of path segments: one step per segment, literals before parameters. Throws if two routes
- * share method and path, or if a segment has parameters with two names.
+ * Compiles routes into a tree of path segments, with one step per segment and literals before parameters. Throws if two
+ * routes share method and path, or if a segment has parameters with two names.
  */
 export function createMatcher(areas: readonly Area[]): Matcher {
   const root: Node = { literals: new Map(), parameter: null, entries: null }

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * In every body, `null` for an optional field means that the field is absent: generated clients send it. For a nullable
- * field null is a value, such as one that clears the field.
+ * A `null` for an optional field of a body means that the field is absent, because generated clients send it. In a
+ * nullable field, null is a value, for example to clear the field.
  */
 
 type Json = Record<string, unknown>
@@ -35,14 +35,14 @@ function isOmissible(schema: z.ZodType): boolean {
 
 const accepts = (schema: z.ZodType, value: null | undefined): boolean => schema.safeParse(value).success
 
-/** The inner schema of an optional, nullable, defaulted or transformed one. */
+/** Returns the inner schema of an optional, nullable, defaulted or transformed one. */
 export function unwrap(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
     return unwrap(schema.def.innerType as z.ZodType)
   return schema instanceof z.ZodPipe ? unwrap(schema.def.in as z.ZodType) : schema
 }
 
-/** Marks optional fields as nullable in a body's JSON Schema. */
+/** Marks optional fields as nullable in the JSON Schema of a body. */
 export function markNullable({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: Json }): void {
   if (!(zodSchema instanceof z.ZodObject)) return
   const properties = (jsonSchema.properties ?? {}) as Record<string, Json>

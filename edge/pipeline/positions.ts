@@ -6,12 +6,12 @@ import type { EdgeRequest } from '../http/server.ts'
 import type { Caller } from './auth.ts'
 
 /**
- * WAL positions of callers' writes and reads. A list comes from a standby that has replayed up to the caller's position,
- * otherwise from the primary. Answers carry the position and clients send it back. For clients that don't, this process
- * remembers it.
+ * Tracks the WAL positions of callers' writes and reads. A standby serves a list only if it has replayed up to the
+ * caller's position, otherwise the primary does. Answers carry the position, and clients send it back. This process
+ * remembers it for clients that don't.
  */
 export interface Positions {
-  /** The position that a request's lists must include: the furthest of header, cookie and memory. */
+  /** Returns the position that the request's lists must include: the furthest of header, cookie and memory. */
   required(asked: IdentifiedRequest): Position
   /** Tracks a request that may write, or report a write. */
   track(asked: IdentifiedRequest): WrittenPosition
@@ -39,7 +39,7 @@ const POSITION_HEADER = 'millrace-position'
 const MAX_POSITIONS = 100_000
 const ALL_CALLERS = ''
 
-/** @param forMs after this time every standby in use has replayed the write. */
+/** @param forMs time after which every standby in use has replayed a write. */
 export function createPositions(settings: Settings, wal: Wal, forMs: number, max = MAX_POSITIONS): Positions {
   const memory = new Memory(forMs, max)
   const cookie = cookieName(settings, 'position')
@@ -59,7 +59,7 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, max
           remember()
           const text = formatPosition(wal.end)
           const header: Header = [POSITION_HEADER, text]
-          // Browsers do not send Authorization by themselves, so they need the cookie.
+          // Browsers never send Authorization by themselves, so they need the cookie.
           return request.header('authorization') === ''
             ? [header, setCookie(settings, cookie, text, scope)]
             : [header]
@@ -69,7 +69,7 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, max
   }
 }
 
-/** Positions by account, or by address without one; kept for one to two times `forMs`. */
+/** Remembers positions by account, or by address without one, for one to two times `forMs`. */
 class Memory {
   readonly #forMs: number
   readonly #max: number
@@ -93,7 +93,7 @@ class Memory {
 
   set(callerKey: CallerKey, position: Position): void {
     this.#turn()
-    // When full, one position stands for all callers.
+    // A full memory is replaced by a single position for all callers.
     if (this.#recent.size >= this.#max) {
       let furthest = position
       for (const one of this.#recent.values()) furthest = Math.max(furthest, one)

@@ -4,12 +4,15 @@ import type { EdgeRequest } from '../http/server.ts'
 import type { Edge } from './context.ts'
 import { maxJsonBytes } from './input.ts'
 
-/** Shared parts of the routes that receive provider events. */
+/** Response body of the routes that receive provider events. */
 
 export const Received = z.strictObject({ received: z.literal('true') }).meta({ id: 'Received' })
 export const RECEIVED = { received: 'true' } as const
 
-/** The bytes that a provider signs. @throws fail(refused) for a body that is too large: such routes have one error for all. */
+/**
+ * Reads the bytes that a provider has signed.
+ * @throws fail(refused), the only error of such routes, for a body that is too large.
+ */
 export function readEventBytes(edge: Edge, request: EdgeRequest, refused: ErrorCode): Promise<Uint8Array> {
   return request.body.bytes(maxJsonBytes(edge.settings)).catch((error) => {
     if (error instanceof Failure && error.code === 'request.too_large') throw fail(refused)

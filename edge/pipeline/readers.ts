@@ -3,7 +3,7 @@ import type { Edge } from './context.ts'
 import type { RequestContext } from './request-context.ts'
 import type { AnyRoute } from './route.ts'
 
-// Owner id for all callers without an account.
+// Owner id that stands for all callers without an account.
 const NO_ACCOUNT = 0
 
 /** Chooses the reader that a route declares. */
@@ -12,7 +12,7 @@ export function chooseReader(edge: Edge, exchange: RequestContext, route: AnyRou
   const caller = exchange.caller?.ownerId ?? NO_ACCOUNT
   if (route.reads === undefined)
     return replica !== null && route.reportsWrites === true ? replica.wal.trackReads(reader) : reader
-  // A stream continues its first read with notifications of the primary, so it reads there too.
+  // A stream continues its first read with notifications from the primary, so it must read there, too.
   if (replica === null || route.stream !== undefined || route.readsDecideAccess === true)
     return slowReads.readsFor(caller, route.reads)
   return replica.reads.readsFor(caller, route.reads, replica.positions.required(exchange))

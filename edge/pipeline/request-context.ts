@@ -9,7 +9,7 @@ import { addressOf, locationOf } from './client-location.ts'
 import type { Allowance } from './key-limits.ts'
 import type { WrittenPosition } from './positions.ts'
 
-// A client may choose the request id, within characters that are safe in log lines and headers.
+// Clients may choose the request id, but only from characters that are safe in log lines and headers.
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/
 const PREFIX = randomBytes(6).toString('base64url')
 let counter = 0
@@ -24,7 +24,7 @@ export interface MatchedRoute {
   readonly route: { readonly method: string; readonly hasCredentials?: boolean | undefined }
 }
 
-/** A request in progress; answers it with the common headers. */
+/** A request in progress. It sends answers with the common headers. */
 export class RequestContext implements Origin {
   readonly request: EdgeRequest
   readonly responder: Responder
@@ -33,16 +33,16 @@ export class RequestContext implements Origin {
   readonly settings: Settings
   entry: MatchedRoute | null = null
   caller: Caller | null = null
-  /** The refusal of an invalid credential on a public route; null if there is none. */
+  /** The failure of an invalid credential on a public route; null if the credential is valid or absent. */
   credentialFailure: Failure | null = null
   /** WAL position of this request's writes; null without a replica, or if the request cannot write. */
   writePosition: WrittenPosition | null = null
-  /** Requests left for its API key; null without a key or a limit. */
+  /** Requests that the API key has left; null without a key or a limit. */
   allowance: Allowance | null = null
-  /** Status of the answer; 0 before it. */
+  /** Status of the answer; 0 before the answer. */
   status = 0
   private span: Span | null = null
-  // The edge makes no provider calls, so there is nothing to record.
+  // The edge calls no providers, so it has nothing to record.
   readonly record = null
   private hasEnded = false
 
@@ -51,16 +51,16 @@ export class RequestContext implements Origin {
     this.request = request
     this.responder = responder
     this.settings = settings
-    // uWS can't read the address after a disconnect or an answer; the log and the audit trail need it for every write.
+    // uWS can't read the address after a disconnect or an answer, but log and audit trail need it for every write.
     if (request.method !== 'GET' || isLogged) void request.address
     const given = request.header('x-request-id')
     this.requestId = given !== '' && REQUEST_ID.test(given) ? given : `${PREFIX}-${(++counter).toString(36)}`
   }
 
-  /** The head of an answer, with the common headers. */
+  /** Builds the head of an answer, with the common headers. */
   head(status: number, headers: readonly Header[] = []): ReplyHead {
     this.status = status
-    // Refusals are logged after the answer, when the address can no longer be read.
+    // The access log needs the address after the answer, when uWS can no longer read it.
     if (status >= 400) void this.request.address
     const all: Header[] = [
       ...headers,
@@ -125,7 +125,7 @@ export class RequestContext implements Origin {
     )
   }
 
-  /** Ends the request and its span; a stream that is still open no longer counts as part of it. */
+  /** Ends the request and its span, even if its stream is still open. */
   end(): void {
     this.hasEnded = true
     if (this.span === null) return
@@ -138,7 +138,7 @@ export class RequestContext implements Origin {
     })
   }
 
-  /** Seconds since the request arrived. */
+  /** Returns the seconds since the request arrived. */
   elapsedSeconds(): number {
     return (performance.now() - this.startedAt) / 1000
   }

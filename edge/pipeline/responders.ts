@@ -27,7 +27,7 @@ import type { Received, TaskInput } from './route.ts'
 import { statusOf } from './statuses.ts'
 import { RequestWrites } from './writes.ts'
 
-// A repeated request waits only long enough to read the first one's job.
+// A repeated request waits only long enough to read the job of the first one.
 const REPEAT_WAIT_MS = 100
 
 export async function respondWithHandle(admitted: AdmittedRequest): Promise<void> {
@@ -45,7 +45,7 @@ export async function respondWithHandle(admitted: AdmittedRequest): Promise<void
 export async function respondWithJob(admitted: AdmittedRequest): Promise<void> {
   const { exchange, entry, input } = admitted
   const { follow } = entry.route
-  // A HEAD request has no effect, even where GET would.
+  // A HEAD request must have no effect, even if GET would.
   if (exchange.request.method === 'HEAD')
     return exchange.sendEmpty(200, follow === undefined ? [] : SSE_HEADERS)
   const { confirmed } = admitted.edge
@@ -53,7 +53,7 @@ export async function respondWithJob(admitted: AdmittedRequest): Promise<void> {
   if (resumed !== null) return withStreamSlot(admitted, (slot) => openStream(admitted, resumed, slot))
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
   if (follow === undefined || background) return runJob(admitted, background, null)
-  // Reserve the stream before adding the job, so that a refused stream adds no job.
+  // The stream slot is reserved before the job is added, so that a refused stream adds no job.
   return withStreamSlot(admitted, (slot) => runJob(admitted, background, slot))
 }
 
@@ -76,13 +76,12 @@ async function runJob(
   const { jobId, immediateAnswer } = added
   if (slot !== null) return openStream(admitted, await follow!.open(input, jobId), slot)
   const answer = immediateAnswer ?? (await waitForJob(admitted, jobId))
-  // After a disconnect the answer may be incomplete; a repetition reads the job instead.
+  // After a disconnect the answer may be incomplete, so it is not stored. A repetition reads the job instead.
   if (key !== null && immediateAnswer === null && !exchange.responder.done)
     await storeJobAnswer(edge, key, answer)
   await exchange.sendStored(answer)
 }
 
-/** Options of a new job. */
 interface JobOptions {
   readonly key: KeyRef | null
   readonly background: boolean
@@ -92,11 +91,11 @@ interface JobOptions {
 
 interface AddedJob {
   readonly jobId: string
-  /** The answer if the caller does not wait for the job; otherwise null. */
+  /** The answer for a caller who does not wait for the job; otherwise null. */
   readonly immediateAnswer: StoredReply | null
 }
 
-/** Adds the job, or finds the first request under the same key. */
+/** Adds the job, or finds the job of the first request with the same key. */
 async function addJob(
   admitted: AdmittedRequest,
   { key, background, callback, received }: JobOptions,
@@ -127,13 +126,13 @@ async function addJob(
   })
 }
 
-/** The answer that a route gives before its job ends. */
+/** Builds the answer that a route gives before its job ends. */
 function routeAnswer({ edge, entry }: AdmittedRequest, value: unknown): StoredReply {
   const answer = toCheckedAnswer(edge, entry, value)
   return { status: answer.status ?? 200, headers: answer.headers, body: bodyOf(answer) }
 }
 
-/** Fingerprint of the request, with `received` in place of the body. */
+/** Returns the request's fingerprint, in which `received` replaces the body. */
 function fingerprintWith(
   { edge, exchange, fingerprint }: AdmittedRequest,
   received: Received | undefined,
@@ -155,7 +154,7 @@ async function addInTransaction(
   return { jobId: (await tx.one(enqueueJobs([spec], admitted.edge.settings.quotas.waiting_jobs))).job_id }
 }
 
-/** Adds the job in a statement shared with other requests. */
+/** Adds the job in a statement that it shares with other requests. */
 async function addBatched(admitted: AdmittedRequest): Promise<string> {
   const { enqueuer, reader } = admitted.edge
   const [added] = await enqueuer.add([await specOf(admitted, reader.text)])
@@ -182,7 +181,7 @@ export async function respondWithStream(admitted: AdmittedRequest): Promise<void
   })
 }
 
-/** Reserves a stream, runs the work, and releases the reservation if the work opened no stream. */
+/** Reserves a stream slot and runs the work. Releases the slot if the work opened no stream. */
 async function withStreamSlot(
   admitted: AdmittedRequest,
   work: (slot: StreamPermit) => Promise<void> | void,
@@ -202,7 +201,7 @@ function openStream(
   slot: StreamPermit,
   headers: readonly Header[] = [],
 ): Promise<void> | void {
-  // 204 stops a reconnecting EventSource: all events were delivered.
+  // A 204 stops a reconnecting EventSource after all events were delivered.
   if (source === 'ended') return exchange.sendEmpty(204)
   const head = exchange.head(200, [...SSE_HEADERS, ...headers])
   if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
@@ -247,7 +246,7 @@ async function replayJob(
   const { follow } = entry.route
   if (slot !== null && first.status === null && first.job_id !== null)
     return openStream(admitted, await follow!.open(input, first.job_id), slot, [REPLAYED])
-  // If the first request's process died, the job has the answer.
+  // The process of the first request may have died before storing the answer, but the job has it.
   const event =
     first.status === null && first.job_id !== null
       ? await edge.hub.waitForTerminal(first.job_id, REPEAT_WAIT_MS)
@@ -265,7 +264,7 @@ function acceptedAnswer(jobId: string): StoredReply {
   }
 }
 
-/** The answer for a caller who waits for a job. */
+/** Returns the answer for a caller who waits for a job. */
 function jobAnswer({ route }: Entry, event: JobEvent): StoredReply {
   if (event.status === 'done') {
     const { result = null } = JSON.parse(event.frame) as { result?: unknown }
@@ -275,7 +274,7 @@ function jobAnswer({ route }: Entry, event: JobEvent): StoredReply {
   return { status: statusOf(failure.code), headers: [], body: formatFailure(failure) }
 }
 
-/** The failure of a job that did not complete. */
+/** Returns the failure of a job that did not complete. */
 export function jobFailure(event: JobEvent): Failure {
   const { error } = JSON.parse(event.frame) as { error?: { code: string; detail: string } }
   return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : restoreFailure(error)

@@ -49,7 +49,7 @@ export class Answer<T> {
   }
 }
 
-/** An answer from JSON text of PostgreSQL, which it compacts. */
+/** Creates an answer from JSON text of PostgreSQL, after compacting it. */
 export function json<T>(
   text: string,
   parts: { status?: number; headers?: readonly Header[] } = {},
@@ -57,7 +57,7 @@ export function json<T>(
   return new Answer<T>({ ...parts, json: compactJson(text) })
 }
 
-/** An answer from JSON text that is already compact. */
+/** Creates an answer from JSON text that is already compact. */
 export function rawJson<T>(
   text: string,
   parts: { status?: number; headers?: readonly Header[] } = {},
@@ -65,37 +65,37 @@ export function rawJson<T>(
   return new Answer<T>({ ...parts, json: text })
 }
 
-/** Writes of a request that is not a GET. */
+/** The ways in which a request other than GET can write. */
 export interface Writes<R> {
   /**
-   * Runs work in the transaction of the request; the Idempotency-Key and the stored answer commit with its writes. The
-   * work may run more than once, so other effects belong in `tx.afterCommit`. A thrown failure rolls back the writes, a
-   * returned one commits them; either is the answer. The default fingerprint covers method, path, query and body; it is
-   * computed only with a key.
+   * Runs work in the transaction of the request, which also commits the Idempotency-Key and the stored answer. The work
+   * may run more than once, so other effects belong in `tx.afterCommit`. A thrown failure rolls back the writes, and a
+   * returned one commits them. Both become the answer. The default fingerprint covers method, path, query and body, and
+   * is computed only if there is a key.
    */
   transaction(
     work: (tx: Transaction) => Promise<R | Answer<R> | Failure>,
     fingerprint?: () => Buffer,
   ): Promise<Answer<R>>
-  /** Adds jobs, batched with other requests' jobs unless there is a key. `answer` receives their ids. */
+  /** Adds jobs, batched with those of other requests unless there is a key. `answer` receives the job ids. */
   enqueue(specs: readonly JobSpec[], answer: (jobIds: readonly string[]) => R): Promise<Answer<R>>
 }
 
-/** Additional input of a `raw` handler, which answers through `responder` or returns an answer. */
+/** Additional input of a `raw` handler, which either answers through `responder` or returns an answer. */
 export interface RawInput extends Writes<unknown> {
   readonly responder: Responder
-  /** The head of an answer, with the common headers. */
+  /** Builds the head of an answer, with the common headers. */
   head(status: number, headers?: readonly Header[]): ReplyHead
 }
 
-/** The input of a handler; undeclared parts are undefined. */
+/** The input of a handler. Parts that the route does not declare are undefined. */
 export interface Input<P, Q, B, C> {
   readonly params: P
   readonly query: Q
   readonly body: B
   readonly caller: C
   readonly edge: Edge
-  /** The reader for the route's `reads`. */
+  /** Runs the kind of reads that the route declares in `reads`. */
   readonly reader: Reads
   readonly request: EdgeRequest
   readonly requestId: string
@@ -106,7 +106,7 @@ export interface Input<P, Q, B, C> {
 export interface Received {
   /** Fingerprint of the body, for the Idempotency-Key. */
   readonly fingerprint: Uint8Array
-  /** Releases the received body; called if no job was added. */
+  /** Deletes the received body. Called if no job was added. */
   discard(): Promise<unknown>
 }
 
@@ -116,11 +116,13 @@ export interface TaskInput {
   readonly read: Reader['text']
 }
 
-/** The event stream of a job, as the answer of its route. */
+/** Makes a route answer with the event stream of its job. */
 export interface Follow<I> {
-  /** The stream that a reconnecting client names by Last-Event-ID, without adding a job; null if there is none. */
+  /**
+   * Finds the stream that a reconnecting client names by Last-Event-ID, without adding a job; null if there is none.
+   */
   resume(input: I): Promise<StreamSource | null>
-  /** The stream of a job from its first event. */
+  /** Opens the stream of a job from its first event. */
   open(input: I, jobId: string): Promise<StreamSource>
 }
 
@@ -137,7 +139,7 @@ interface Declaration<
   readonly path: string
   readonly summary: string
   readonly description?: string
-  /** Access rule; default: the area's. */
+  /** Access rule; defaults to that of the area. */
   readonly auth?: A
   readonly params?: P
   readonly query?: Q
@@ -150,24 +152,27 @@ interface Declaration<
   readonly bodyBytes?: number
   /** Reads the body of a `job` route as it arrives; `job` gets the result as `received`. */
   readonly receive?: (input: Input<z.output<P>, z.output<Q>, undefined, CallerOf<A>>) => Promise<V>
-  /** Body of a success; absent: no body. */
+  /** Body of a success; absent if it has none. */
   readonly response?: R
   /** Status of a success; default 200, or 204 without a response. */
   readonly status?: number
-  /** Other statuses of a success, for the reference: status -> meaning. */
+  /** Meanings of additional success statuses, for the reference. */
   readonly alsoAnswers?: Readonly<Record<number, string>>
   /** Media type or media range of a response that is not JSON. */
   readonly produces?: string
   /** Example of a response that is not JSON, for the reference. */
   readonly example?: string
   readonly errors?: readonly ErrorCode[]
-  /** True for a POST that only reads: the read scope suffices. */
+  /** True for a POST that only reads, so that the read scope suffices. */
   readonly isRead?: boolean
-  /** True if the route manages credentials: API keys are refused. */
+  /** True if the route manages credentials, so that API keys are refused. */
   readonly needsSession?: boolean
-  /** True if a key limited to an organization may call it, because the handler stays within it. Routes of one organization need no flag. */
+  /**
+   * True if a key limited to an organization may call the route, because the handler stays within it. Routes of one
+   * organization need no flag.
+   */
   readonly allowsOrganizationKeys?: boolean
-  /** True for a POST whose effect must happen once: it accepts `Idempotency-Key`. */
+  /** True for a POST whose effect must happen once, so that it accepts `Idempotency-Key`. */
   readonly sideEffect?: boolean
   /** Reason why repeating a POST without a key is harmless. */
   readonly whyRepeatable?: string
@@ -177,24 +182,30 @@ interface Declaration<
   readonly answer?: (result: unknown) => unknown
   /** For a job-backed route: true if callers always wait for the job to end. */
   readonly alwaysWaits?: boolean
-  /** True if a cookie other than the session's identifies the caller: the cross-site rule applies although the route is public. */
+  /**
+   * True if a cookie other than the session's identifies the caller, so that the cross-site rule applies to a public
+   * route.
+   */
   readonly cookieAuth?: boolean
-  /** True if it sets cookies for any caller: the cross-site rule applies to every request. */
+  /** True if the route sets cookies for any caller. The cross-site rule then applies to every request. */
   readonly signsIn?: boolean
-  /** True for a GET that costs money: cross-site requests need a bearer token. */
+  /** True for a GET that costs money. Cross-site requests then need a bearer token. */
   readonly costsMoney?: boolean
-  /** Kind of reads for `reader`; default: rows by key, which never wait for slower reads. */
+  /** Kind of reads that `reader` runs; defaults to rows by key, which never wait for slower reads. */
   readonly reads?: ReadKind
   /**
-   * True if its reads also decide access: they come from the primary, which already knows that a member has been
+   * True if the reads also decide access. They then use the primary, which already knows that a member has been
    * removed.
    */
   readonly readsDecideAccess?: boolean
-  /** True for a GET that reports the end of a job: its answer carries the WAL position, so that later lists include the job's writes. */
+  /**
+   * True for a GET that reports the end of a job. Its answer carries the WAL position, so that later lists include the
+   * job's writes.
+   */
   readonly reportsWrites?: boolean
   /** Rate limit per client or account. */
   readonly limit?: LimitName
-  /** True if answers may contain credentials: they get `Cache-Control: no-store`. */
+  /** True if answers may contain credentials, and so need `Cache-Control: no-store`. */
   readonly hasCredentials?: boolean
   /** Adds data to each success that is never stored, not even for an Idempotency-Key. */
   readonly addUnstored?: (edge: Edge, text: string) => string
@@ -206,7 +217,7 @@ type Out<T extends z.ZodType> = z.output<T>
 interface Endings<P, Q, B, R, C, V> {
   handle: (input: Input<P, Q, B, C> & Writes<R>) => Promise<R | Answer<R>> | R | Answer<R>
   job: (input: Input<P, Q, B, C> & { readonly tx: Transaction; readonly received: V }) => Promise<JobRef<R>>
-  /** A `job` that is the only write: concurrent requests add their jobs in one batch. */
+  /** Like `job`, for a job that is the only write. Concurrent requests add such jobs in one batch. */
   task: (input: Input<P, Q, B, C> & TaskInput) => NewJob<R> | Promise<NewJob<R>>
   stream: (input: Input<P, Q, B, C>) => Promise<StreamSource>
   raw: (input: Input<P, Q, B, C> & RawInput) => Promise<Answer<unknown> | undefined>
@@ -217,7 +228,7 @@ type Only<E, K extends keyof E> = { readonly [N in K]: E[N] } & {
 }
 type OneEnding<E> = { [K in keyof E]: Only<E, K> }[keyof E]
 
-/** A route without its type parameters, for dispatch and the reference. */
+/** A route without its type parameters, as dispatch and the reference use it. */
 export interface AnyRoute
   extends Omit<Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth, Received>, 'receive' | 'follow'>,
     Partial<Endings<never, never, never, unknown, never, never>> {
@@ -226,8 +237,8 @@ export interface AnyRoute
 }
 
 /**
- * Declares a route. The schemas type the handler: it receives their output and must return the response's input.
- * A job's result must be the response. Several handlers, or none, do not compile.
+ * Declares a route. The schemas type the handler, which receives their output and must return the response's input. The
+ * result of a job must be the response. A route with several handlers, or none, does not compile.
  */
 export function route<
   P extends z.ZodType = z.ZodUndefined,
@@ -240,7 +251,7 @@ export function route<
   declaration: Declaration<P, Q, B, R, A, V> &
     OneEnding<Endings<Out<P>, Out<Q>, Out<B>, z.input<R>, CallerOf<A>, V>>,
 ): AnyRoute {
-  // The only cast that erases a route's types: dispatch parses the input with the schemas that typed it.
+  // No other cast erases a route's types. It is safe because dispatch parses the input with the schemas that typed it.
   return declaration as unknown as AnyRoute
 }
 
@@ -254,16 +265,16 @@ export interface Area {
   readonly name: string
   readonly prefix: string
   readonly auth: Auth
-  /** Status of invalid input: 422, but 400 where SPEC says so. */
+  /** Status of invalid input: 422, or 400 where SPEC requires it. */
   readonly invalidStatus: 422 | 400
-  /** True if undeclared query parameters are allowed, as in links to pages and in probes. */
+  /** True if undeclared query parameters are allowed, as in probes and in links to pages. */
   readonly allowsAnyQuery: boolean
   readonly routes: readonly AnyRoute[]
 }
 
 /**
- * Declares an area. Its name is a tag of the reference, described by `edge/guides/NAME.md`. If a route needs a credential,
- * it is a scope of API keys, too.
+ * Declares an area. Its name is a tag of the reference, which `edge/guides/NAME.md` describes. The name is also a scope
+ * of API keys if a route needs a credential.
  */
 export function area(
   name: string,

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 
-/** Schemas that several areas share. A `type` in the metadata of a string in a URL is its type in the reference. */
+/**
+ * Schemas that several areas share. For a URL parameter, the `type` in its metadata is the one that the reference
+ * shows.
+ */
 
 const rowId = (largest: number) =>
   z
@@ -10,13 +13,15 @@ const rowId = (largest: number) =>
     .refine((id) => id >= 1 && id <= largest, 'must be a positive integer')
     .meta({ type: 'integer', minimum: 1, maximum: largest })
 
-/** The 32-bit id of an account, an organization or a page, in a path. */
+/** A 32-bit id in a path, such as that of an account, an organization or a page. */
 export const RowId = rowId(2_147_483_647)
 
-/** Formats a number with commas: 10,000. `toLocaleString` would load locale data, 10 ms per start. */
+/**
+ * Formats a number with commas, such as 10,000. `toLocaleString` would load locale data, which takes 10 ms per start.
+ */
 export const formatNumber = (value: number): string => `${value}`.replace(/\B(?=(\d{3})+$)/g, ',')
 
-/** The id of any other record, in a path. */
+/** A 53-bit id in a path, such as that of any other record. */
 export const LongRowId = rowId(Number.MAX_SAFE_INTEGER)
 
 interface Bounds {
@@ -24,7 +29,7 @@ interface Bounds {
   readonly max: number
 }
 
-/** An integer in a query string; values out of bounds are refused, not clamped. */
+/** Returns the schema of an integer in a query string. Values out of bounds are rejected, not clamped. */
 export const integer = ({ min, max }: Bounds) =>
   z
     .string()
@@ -36,23 +41,23 @@ export const integer = ({ min, max }: Bounds) =>
 export const count = ({ fallback, ...bounds }: Bounds & { readonly fallback: number }) =>
   integer(bounds).default(fallback)
 
-/** True or false in a query string; also 1, 0, yes, no, on and off. */
+/** Returns the schema of a boolean in a query string, which also accepts 1, 0, yes, no, on and off. */
 export const flag = () => z.stringbool().meta({ type: 'boolean' })
 
-/** A flag that defaults to false. */
+/** Returns the schema of a flag that defaults to false. */
 export const option = () => flag().default(false)
 
 export const Timestamp = z.iso.datetime()
 
-// PostgreSQL's calendar has no year 0.
+// A date; PostgreSQL's calendar has no year 0.
 export const Day = z.iso
   .date({ error: 'must be a day such as 2026-03-14' })
   .refine((date) => date >= '0001', 'must be in the year 1 or later')
 
-// PostgreSQL rejects offsets of 16 hours or more, and overlong texts.
+// Excludes offsets of 16 hours or more, and overlong texts, because PostgreSQL rejects them.
 const STORABLE_MOMENT = /^(?!0000).{1,40}(?<![+-](1[6-9]|2\d):?\d\d)$/
 
-/** A timestamp as input; UTC if it has no offset. */
+/** A timestamp in a request, in UTC unless it has an offset. */
 export const Moment = z.iso
   .datetime({ offset: true, local: true, error: 'must be a time such as 2026-03-14T15:00:00Z' })
   .refine((text) => STORABLE_MOMENT.test(text), 'must be a valid timestamp')

@@ -1,46 +1,46 @@
 import { type Failure, fail } from '../../sql/errors.ts'
 import type { Caller } from './auth.ts'
 
-/** Scopes of API keys, by area and verb. `write` includes `read`; `*` is every area. */
+/** Scopes of API keys, by area and verb. `write` includes `read`, and `*` means every area. */
 
 const VERBS = ['read', 'write'] as const
 
 const scopedAreas = new Set<string>()
 
-/** Gives an area scopes; `area` calls it for each area whose routes need a credential. */
+/** Adds the scopes of an area. `area` calls it for each area whose routes need a credential. */
 export function addScopes(area: string): void {
   scopedAreas.add(area)
 }
 
-/** Every scope, `*` first. Complete once all areas are declared. */
+/** Returns every scope, `*` first. The list is complete once all areas are declared. */
 export function allScopes(): string[] {
   return ['*', ...[...scopedAreas].sort()].flatMap((area) => VERBS.map((verb) => `${area}:${verb}`))
 }
 
-/** The scopes that allow reading or writing in an area, narrowest first. */
+/** Returns the scopes that allow reading or writing in an area, narrowest first. */
 const scopesOf = (area: string, isReading: boolean): readonly string[] => {
   const writing = [`${area}:write`, '*:write']
   return isReading ? [`${area}:read`, '*:read', ...writing] : writing
 }
 
-/** The part of a route that decides which scope admits to it. */
+/** The part of a route that determines its scopes. */
 interface Reading {
   readonly method: string
   readonly costsMoney?: boolean
   readonly isRead?: boolean
 }
 
-/** The scopes that admit to a route, narrowest first. */
+/** Returns the scopes that admit to a route, narrowest first. */
 export function admittingScopes({ name }: { readonly name: string }, route: Reading): readonly string[] {
   const isReading = route.method === 'get' ? route.costsMoney !== true : route.isRead === true
   return scopesOf(name, isReading)
 }
 
-/** The refusal of an API key without a scope. */
+/** Returns the failure of an API key without a scope. */
 export const missingScope = (scope: string): Failure => fail('auth.scope', { scope }, { scope })
 
 /**
- * Checks an API key for a request that also acts in another area.
+ * Requires that an API key may also act in another area.
  * @throws fail('auth.scope') if the key lacks that area's scope.
  */
 export function requireScope({ key }: Pick<Caller, 'key'>, area: string, verb: 'read' | 'write'): void {

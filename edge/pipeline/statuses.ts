@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../sql/errors.ts'
 
-/** The HTTP status of each error (RFC 9110, section 15). */
+/** HTTP status of each error (RFC 9110, section 15). */
 const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'request.malformed': 400,
   'request.invalid': 422,

@@ -1,21 +1,24 @@
 import type { InputProblem } from '../../sql/errors.ts'
 
-/** Checks for all input, independent of schemas: text that PostgreSQL can't store, excessive nesting, too many values. */
+/** Rejects text that PostgreSQL can't store, excessive nesting and too many values, independently of schemas. */
 
 type Loc = InputProblem['loc']
 
-// JSON has no bounds of its own, and every traversal (here, in schemas, in the database) needs time and stack.
+// JSON itself has no limits, and every traversal (here, in schemas, in the database) needs time and stack.
 const MAX_DEPTH = 64
 const MAX_VALUES = 10_000
 
-// An answer repeats the keys above each problem: without bounds, 190 KB of input became an answer of 500 MB.
+// An answer repeats the keys above each problem. Without these limits, 190 KB of input became an answer of 500 MB.
 const MAX_PROBLEMS = 100
 const MAX_KEY_LENGTH = 100
 
 const TOO_DEEP = `must not be nested more than ${MAX_DEPTH} levels deep`
 const TOO_MANY = `must not have more than ${MAX_VALUES} keys and items in total`
 
-/** The first problems of an input, with their locations. @param loc the part of the request that holds it. */
+/**
+ * Returns the first problems of an input, with their locations.
+ * @param loc the part of the request that holds the input.
+ */
 export function textProblems(value: unknown, loc: Loc): readonly InputProblem[] {
   const count = { left: MAX_VALUES }
   if (isValid(value, 1, count)) return []
@@ -36,13 +39,13 @@ function isValid(value: unknown, depth: number, count: { left: number }): boolea
   return true
 }
 
-/** Finds NUL and unpaired surrogates, which JSON can represent and PostgreSQL can't; null if there are none. */
+/** Describes a NUL or an unpaired surrogate, which JSON can represent but PostgreSQL cannot; null if there are none. */
 function flawIn(text: string): string | null {
   if (text.includes('\0')) return 'a NUL character'
   return text.isWellFormed() ? null : 'an unpaired surrogate'
 }
 
-/** Locates the problems; slower than {@link isValid}, so it runs only if there are some. */
+/** Locates the problems. It is slower than {@link isValid}, so it runs only if there are some. */
 function* locateProblems(value: unknown, loc: Loc, depth: number): Generator<InputProblem> {
   if (typeof value === 'string') {
     const flaw = flawIn(value)

@@ -6,7 +6,7 @@ import { bodyOf, toCheckedAnswer } from './answers.ts'
 import { failureAnswer, type KeyRef, runOnce } from './idempotency.ts'
 import { Answer, type Writes } from './route.ts'
 
-/** The {@link Writes} of one request. */
+/** Implements the {@link Writes} of one request. */
 export class RequestWrites implements Writes<unknown> {
   /** True if the handler has called `transaction`, which uses the request's key. */
   hasUsedKey = false
@@ -18,7 +18,7 @@ export class RequestWrites implements Writes<unknown> {
     this.key = key
   }
 
-  /** The handler's input, extended by the ways to write. */
+  /** Adds the methods that write to the input of a handler. */
   extendInput(input: object): object {
     const { transaction, enqueue } = this
     return { ...input, transaction: transaction.bind(this), enqueue: enqueue.bind(this) }
@@ -60,7 +60,7 @@ export class RequestWrites implements Writes<unknown> {
     return new Answer({ value: answer(await add()) })
   }
 
-  /** True if the handler itself reads the body, after the caller was admitted: only `raw` does. */
+  /** True if the handler itself reads the body after the caller was admitted, which only `raw` does. */
   private get hasReadBody(): boolean {
     return this.admitted.entry.route.raw !== undefined
   }

@@ -15,5 +15,5 @@ export const ai = area('ai', '/api/v1/ai', { auth: 'open', invalidStatus: 400 },
   healthRoute,
 ])
 
-/** The version route, outside the versioned prefix. */
+/** Area of the version route, which is outside the versioned prefix. */
 export const aiVersion = area('ai', '/ai', { auth: 'open', invalidStatus: 400 }, [versionRoute])

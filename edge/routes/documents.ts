@@ -28,7 +28,6 @@ const UploadForm = z
   })
   .meta({ id: 'DocumentUpload' })
 
-/** True if the text is not blank. */
 const isSearch = (text = ''): boolean => text.trim() !== ''
 
 const NEWEST = { column: 'received_at', direction: 'desc' } as const

@@ -19,7 +19,6 @@ import { voice } from './voice.ts'
 import { webhooks } from './webhooks.ts'
 import { workers } from './workers.ts'
 
-/** Every area, one line each. */
 export const areas: readonly Area[] = [
   accounts,
   organizations,

@@ -4,7 +4,7 @@ import { detailRoutes } from './jobs/details.ts'
 import { recordRoutes } from './jobs/records.ts'
 import { streamRoutes } from './jobs/streams.ts'
 
-/** Background jobs: read, search, cancel, retry and watch them. */
+/** Routes that read, search, cancel, retry and watch background jobs. */
 export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
   ...adminRoutes,
   ...recordRoutes,

@@ -31,10 +31,10 @@ import {
   VendorCount,
 } from './llm/shapes.ts'
 
-// SPEC returns this list without pages, so it is capped.
+// SPEC defines this list without pages, so its length is limited.
 const MAX_VENDORS = 1000
 
-/** The model catalog, and the current model. */
+/** Routes for the model catalog and the current model. */
 export const llm = area('llm', '/llm', { auth: 'open' }, [
   route({
     method: 'get',
@@ -173,7 +173,7 @@ async function readCurrentModel({ ai }: Settings, read: Reader['text']): Promise
 }
 
 /**
- * Picks the provider of a model that an admin chooses.
+ * Picks the provider for a model that an admin has chosen.
  * @throws llm.model_missing, llm.model_disabled, llm.model_no_chat, llm.provider_needed
  */
 async function pickProvider(

@@ -14,7 +14,7 @@ import { Answer, type AnyRoute, type Area, area, rawJson, route } from '../pipel
 const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
 const PAGES = new URL('../pages/', import.meta.url)
 
-// Allow-list of the files that /docs serves.
+// The only files that /docs serves.
 const FILES: Readonly<Record<string, URL>> = {
   'swagger-ui.css': SWAGGER,
   'swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),
@@ -22,7 +22,7 @@ const FILES: Readonly<Record<string, URL>> = {
   'docs.css': new URL('docs.css', PAGES),
 }
 
-// Swagger UI sets inline styles and draws icons from data URLs; scripts may come only from this origin.
+// Swagger UI sets inline styles and draws icons from data URLs. Scripts may come only from this origin.
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -135,7 +135,7 @@ const docsFile = route({
   },
 })
 
-/** Health checks, metrics and the API reference. `areas`: all areas, this one included, for the reference. */
+/** Declares the health checks, the metrics and the API reference, which covers the result of `areas`. */
 export function operations(areas: () => readonly Area[]): Area {
   return area('operations', '', { auth: 'public', allowsAnyQuery: true }, [
     health,
@@ -148,7 +148,7 @@ export function operations(areas: () => readonly Area[]): Area {
 }
 
 function openApiDocument(areas: () => readonly Area[]): AnyRoute {
-  // The document depends on the settings of its edge, so each edge has its own.
+  // Each edge has its own document, which depends on its settings.
   const documents = new WeakMap<Edge, CachedText>()
   return route({
     method: 'get',
@@ -169,7 +169,7 @@ function openApiDocument(areas: () => readonly Area[]): AnyRoute {
 /** Fails after the time within which a readiness probe expects its answer. */
 async function failLate(): Promise<never> {
   await delay(READY_MS, undefined, { ref: false })
-  // After a freeze of the process, let pending socket reads run before the timeout fires.
+  // After a freeze of the process, pending socket reads must run before this timeout fires.
   await nextTurn()
   throw fail('database.down')
 }
@@ -184,7 +184,7 @@ async function readReadiness(edge: Edge): Promise<ReadyState> {
     const text = (await Promise.race([edge.reader.text(READ_STATE, []), failLate()]))!
     const { migration, has_admin: hasAdmin } = JSON.parse(text) as StateRow
     latestMigration ??= (await migrationNames()).at(-1)!
-    // A database ahead of this process is fine: migrations come first in a deployment.
+    // The database may be ahead of this process, because a deployment migrates it first.
     const isMigrated = migration !== null && migration >= latestMigration
     return { state: isMigrated ? 'migrated' : 'unmigrated', admin: hasAdmin ? 'present' : 'missing' }
   } catch (error) {

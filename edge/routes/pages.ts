@@ -5,7 +5,7 @@ import { type AnyRoute, area, route } from '../pipeline/route.ts'
 
 const FOLDER = new URL('../pages/', import.meta.url)
 
-// Scripts and styles may come only from this origin, and no page may frame these.
+// Scripts and styles may come only from this origin, and other pages may not embed these in frames.
 const HEADERS = [
   [
     'content-security-policy',
@@ -14,7 +14,7 @@ const HEADERS = [
   ...PAGE_HEADERS,
 ] as const
 
-// Allow-lists of the files that these routes serve.
+// The only files that these routes serve.
 const ASSETS = new Set(['page.css', 'monitor.css', 'mark.svg', 'account.js'])
 const MONITOR_ASSETS = new Set([
   'main.js',
@@ -44,7 +44,7 @@ const MONITOR_ASSETS = new Set([
   'schedules.js',
 ])
 
-/** Declares a route that serves a file of `edge/pages`. */
+/** Declares a route for a file of `edge/pages`. */
 function page(path: string, summary: string, file: string, params?: z.ZodType): AnyRoute {
   return route({
     method: 'get',
@@ -57,7 +57,7 @@ function page(path: string, summary: string, file: string, params?: z.ZodType): 
   })
 }
 
-/** Declares a route that serves the named assets of pages; `produces` may be a range of types. */
+/** Declares a route for the named assets of pages. `produces` may be a range of media types. */
 function assets(path: string, folder: string, names: ReadonlySet<string>, produces: string): AnyRoute {
   return route({
     method: 'get',
@@ -76,7 +76,7 @@ function assets(path: string, folder: string, names: ReadonlySet<string>, produc
 
 const NOT_MODIFIED = { 304: 'The client already has this version' }
 
-/** Pages for people: the home page, the monitor, and the pages that emails and the payment provider link to. */
+/** Routes for the home page, the monitor, and the pages to which emails and the payment provider link. */
 export const pages = area('pages', '', { auth: 'public', allowsAnyQuery: true }, [
   page('/', 'Show the home page', 'home.html'),
   page('/monitor', 'Show live queues, jobs and workers', 'monitor.html'),

@@ -16,7 +16,7 @@ import { type Answer, area, type Input, json, route, type Writes } from '../pipe
 import { Timestamp } from '../pipeline/schemas.ts'
 import { figuresOf, type Span } from './queues/figures.ts'
 
-/** The queues: their load, their results, and the controls of admins. */
+/** Routes for the queues, with their load, their results and the controls of admins. */
 
 const NAMES = queuesOf(tasks)
 
@@ -133,13 +133,13 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
   }),
 ])
 
-/** The name of an existing queue from the path. @throws queue.missing */
+/** Returns the name of an existing queue from the path. @throws queue.missing */
 function requireQueue({ params: { queue } }: Pick<QueueInput, 'params'>): string {
   if (!NAMES.includes(queue)) throw fail('queue.missing', { name: queue, names: NAMES.join(', ') })
   return queue
 }
 
-/** Runs the statement, audits it if it changed anything, and answers with the controls of the queue. */
+/** Runs the statement and answers with the controls of the queue. Audits the statement if it changed anything. */
 async function changeQueue<Body>(
   input: QueueInput<Body>,
   statement: ReturnType<typeof pauseQueue>,

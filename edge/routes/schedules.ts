@@ -51,7 +51,7 @@ const Schedule = z
 type ScheduleInput = Input<z.output<typeof Params>, unknown, undefined, Caller> &
   Writes<z.input<typeof Schedule>>
 
-/** The schedules: list, run, pause and resume them. Workers run their jobs. */
+/** Routes that list, run, pause and resume schedules. Workers run their jobs. */
 export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' }, [
   route({
     method: 'get',
@@ -82,7 +82,7 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
         await tx.run(audit(input, 'schedule.run', { data: { schedule: entry.identifier } }))
         tx.afterCommit(() => edge.publisher.notify(id))
         const text = await readWithin(tx, readJob, jobReadParameters(edge, caller, id))
-        // The joined job has ended meanwhile, and its retention has passed.
+        // The job that the request joined has ended and expired in the meantime.
         if (text === null) throw fail('job.missing')
         return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
       })
@@ -133,7 +133,7 @@ function requireEntry(name: string): CronEntry {
   return entry
 }
 
-/** Runs the statement, audits it if it changed anything, and answers with the state of the entry. */
+/** Runs the statement and answers with the state of the entry. Audits the statement if it changed anything. */
 async function changeSchedule(
   input: ScheduleInput,
   entry: CronEntry,
@@ -147,7 +147,7 @@ async function changeSchedule(
   })
 }
 
-/** Parameters of `readSchedules` and `readSchedule` for these entries. */
+/** Returns the parameters of `readSchedules` and `readSchedule` for these entries. */
 function stateParameters({ healthCheck, settings }: Edge, entries: readonly CronEntry[]) {
   const now = new Date(healthCheck.now())
   const states = entries.map(

@@ -8,7 +8,7 @@ import { count } from '../pipeline/schemas.ts'
 import { Spending, Tables } from './system/shapes.ts'
 
 const SECONDS_PER_DAY = 86_400
-// The pruner deletes expired rows of these every minute.
+// Tables whose expired rows the pruner deletes every minute.
 const JOB_TABLES = ['job', 'job_event_row']
 
 const tables = route({
@@ -36,10 +36,10 @@ US dollars, at the price of the day. Usage is kept for \`AI_USAGE_KEEP_DAYS\`, m
   handle: async ({ query, reader }) => json((await reader.text(readSpending, [query.days]))!),
 })
 
-/** Storage and spending of the service, for its operators. */
+/** Routes for the storage and spending of the service, which only admins may use. */
 export const system = area('system', '/api/v1/system', { auth: 'admin' }, [tables, spending])
 
-/** Parameters of `readTables`: the tables that have a retention, their settings, and the days. */
+/** Returns the parameters of `readTables`: tables with a retention, the settings that define it, and its days. */
 function retentionParameters({ retentionDays, keepResultSeconds }: Settings): [string[], string[], number[]] {
   const jobs = JOB_TABLES.map((table) => ({
     table,

@@ -139,7 +139,7 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`.`,
   }),
 ])
 
-// JSON of the listed tasks, which is the same for all callers.
+// JSON list of the tasks, which is the same for all callers.
 const TASKS_JSON = JSON.stringify(
   [...new Set([...namedTasks.values()].flatMap((byName) => [...byName.keys()]))].sort().map((task_name) => ({
     task_name,
@@ -148,7 +148,7 @@ const TASKS_JSON = JSON.stringify(
   })),
 )
 
-/** The JSON Schema of a task's arguments, which is the same on each of its queues. */
+/** Returns the JSON Schema of a task's arguments, which is the same on all its queues. */
 function argumentsSchema(name: string): object {
   const task = [...namedTasks.values()]
     .map((byName) => byName.get(name))
@@ -157,7 +157,7 @@ function argumentsSchema(name: string): object {
   return schema
 }
 
-/** Finds a task. @throws fail('task.unknown_queue'), fail('task.unknown'), each with the names that exist. */
+/** Finds a task. @throws fail('task.unknown_queue'), fail('task.unknown'), each with the existing names. */
 function requireTask(name: string, queue: string): TaskDefinition<unknown, unknown> {
   const byName = (namedTasks as ReadonlyMap<string, ReadonlyMap<string, AnyTask>>).get(queue)
   if (byName === undefined) throw fail('task.unknown_queue', { name: queue, names: NAMED_QUEUES.join(', ') })

@@ -1,9 +1,9 @@
-// Calls to the service as the signed-in account. The session is in cookies; an expired one is renewed.
+// Calls the service as the signed-in account. The session is in cookies, and is renewed when it expires.
 
 /** Final statuses of a job. */
 export const FINAL_STATUSES = new Set(['done', 'failed', 'cancelled'])
 
-/** An error response; `message` gives the reason. `status` is 0 if no response arrived. */
+/** A failed call. `message` gives the reason, and `status` is 0 if no response arrived. */
 export class ApiError extends Error {
   constructor(status, detail, code) {
     super(detail)
@@ -12,7 +12,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Calls a route; returns its JSON, or null if it has none. @throws ApiError */
+/** Calls a route. Returns the JSON of its response, or null if it has none. @throws ApiError */
 export async function call(method, path, { json, form, body } = {}) {
   let response = await send(method, path, { json, form, body })
   if (response.status === 401 && (await renewSession())) response = await send(method, path, { json, form, body })
@@ -22,7 +22,10 @@ export async function call(method, path, { json, form, body } = {}) {
   return data
 }
 
-/** Calls a route that runs a job, and waits for the job if the route does not; returns its result. @throws ApiError */
+/**
+ * Calls a job-backed route and returns the job's result. Waits for the job if the route responds before it ends.
+ * @throws ApiError
+ */
 export async function callAndWait(method, path, options) {
   const data = await call(method, path, options)
   if (data?.job_id === undefined) return data
@@ -57,7 +60,7 @@ async function send(method, path, { json, form, body }) {
   })
 }
 
-/** The signed-in account, or null if there is none. @throws ApiError for any other error response, or without one. */
+/** Returns the signed-in account; null if there is none. @throws ApiError if the request fails for another reason. */
 export async function fetchAccount() {
   const first = await send('GET', '/api/v1/auth/me', {})
   const response = first.status === 401 && (await renewSession()) ? await send('GET', '/api/v1/auth/me', {}) : first
@@ -67,8 +70,8 @@ export async function fetchAccount() {
 }
 
 /**
- * `code`: one-time code, recovery code or ''.
- * @throws ApiError; its `code` is `totp_required` or `totp_wrong` if the account requires a second factor.
+ * Signs in. `code` is a one-time code, a recovery code or ''.
+ * @throws ApiError with the code `totp_required` or `totp_wrong` if the account requires a second factor.
  */
 export async function signIn(username, password, code) {
   const factor = code === '' ? {} : /^\d{3} ?\d{3}$/.test(code) ? { totp_code: code } : { recovery_code: code }
@@ -82,10 +85,13 @@ export async function signOut() {
   await send('POST', '/api/v1/auth/logout', {}).catch(() => null)
 }
 
-// Without TLS and off localhost, browsers have no locks: two tabs may renew concurrently, and one must sign in again.
+// Without TLS, browsers have locks only on localhost. Two tabs may then renew concurrently, and one must sign in again.
 const withSessionLock = (action) => navigator.locks?.request('millrace-session', action) ?? action()
 
-/** Exchanges the refresh token, one tab at a time. A tab that waited first checks for a session that another renewed. */
+/**
+ * Renews the session with the refresh token, one tab at a time. A tab that had to wait first checks whether another tab
+ * has renewed it.
+ */
 function renewSession() {
   return withSessionLock(async () => {
     if ((await send('GET', '/api/v1/auth/me', {})).ok) return true
@@ -95,7 +101,7 @@ function renewSession() {
 
 let notifySignedOut = () => {}
 
-/** Sets the listener for the end of the session. */
+/** Sets the function to call when the session ends. */
 export function onSignedOut(listener) {
   notifySignedOut = listener
 }
@@ -103,9 +109,10 @@ export function onSignedOut(listener) {
 const BACKOFF_MS = [500, 1000, 2000, 5000]
 
 /**
- * Subscribes to a stream: `handlers`, by event name, receive data and id. Returns a function that closes it. The browser
- * reconnects after a lost connection. After a refusal, this function renews the session and reopens the stream, with
- * backoff. `onConnection` receives `live`, `lost` or the 4xx status of a refusal, after which the stream stays closed.
+ * Subscribes to a stream and returns a function that closes it. `handlers` maps event names to functions that receive
+ * data and id. The browser reconnects after a lost connection. After a refusal, this function renews the session and
+ * reopens the stream, with backoff. `onConnection` receives `live`, `lost` or the 4xx status of a refusal, after which
+ * the stream stays closed.
  */
 export function subscribe(path, handlers, onConnection) {
   let source = null

@@ -1,11 +1,11 @@
-// Bulk actions on all jobs that match a filter.
+// Buttons for bulk actions on all jobs that match a filter.
 
 import { call } from './api.js'
 import { h } from './dom.js'
 import { formatCount } from './format.js'
 import { actionButton } from './tables.js'
 
-/** Path of the job list with a filter. */
+/** Returns the path of the job list with a filter. */
 export const jobsPath = (filter) => `/monitor/jobs?${new URLSearchParams(filter)}`
 
 const LABELS = {
@@ -15,8 +15,8 @@ const LABELS = {
 }
 
 /**
- * A button that asks for confirmation, starts a job for the action and opens its page. `filterOrGetter`: a filter, or a
- * function that returns the current one.
+ * Makes a button that asks for confirmation, starts the job of the action and opens that job's page. `filterOrGetter`
+ * is a filter, or a function that returns the current one.
  */
 export function bulkButton(action, filterOrGetter, label) {
   const [text, confirmLabel] = LABELS[action]
@@ -32,7 +32,7 @@ export function bulkButton(action, filterOrGetter, label) {
   return actionButton(text, text, label, run, true)
 }
 
-/** Asks in a dialog; resolves to true if the answer is yes. */
+/** Asks in a dialog. Resolves to true if the user confirms. */
 function askConfirmation(title, text, confirmLabel) {
   return new Promise((resolve) => {
     const yes = h('button', { value: 'yes' }, confirmLabel)

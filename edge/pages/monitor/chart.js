@@ -1,4 +1,4 @@
-// Charts of numbers over time, without axes: the figures next to them give the values.
+// Draws charts of numbers over time. They have no axes, because the figures next to them give the values.
 
 import { svg } from './dom.js'
 
@@ -6,9 +6,9 @@ const WIDTH = 120
 const HEIGHT = 28
 
 /**
- * A line chart: `draw(lines, label)` takes lines of `{values, kind}`, oldest value first; null is a gap. All lines share
- * one scale that starts at zero. It clips far outliers, which would flatten the rest. `kind` is the CSS class: `area`,
- * `line` or `marks` (a tick at each value above zero).
+ * Makes a line chart. Its `draw(lines, label)` takes lines of `{values, kind}`, oldest value first; null is a gap. All
+ * lines share one scale that starts at zero. Far outliers are clipped, because they would flatten the rest. `kind` is
+ * the CSS class: `area`, `line` or `marks` (a tick at each value above zero).
  */
 export function sparkline() {
   const title = svg('title')
@@ -53,12 +53,12 @@ function drawLine({ values, kind }, maximum) {
 }
 
 const BARS_HEIGHT = 100
-// As a fraction of the width of a bar.
+// Gap between two bars, as a fraction of a bar's width.
 const GAP = 0.2
 
 /**
- * Stacked bars: `draw(layers, label)` takes layers of `{values, kind}`, lowest first, with one value for each bar. `kind`
- * is the CSS class.
+ * Makes a chart of stacked bars. Its `draw(layers, label)` takes layers of `{values, kind}`, lowest first, with one
+ * value for each bar. `kind` is the CSS class.
  */
 export function stackedBars() {
   const title = svg('title')

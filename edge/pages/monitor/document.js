@@ -1,4 +1,4 @@
-// One document: the images of its pages next to their text, filled in while the document is read.
+// Page of one document. Shows page images next to their text, and adds pages while the document is being read.
 
 import { call, FINAL_STATUSES, subscribe } from './api.js'
 import { announce, h, keepFocus, setText } from './dom.js'
@@ -121,7 +121,9 @@ function makeCard({ title, media_type, byte_size }, extract) {
   }
 }
 
-/** The list of pages. It fetches and draws only pages near the viewport: a document may have thousands. */
+/**
+ * Makes the list of pages. It fetches and draws only pages near the viewport, because a document may have thousands.
+ */
 function makePages(path) {
   const node = h('ol', { class: 'pages' })
   const pages = []

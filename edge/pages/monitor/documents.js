@@ -1,4 +1,4 @@
-// Documents of the signed-in account, with an upload form.
+// Page with the documents of the signed-in account, and an upload form.
 
 import { call } from './api.js'
 import { announce, h, panel, table } from './dom.js'

@@ -1,4 +1,4 @@
-// Builds elements from data. Text is always set as text, so no text of a job can become markup.
+// Builds elements from data. Strings become text nodes, never markup, because job data is not trusted.
 
 const SVG = 'http://www.w3.org/2000/svg'
 
@@ -21,7 +21,7 @@ function applyProps(node, props, children) {
   return node
 }
 
-/** Sets the text of a node if it has changed: an unchanged text keeps its selection. */
+/** Sets the text of a node only if it differs, because setting it would clear the selection. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text
 }
@@ -42,9 +42,9 @@ export function focusNode(node, options) {
 }
 
 /**
- * Redraws the contents of a node and keeps the focus, also of an element that moves. If the focused element is gone or
- * hidden, the focus goes to a button or link in the same row. Otherwise it goes to the next row or to the section, which
- * no key press can activate by mistake.
+ * Redraws the contents of a node and keeps the focus, even if the focused element moves. If that element is gone or
+ * hidden, the focus goes to a button or link in the same row. Otherwise it goes to the next row or to the section,
+ * which no key press can activate by mistake.
  */
 export function keepFocus(parent, draw) {
   const focused = document.activeElement
@@ -65,8 +65,8 @@ const isShown = (node) => node.checkVisibility()
 const rowsByParent = new WeakMap()
 
 /**
- * Updates the children of a node to match a list. Each key has one row `{node, update}`. It is kept, with its selection
- * and images, until the item leaves the list. The focus is kept, too.
+ * Updates the children of a node to match a list. Each key has one row `{node, update}`. A row keeps its selection,
+ * images and focus until its item leaves the list.
  */
 export function reconcile(parent, items, keyOf, make) {
   keepFocus(parent, () => reconcileRows(parent, items, keyOf, make))
@@ -94,7 +94,7 @@ function reconcileRows(parent, items, keyOf, make) {
 
 let panelCount = 0
 
-/** A section with a heading. */
+/** Makes a section with a heading. */
 export function panel(title, props, ...children) {
   const id = `h${++panelCount}`
   const heading = h('h2', { id }, title)
@@ -102,8 +102,8 @@ export function panel(title, props, ...children) {
 }
 
 /**
- * A table that becomes a list of cards on narrow screens. Its roles are explicit because that layout drops the implicit
- * ones. `columns`: name and CSS class of each.
+ * Makes a table that becomes a list of cards on narrow screens. Its roles are explicit, because that layout drops the
+ * implicit ones. `columns` has the name and CSS class of each.
  */
 export function table(caption, columns) {
   const body = h('tbody', { role: 'rowgroup' })
@@ -122,7 +122,7 @@ export function table(caption, columns) {
   return { node, body, row }
 }
 
-/** A row of figures. `entries`: name and note of each; `set` sets the text of one. */
+/** Makes a row of figures. `entries` has the name and note of each; `set` changes the text of one. */
 export function tiles(entries) {
   const figures = new Map(entries.map(([name]) => [name, h('dd', {}, '–')]))
   const node = h(
@@ -133,7 +133,7 @@ export function tiles(entries) {
   return { node, set: (name, text) => setText(figures.get(name), text) }
 }
 
-/** Replaces the page with a notice that only admins may see it. `why` gives the reason. */
+/** Replaces the page with a notice that only admins may see the page. `why` gives the reason. */
 export function showAdminsOnly(view, why) {
   view.replaceChildren(
     h(
@@ -146,7 +146,7 @@ export function showAdminsOnly(view, why) {
   )
 }
 
-/** Shows a message and has screen readers read it out. */
+/** Shows a message that screen readers read out. */
 export function announce(text) {
   const status = document.getElementById('announcement')
   status.textContent = ''

@@ -1,4 +1,4 @@
-// Failed jobs of the last hour, grouped by queue, task and error code.
+// Panel of the jobs that failed in the last hour, grouped by queue, task and error code.
 
 import { call } from './api.js'
 import { sparkline } from './chart.js'
@@ -10,7 +10,7 @@ const SECONDS = 3600
 const GAP_MS = 2000
 const MAX_SHOWN = 20
 
-/** The panel; `read` refreshes it, at most every `GAP_MS`. */
+/** Makes the panel. Its `read` function refreshes it, at most every `GAP_MS`. */
 export function makeFailures() {
   const list = h('ul', { class: 'jobs' })
   const empty = h('p', { class: 'soft' }, 'No jobs have failed in the last hour.')
@@ -31,7 +31,7 @@ export function makeFailures() {
       setText(more, `and ${formatCount(Math.max(0, groups.length - MAX_SHOWN))} more kinds of failure`)
       capped.hidden = total_is_exact
     } catch {
-      // The stream of the monitor reports connection and access problems.
+      // The monitor's stream already reports connection and access problems.
     }
     setTimeout(() => {
       isReading = false

@@ -2,7 +2,7 @@
 
 let clockOffset = 0
 
-/** Sets the offset from the server's current time. */
+/** Computes the clock offset from the server's current time. */
 export function setClock(at) {
   clockOffset = Date.parse(at) - Date.now()
 }
@@ -15,14 +15,14 @@ export function formatCount(n) {
   return n.toLocaleString('en')
 }
 
-/** A rate from events per second; below one per second, it is shown per minute. */
+/** Formats a rate of events per second. Rates below one are shown per minute. */
 export function formatRate(perSecond) {
   if (perSecond === 0) return '0'
   if (perSecond >= 100) return `${formatCount(Math.round(perSecond))}/s`
   return perSecond >= 1 ? `${perSecond.toFixed(1)}/s` : `${formatCount(Math.round(perSecond * 60))}/min`
 }
 
-/** A duration in ms, to about two significant figures. */
+/** Formats a duration in ms to about two significant figures. */
 export function formatDuration(ms) {
   if (ms < 0) return '0 s'
   if (ms < 1000) return `${ms < 10 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`
@@ -31,7 +31,7 @@ export function formatDuration(ms) {
   return formatElapsed(ms)
 }
 
-/** A duration in ms, in whole seconds or coarser units: for values that keep counting on the page. */
+/** Formats a duration in ms in whole seconds or coarser units, for values that keep counting on the page. */
 export function formatElapsed(ms) {
   const s = Math.max(0, Math.floor(ms / 1000))
   if (s < 60) return `${s} s`
@@ -47,20 +47,20 @@ export function formatBytes(n) {
   return `${value >= 100 || power === 0 ? Math.round(value) : value.toFixed(1)} ${units[power]}`
 }
 
-/** A change in bytes, with its sign. */
+/** Formats a change in bytes with its sign. */
 export function formatByteChange(n) {
   if (n === 0) return '0'
   return `${n > 0 ? '+' : '−'}${formatBytes(Math.abs(n))}`
 }
 
-/** An amount in US dollars; null means unknown. */
+/** Formats an amount of US dollars; null means unknown. */
 export function formatDollars(n) {
   if (n === null) return 'unknown'
   const digits = n !== 0 && n < 1 ? 4 : 2
   return `$${n.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: digits })}`
 }
 
-/** A number of days; below one day, a number of hours. */
+/** Formats a number of days; below one day, it is shown in hours. */
 export function formatDays(n) {
   const [value, unit] = n < 1 ? [Number((n * 24).toFixed(1)), 'hour'] : [Number(n.toFixed(1)), 'day']
   return `${formatCount(value)} ${unit}${value === 1 ? '' : 's'}`
@@ -70,7 +70,7 @@ export function formatTime(iso) {
   return new Date(iso).toLocaleTimeString('en-GB', { hour12: false })
 }
 
-/** The time of day, to the millisecond. */
+/** Formats the time of day to the millisecond. */
 export function formatTimeMs(iso) {
   return new Date(iso).toLocaleTimeString('en-GB', {
     hour: '2-digit',
@@ -85,18 +85,18 @@ export function formatDateTime(iso) {
   return new Date(iso).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
 }
 
-/** Date and time, to the millisecond. */
+/** Formats date and time to the millisecond. */
 export function formatDateTimeMs(iso) {
   return `${new Date(iso).toLocaleDateString('en-GB', { dateStyle: 'medium' })}, ${formatTimeMs(iso)}`
 }
 
-/** The end of an id: its random part. */
+/** Returns the end of an id, which is random. */
 export function shortId(id) {
   return id.slice(-8)
 }
 
-// Elements with `data-since` show the time since then, those with `data-until` the time until then. This timer updates
-// them every second, without a message from the server.
+// Elements with `data-since` show the time since then, and those with `data-until` the time until then. A timer updates
+// them every second, so that the server need not.
 setInterval(() => {
   for (const node of document.querySelectorAll('[data-since], [data-until]')) {
     const text = relativeText(node)

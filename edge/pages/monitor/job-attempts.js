@@ -5,7 +5,7 @@ import { formatTimeMs, now, formatDuration } from './format.js'
 
 const REDRAW_MS = 1000
 const WIDTH = 1000
-// Keeps a short attempt visible next to hours.
+// Keeps a bar of milliseconds visible on a scale of hours.
 const MIN_WIDTH = 3
 
 const OUTCOMES = {
@@ -69,7 +69,7 @@ function itemOf(attempt, from, to) {
   )
 }
 
-/** Wait and run as a bar; the texts next to it give the same values. */
+/** Draws waiting and running time as a bar. The texts next to it give the same values. */
 function barOf(attempt, from, to) {
   const x = (at) => ((at - from) / (to - from)) * WIDTH
   const segment = (kind, start, end) => {

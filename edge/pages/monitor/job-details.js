@@ -5,7 +5,7 @@ import { shortId, formatCount, formatDateTimeMs } from './format.js'
 
 const jobLink = (id, name) => h('a', { href: `/monitor/jobs/${id}` }, `${name} `, h('code', {}, shortId(id)))
 
-/** The jobs ahead; shown while the job is queued. */
+/** Makes the panel that shows how many jobs are ahead of a queued job. */
 export function makeWaiting() {
   const text = h('p', {})
   const list = h('ul', { class: 'bare' })
@@ -21,7 +21,7 @@ export function makeWaiting() {
   return { node, update }
 }
 
-// The service counts no further.
+// The service stops counting at this number.
 const MAX_AHEAD = 1000
 
 function waitText(ahead, running, isScheduled) {
@@ -41,7 +41,7 @@ const KINDS = {
   send: 'Message',
 }
 
-/** Links to related records, and the chain of retries that the job belongs to. */
+/** Makes the links to related records, and to the chain of retries that the job belongs to. */
 export function makeRelations() {
   const links = h('ul', { class: 'bare' })
   const related = panel('Related', {}, links)
@@ -59,7 +59,7 @@ export function makeRelations() {
   return { node, update }
 }
 
-/** Payload and result, collapsed; the service has masked their secrets. */
+/** Makes collapsed panels of payload and result, whose secrets the service has masked. */
 export function makeContents() {
   const [payload, result] = [collapsible('Payload'), collapsible('Result')]
   const node = h('div', { class: 'columns' }, payload.node, result.node)
@@ -77,7 +77,7 @@ function collapsible(title) {
   const show = (value) => {
     node.hidden = value === null || value === undefined
     const json = JSON.stringify(value, null, 2) ?? ''
-    // An unchanged text keeps its scroll position and selection.
+    // Setting an unchanged text would lose its scroll position and selection.
     if (text.textContent !== json) text.textContent = json
   }
   return { node, show }

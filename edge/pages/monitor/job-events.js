@@ -25,16 +25,18 @@ export function makeEvents() {
     body.prepend(row(String(seq), formatTimeMs(at), h('span', { class: `chip ${tone}` }, text), details))
     if (body.childElementCount > MAX_ROWS) body.lastElementChild.remove()
   }
-  /** Cells of a status event. Repeated statuses are progress; without a change, the text is null and no row is added. */
+  /**
+   * Returns the cells of a status event. A repeated status reports progress; if that is unchanged, the text is null.
+   */
   const statusCells = (data) => {
     const before = lastStatus
     lastStatus = data
-    // A new status repeats the label of the last progress, which has its own row.
+    // The label is left out, because the row of the last progress already shows it.
     if (before?.status !== data.status) return [data.status, TONES[data.status] ?? '', '']
     const isChanged = data.label !== before.label || JSON.stringify(progressOf(data)) !== JSON.stringify(progressOf(before))
     return isChanged ? ['progress', '', data.label ?? ''] : [null]
   }
-  /** Replaces the rows with the stored events, unless these are behind the stream. */
+  /** Replaces the rows with the stored events, unless the stream has already delivered later ones. */
   const fill = (events) => {
     if ((events.at(-1)?.seq ?? 0) < lastSeq) return
     lastSeq = 0
@@ -45,5 +47,5 @@ export function makeEvents() {
   return { node: panel('Events', {}, node, empty), add, fill }
 }
 
-// Frames nest the progress; stored events do not.
+// Stream frames nest the progress, whereas stored events have flat fields.
 const progressOf = ({ progress, current, total }) => [progress?.current ?? current ?? null, progress?.total ?? total ?? null]

@@ -1,4 +1,4 @@
-// Log lines of a job, in order.
+// Panel with the log lines of a job, in order.
 
 import { h, panel, table } from './dom.js'
 import { formatTimeMs } from './format.js'

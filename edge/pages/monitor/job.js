@@ -1,4 +1,4 @@
-// One job: facts, progress, attempts, outcome, log and events.
+// Page of one job, with its facts, progress, attempts, outcome, log and events.
 
 import { call, FINAL_STATUSES, subscribe } from './api.js'
 import { h, keepFocus, setText } from './dom.js'
@@ -9,7 +9,7 @@ import { makeEvents } from './job-events.js'
 import { makeLog } from './job-log.js'
 import { cancelButton, progressBar, retryButton, TONES } from './tables.js'
 
-// The jobs ahead of a job and its log change without an event of the job.
+// Polls for changes of the log and of the jobs ahead, which cause no event of the job.
 const REFRESH_MS = 5000
 // Workers store the last log lines about a second after the job ends.
 const FINAL_REFRESH_MS = 2500
@@ -29,7 +29,7 @@ export async function show(view, { id, showConnection }) {
 
   const readDetails = async () => {
     const [now, storedEvents] = await Promise.all([call('GET', `${path}/details`), call('GET', `${path}/history`)])
-    // The stream or a later response has already delivered the end.
+    // This response is outdated if the stream or a later response has already delivered the final status.
     if (FINAL_STATUSES.has(details.job.status) && !FINAL_STATUSES.has(now.job.status)) return
     details = now
     update()
@@ -53,7 +53,7 @@ export async function show(view, { id, showConnection }) {
   }
   const stop = subscribe(`${path}/events`, { status: onStatus }, (state) => {
     showConnection(state === 'live' ? 'live' : 'lost')
-    // The stream starts with the current state; events between the first read and now are only in the history.
+    // The stream starts with the current state, so only the history has the events since the first read.
     if (state === 'live') refresh()
   })
   setInterval(() => {
@@ -80,7 +80,7 @@ function makeCard({ job: { job_id, name } }) {
     bar.node.hidden = job.status !== 'running' && job.progress === null
     bar.update(job.status === 'done' ? { current: 1, total: 1 } : job.status === 'running' ? job.progress : (job.progress ?? { current: 0, total: 1 }))
     facts.replaceChildren(...factsOf(details, job_id))
-    // A pressed button stays busy until something changes.
+    // Redrawing only after a change keeps a pressed button busy until then.
     const now = JSON.stringify([job.status, job.error, details.chain.retried_by])
     if (shown === now) return
     shown = now

@@ -1,4 +1,4 @@
-// All jobs: search, and bulk actions on the results.
+// Page of all jobs, with a search and bulk actions on its results.
 
 import { call } from './api.js'
 import { bulkButton } from './bulk.js'
@@ -30,7 +30,7 @@ export async function show(view) {
   }
 }
 
-/** The search form; its values are in the URL, too. */
+/** Makes the search form, whose values are also in the URL. */
 function makeForm(find) {
   const params = new URLSearchParams(location.search)
   const inputs = new Map()
@@ -116,7 +116,7 @@ function makeList() {
   const readMore = async () => {
     const last = body.lastElementChild
     await read(next)
-    // After the last page the button is hidden and cannot keep the focus.
+    // The button is hidden after the last page, and cannot keep the focus.
     if (more.hidden && document.activeElement === more) focusNode(last.nextElementSibling ?? last)
   }
   more.addEventListener('click', () => readMore().catch((error) => setText(note, error.message)))

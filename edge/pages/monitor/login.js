@@ -8,7 +8,7 @@ export function showSignIn(view) {
     const button = h('button', { type: 'submit' }, 'Sign in')
     const email = h('input', { name: 'email', type: 'email', autocomplete: 'username', required: true })
     const password = h('input', { name: 'password', type: 'password', autocomplete: 'current-password', required: true })
-    // Shown once the service requires it.
+    // Hidden until the service requires a code.
     const code = h('input', { name: 'code', autocomplete: 'one-time-code', autocapitalize: 'none', spellcheck: 'false', maxlength: 40 })
     const codeLabel = h('label', { hidden: true }, 'Authenticator code or recovery code', code)
     const requireCode = () => {

@@ -1,4 +1,4 @@
-// The shell of the monitor: signs the account in and shows the page of the path.
+// Entry point of the monitor. Signs the account in and shows the page of the current path.
 
 import { onSignedOut, signOut, fetchAccount } from './api.js'
 import { h } from './dom.js'
@@ -26,7 +26,7 @@ for (const anchor of document.querySelectorAll('nav a')) {
 
 const CONNECTION_TEXTS = { live: 'Live', lost: 'Connection lost, reconnecting' }
 
-/** Shows the state of the connection: `live`, `lost`, or `none` without a stream. */
+/** Shows the state of the connection: `live`, `lost`, or `none` if the page has no stream. */
 function showConnection(state) {
   const link = byId('link')
   link.hidden = state === 'none'
@@ -40,7 +40,7 @@ byId('sign-out').addEventListener('click', async () => {
   location.reload()
 })
 
-// Reloading shows the sign-in form and drops the data of the account.
+// Reloading shows the sign-in form and drops the account's data.
 onSignedOut(() => location.reload())
 
 async function start() {

@@ -2,14 +2,15 @@
 
 import { FINAL_STATUSES, subscribe } from './api.js'
 
-// Job frames do not name documents, and an admin gets the frames of all jobs: look at most once a second.
+// Minimum interval between two reads of a document. Job frames do not name documents, and an admin gets the frames of
+// all jobs.
 const LOOK_MS = 1000
 const MAX_KNOWN = 10_000
 
 /**
- * Detects extractions while the page follows none. When an unknown job appears, `onNewJob` must read the document's
- * extraction. When any extraction ends, `onExtractionEnd` must read the document's pages: a short extraction is over
- * before `onNewJob` runs.
+ * Detects extractions that were started elsewhere. When an unknown job appears, `onNewJob` must read the document's
+ * extraction. When any extraction ends, `onExtractionEnd` must read the document's pages, because a short extraction is
+ * over before `onNewJob` runs.
  */
 export function watchExtractions({ onNewJob, onExtractionEnd, fail, showConnection }) {
   const knownJobs = new Set()

@@ -1,4 +1,4 @@
-// The monitor's first page. One stream delivers queue depths, workers and jobs, and triggers the read of failures;
+// First page of the monitor. One stream delivers queue depths, workers and jobs, and triggers the reads of failures.
 // `queues.js` polls rates and times.
 
 import { subscribe } from './api.js'
@@ -68,7 +68,7 @@ export function show(view, { showConnection }) {
 
 const sum = (items, field) => items.reduce((total, item) => total + item[field], 0)
 
-/** A list of jobs with a note if it is empty or not all fit. `total` sets the number of jobs. */
+/** Makes a list of jobs, with a note if it is empty or cannot show all. `total` sets the number of all jobs. */
 function makeList(title, nothing, row) {
   const list = h('ul', { class: 'jobs' })
   const empty = h('p', { class: 'soft' }, nothing)

@@ -1,4 +1,4 @@
-// Questions about one document: the answer of a model, if there is one, and its source passages.
+// Panel for questions about one document. Shows the source passages and, if a model is available, its answer.
 
 import { call, callAndWait } from './api.js'
 import { announce, h, panel } from './dom.js'
@@ -6,7 +6,7 @@ import { announce, h, panel } from './dom.js'
 const MAX_SHOWN = 400
 
 export function makeQuestions({ id, sha256 }) {
-  // All accounts share the names of collections. The digest makes this one unguessable, so no other account can own it.
+  // Collections share one namespace. The digest makes this name unguessable, so no other account can take it.
   const collection = `document-${id}-${sha256.slice(0, 16)}`
   const question = h('input', { type: 'text', name: 'question', required: true, maxlength: 4000, autocomplete: 'off' })
   const button = h('button', { type: 'submit' }, 'Ask')
@@ -14,7 +14,7 @@ export function makeQuestions({ id, sha256 }) {
   const answer = h('div', { class: 'answer' })
   let conversation = null
 
-  /** Creates the collection of this document, if missing; the service then keeps it up to date. */
+  /** Creates the collection of this document if it is missing. The service then keeps the collection up to date. */
   const ensureCollection = async () => {
     try {
       await call('GET', `/rag/collections/${collection}`)

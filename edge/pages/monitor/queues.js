@@ -1,4 +1,4 @@
-// Queues: depth, throughput, wait and run times, and the controls of admins.
+// Panel of the queues, with their depth, throughput, wait and run times, and the controls of admins.
 
 import { call } from './api.js'
 import { sparkline } from './chart.js'
@@ -6,12 +6,14 @@ import { announce, h, reconcile, panel, setText, table } from './dom.js'
 import { formatCount, formatRate, showAge, formatDuration } from './format.js'
 import { actionButton, buttonByState } from './tables.js'
 
-// Interval between reads of past figures, by window.
+// Milliseconds between two reads of past figures, by window.
 const READ_MS = { '10m': 2000, '1h': 5000, '24h': 30_000, '7d': 60_000 }
 const WINDOWS = { '10m': '10 minutes', '1h': 'hour', '24h': 'day', '7d': 'week' }
 const SECONDS = { '10m': 600, '1h': 3600, '24h': 86_400, '7d': 604_800 }
 
-/** `onFigures` receives the finished jobs per second and the failures after each read with the shortest window. */
+/**
+ * Makes the panel. `onFigures` receives finished jobs per second and failures after each read with the shortest window.
+ */
 export function makeQueues(onFigures) {
   const { node, body, row } = table('Queues', [
     ['Queue', 'name'],
@@ -53,7 +55,7 @@ export function makeQueues(onFigures) {
         if (value === '10m') onFigures(recentFigures(queues))
       }
     } catch (error) {
-      // The stream of the monitor reports connection and access problems.
+      // The monitor's stream already reports connection and access problems.
       if (error.status === 403) return
     }
     clearTimeout(timer)
@@ -77,7 +79,7 @@ export function makeQueues(onFigures) {
 const isIdle = ({ queued, running, ended, paused_at, limit }) =>
   queued === 0 && running === 0 && ended === 0 && paused_at === null && limit === null
 
-/** Throughput of the last whole minute, and failures of all ten minutes. */
+/** Returns the throughput of the last whole minute, and the failures of all ten minutes. */
 function recentFigures(queues) {
   const minute = queues.flatMap(({ history }) => history.ended.slice(-7, -1)).reduce((a, b) => a + b, 0)
   return { perSecond: minute / 60, failures: queues.reduce((sum, { failed }) => sum + failed, 0) }
@@ -100,7 +102,7 @@ function queueRow(row, { queue }, changed) {
     waits.classList.toggle('zero', now.queued === 0)
     runs.classList.toggle('zero', now.running === 0)
     limit.set(now.limit)
-    // Drop the last interval, which is still incomplete.
+    // Omits the last interval, which is still incomplete.
     const [all, failures] = [now.history.ended.slice(0, -1), now.history.failed.slice(0, -1)]
     ended.draw(
       [
@@ -129,7 +131,7 @@ function queueRow(row, { queue }, changed) {
 
 const timesText = (times) => (times === null ? '–' : `${formatDuration(times.p50 * 1000)} · p95 ${formatDuration(times.p95 * 1000)}`)
 
-/** Field for the number of running jobs that a queue allows; empty means no limit. */
+/** Makes the field for the maximum number of running jobs of a queue; empty means no limit. */
 function limitField(queue, changed) {
   const input = h('input', { class: 'limit', type: 'number', min: 1, max: 1_000_000, placeholder: 'none', 'aria-label': `Limit of ${queue}` })
   let savedLimit = null

@@ -1,4 +1,4 @@
-// Quotas of the account and their usage.
+// Panel of the account's quotas and their usage.
 
 import { call } from './api.js'
 import { h, panel, table } from './dom.js'
@@ -17,7 +17,7 @@ const NAMES = {
   waiting_jobs: 'Queued jobs',
 }
 
-/** The panel; null if the service has authentication disabled. */
+/** Makes the panel; null if the service has authentication disabled. */
 export async function makeQuotas() {
   try {
     const { quotas } = await call('GET', '/api/v1/auth/me/quotas')

@@ -1,4 +1,4 @@
-// Schedules: next run, outcome of the last run, and buttons to run now, pause and resume.
+// Page of the schedules, with next run, outcome of the last run, and buttons to run now, pause and resume.
 
 import { call } from './api.js'
 import { showAdminsOnly, h, reconcile, panel, setText, table } from './dom.js'
@@ -70,7 +70,7 @@ const scheduleRow = (row, refresh) => ({ name, cron, task }) => {
   return { node, update }
 }
 
-/** Countdown and time of the next run; if paused, the time of the pause. */
+/** Makes a cell with countdown and time of the next run or, if paused, the time of the pause. */
 function nextRun() {
   const countdown = h('span', { class: 'figure' })
   const exact = h('span', { class: 'figure soft' })
@@ -84,7 +84,7 @@ function nextRun() {
   return { node: h('span', { class: 'stack' }, countdown, paused, exact), update }
 }
 
-/** Age and time of the last run, and the status of its job as a link, until the job is pruned. */
+/** Makes a cell with age and time of the last run. The status of its job is a link until the job is pruned. */
 function lastRun(name) {
   const ago = h('span', { class: 'figure' })
   const link = h('a', {})

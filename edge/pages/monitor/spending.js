@@ -1,4 +1,4 @@
-// Model costs and sent messages, by day.
+// Panels of model costs and sent messages by day.
 
 import { call } from './api.js'
 import { stackedBars } from './chart.js'
@@ -7,11 +7,11 @@ import { formatCount, formatDollars } from './format.js'
 
 const PERIODS = [7, 30, 90, 366]
 const DEFAULT_PERIOD = 30
-// Each of the first models has its own colour; the others share one.
+// Number of models with a colour of their own; all others share one.
 const MAX_COLOURS = 5
 const DAY_MS = 86_400_000
 
-/** Two panels with a choice of days; `onTotals` receives cost and sent messages after each choice. */
+/** Makes two panels with a choice of days. `onTotals` receives cost and sent messages after each choice. */
 export function makeSpending(onTotals) {
   const models = makeModels()
   const sends = makeSends()
@@ -35,13 +35,13 @@ export function makeSpending(onTotals) {
   return { node: h('div', { class: 'spending' }, bar, h('div', { class: 'columns' }, models.node, sends.node)), load }
 }
 
-/** All days from `from` to `to`, as ISO dates. */
+/** Returns all days from `from` to `to` as ISO dates. */
 function daysOf({ from, to }) {
   const length = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1
   return Array.from({ length }, (_, i) => new Date(Date.parse(from) + i * DAY_MS).toISOString().slice(0, 10))
 }
 
-/** A bar chart with the first day, the last day and the highest daily total below it. */
+/** Makes a bar chart, with its first day, last day and highest daily total below it. */
 function makeChart(format) {
   const { node: bars, draw } = stackedBars()
   const [first, last, most] = ['first', 'last', 'most'].map(() => h('span', {}))
@@ -55,7 +55,7 @@ function makeChart(format) {
   return { node: h('div', { class: 'figures' }, bars, h('p', { class: 'soft ends' }, first, most, last)), show }
 }
 
-/** A table whose rows are built when it is opened: it may be long. */
+/** Makes a table that builds its rows only when opened, because it may be long. */
 function makeByDay(caption, columns, rowsOf) {
   const { node, body, row } = table(caption, columns)
   const details = h('details', {}, h('summary', {}, 'By day'), node)
@@ -126,7 +126,7 @@ function makeModels() {
 }
 
 const OUTCOMES = ['delivered', 'sent', 'failed', 'bounced', 'complained', 'unknown', 'cancelled', 'waiting']
-// Outcomes of messages that the provider accepted.
+// Outcomes that only messages accepted by the provider can have.
 const ACCEPTED = ['delivered', 'sent', 'bounced', 'complained']
 const CHANNELS = { email: 'Email', sms: 'Text messages', call: 'Calls' }
 const OUTCOME_COLUMNS = OUTCOMES.map((outcome) => [outcome[0].toUpperCase() + outcome.slice(1), 'number'])

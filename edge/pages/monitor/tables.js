@@ -10,8 +10,8 @@ export const TONES = { done: 'good', failed: 'bad', cancelled: 'warn', running: 
 const jobLink = (job) => h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, shortId(job.job_id)))
 
 /**
- * A button that runs `run` and announces the text that it returns; null announces nothing. After a failure it can be
- * pressed again. After a success it stays busy until it is redrawn, unless `repeatable` is true.
+ * Makes a button that calls `run` and announces the text that `run` returns; null announces nothing. After a failure
+ * the button can be pressed again. After a success it stays busy until redrawn, unless `repeatable` is true.
  */
 export function actionButton(text, busy, label, run, repeatable = false) {
   const button = h('button', { class: 'plain', type: 'button', 'aria-label': label }, text)
@@ -19,7 +19,7 @@ export function actionButton(text, busy, label, run, repeatable = false) {
     button.removeAttribute('aria-disabled')
     setText(button, text)
   }
-  // A held key presses once: by then the focus may be on the opposite button.
+  // Ignores key repeats, because the focus may have moved to the opposite button.
   button.addEventListener('keydown', (event) => event.repeat && event.preventDefault())
   button.addEventListener('click', async () => {
     if (isBusy(button)) return
@@ -36,7 +36,7 @@ export function actionButton(text, busy, label, run, repeatable = false) {
   return button
 }
 
-/** A wrapper for a button that depends on a state: `make` builds a new button when the state changes. */
+/** Makes a wrapper for a button that depends on a state. A new state replaces the button with the result of `make`. */
 export function buttonByState(make) {
   const node = h('span', {})
   let shown
@@ -60,7 +60,7 @@ export const retryButton = (id, name, onRetried = () => {}) =>
     return `Retrying ${name}`
   })
 
-/** A progress bar; without a total it is indeterminate. */
+/** Makes a progress bar, which is indeterminate without a total. */
 export function progressBar() {
   const bar = h('progress', { 'aria-label': 'Progress' })
   const update = (progress) => {
@@ -115,7 +115,7 @@ export function waitingRow(job) {
   return { node, update }
 }
 
-/** Makes the rows of the worker table. */
+/** Returns a function that makes the rows of the worker table. */
 export const workerRow = (row) => (worker) => {
   const parts = Array.from({ length: 7 }, () => h('span', {}))
   const [name, state, running, threads, memory, up, queues] = parts

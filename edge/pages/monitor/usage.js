@@ -1,4 +1,4 @@
-// Quotas of the account. For admins also the size and growth of tables, model costs and sent messages.
+// Page of the account's quotas. For admins it also shows the size and growth of tables, model costs and sent messages.
 
 import { call } from './api.js'
 import { sparkline } from './chart.js'
@@ -63,7 +63,7 @@ function makeTables(tables) {
       )
     }),
   )
-  // Focusable for scrolling by keyboard.
+  // Focusable, so that the keyboard can scroll it.
   const scrolled = h('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': 'Tables' }, node)
   const weeks = tables.flatMap(({ growth }) => growth.week?.bytes ?? [])
   const note =
@@ -75,7 +75,7 @@ function makeTables(tables) {
   }
 }
 
-/** Text that is muted if it is zero or a dash. */
+/** Mutes a text that is zero or a dash. */
 const muted = (text) => h('span', { class: { 0: 'zero', '–': 'zero absent' }[text] }, text)
 
 const growthCell = (growth) => muted(growth === null ? '–' : formatByteChange(growth.bytes))

@@ -13,7 +13,7 @@ import { User } from './shapes.ts'
 
 const Deletion = z.strictObject(proofFields).meta({ id: 'AccountDeletion' }).optional()
 
-/** Deletion of the caller's own account, and its cancellation. */
+/** Routes that request and cancel the deletion of the caller's own account. */
 export const deletionRoutes = [
   route({
     method: 'delete',
@@ -79,7 +79,7 @@ async function cancelDeletion(input: OwnInput<undefined>): Promise<Answer<Accoun
   })
 }
 
-/** Enqueues the deletion if it is due now. After a grace period the pruner starts it, so only its notice is enqueued. */
+/** Enqueues the deletion, or only its notice if there is a grace period, after which the pruner starts the deletion. */
 async function enqueueDeletion(tx: Transaction, input: OwnInput<unknown>, isDue: boolean): Promise<void> {
   const { caller, edge, requestId } = input
   const options = { ownerId: null, requestId, settings: edge.settings }

@@ -38,7 +38,7 @@ const EmailChangeRequest = z.strictObject({ email: Email, ...proofFields }).meta
 
 const Confirmation = z.strictObject({ token: MailedToken }).meta({ id: 'EmailChangeConfirmation' })
 
-/** Changes of the email address of an account. */
+/** Routes that change the email address of an account. */
 export const emailRoutes = [
   route({
     method: 'post',
@@ -180,7 +180,8 @@ async function confirmChange(
   })
   if (change.outcome !== 'changed') {
     await tx.run(appendAudit([event]))
-    // Returned, not thrown, to commit the end of the change. Both addresses have confirmed, so this may be revealed.
+    // Returning the failure instead of throwing it commits the end of the change. It may be revealed, because both
+    // addresses have confirmed.
     if (change.outcome === 'taken') return fail('account.email_taken')
     return { detail: 'Confirmed; the address changes once the other address confirms it, too' }
   }

@@ -18,7 +18,7 @@ const Export = z
   })
   .meta({ id: 'AccountExport' })
 
-/** Exports of all data of an account. */
+/** Routes that export all data of an account. */
 export const exportRoutes = [
   route({
     method: 'post',

@@ -29,7 +29,7 @@ const Row = z
   .meta({ id: 'ImportedAccount' })
 
 const Rows = z
-  // Any object passes here: each row is validated and answered separately.
+  // Any object passes this schema, because each row is validated and answered separately.
   .strictObject({
     accounts: z
       .array(Row.or(z.looseObject({})))

@@ -45,7 +45,7 @@ async function acceptInvite(
   if (found === null || !isInviteToken(edge.secretKey, body.token, found.id, found.email))
     throw fail('invite.token')
   requireSameOrganization(caller, found.organization_id)
-  // Also refused without authentication: that caller has no account to become a member.
+  // Without authentication, the caller has no account to become a member.
   if (caller.ownerId === null || found.email !== emailOf(caller)) throw fail('invite.email')
   const accountId = caller.ownerId
   return input.transaction(async (tx) => {

@@ -24,7 +24,7 @@ import { lockForRole, ROLE_ERRORS, requireAccess } from '../orgs/access.ts'
 import { enqueueNotice } from './notices.ts'
 import { checkProof, isFailure, lockCaller, PROOF_ERRORS, PROOF_REQUIRED, proofFields } from './proof.ts'
 
-// Lazy: other areas declare their scopes after this module is loaded.
+// The schema is lazy, because other areas declare their scopes after this module is loaded.
 const Scopes = z.lazy(() => {
   const scopes = allScopes()
   return z.array(z.enum(scopes)).min(1).max(scopes.length)
@@ -58,7 +58,7 @@ const CreatedKey = z
   .strictObject({ ...keyFields, key: z.string().meta({ description: 'Shown only once' }) })
   .meta({ id: 'ApiKeyCreated' })
 
-/** API keys, with which programs call on behalf of an account. */
+/** Routes for API keys, with which programs act on behalf of an account. */
 export const keyRoutes = [
   route({
     method: 'post',

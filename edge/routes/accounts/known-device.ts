@@ -7,9 +7,9 @@ import type { Edge } from '../../pipeline/context.ts'
 import { readDeviceCookie, setDeviceCookie } from './cookies.ts'
 
 /**
- * Browsers that have signed in to an account before. Their failed logins count separately, so that others who guess the
- * password do not lock them out. A cookie has an id of the browser and a proof for each account; a new password
- * invalidates the proofs.
+ * Recognizes browsers that have signed in to an account before. Their failed logins count separately, so that strangers
+ * who guess the password do not lock them out. A cookie has an id of the browser and a proof for each account. A new
+ * password invalidates the proofs.
  */
 
 const DEVICE = /^[\w-]{22}$/
@@ -32,7 +32,10 @@ interface DeviceAccount {
   readonly password_hash: string
 }
 
-/** The key that counts failed logins of a request. `account` is null for an unknown address, at the same cost. */
+/**
+ * Returns the key under which failed logins of a request are counted. `account` is null for an unknown address, which
+ * takes the same time.
+ */
 export function failureSubject(
   edge: Edge,
   request: EdgeRequest,
@@ -45,7 +48,7 @@ export function failureSubject(
   return loginSubject(digestOf(email), account !== null && isKnown ? digestOf(id) : null)
 }
 
-/** Sets the cookie that makes the browser of a request known to an account. */
+/** Returns a header that sets the cookie by which an account recognizes the browser of a request. */
 export function rememberDevice(
   edge: Edge,
   request: EdgeRequest,

@@ -3,7 +3,7 @@ import { type NOTICES, notice } from '../../../tasks/accounts/notice.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
-/** Enqueues an email to the account about a changed credential, in the transaction of the change. */
+/** Enqueues an email that notifies the account of a changed credential. Call it in the transaction of the change. */
 export async function enqueueNotice(
   tx: Transaction,
   { edge, requestId }: { readonly edge: Edge; readonly requestId: string },

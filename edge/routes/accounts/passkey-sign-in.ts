@@ -14,11 +14,14 @@ import { type Answer, route } from '../../pipeline/route.ts'
 import { Token } from './shapes.ts'
 import { completeSignIn, type SignInInput, type TokenJson } from './sign-in.ts'
 
-/** Sign-in with a passkey: the authenticator and its PIN or fingerprint are two factors, so it needs no one-time code. */
+/**
+ * Sign-in with a passkey. It needs no one-time code, because the authenticator and its PIN or fingerprint are two
+ * factors.
+ */
 
 const EXAMPLE = 'x3kfO9rYQm6bV0tJ5nWcLw2aHsDpEuG7iZq1T8yXo4M'
 
-/** Bytes in base64url, at most `max` characters. */
+/** Returns the schema of base64url text of at most `max` characters. */
 export const base64url = (max: number) =>
   z
     .string()
@@ -27,12 +30,12 @@ export const base64url = (max: number) =>
     .regex(/^[A-Za-z0-9_-]+$/, 'must be base64url')
     .meta({ examples: [EXAMPLE] })
 
-/** The only field of the browser's options that the service reads back. */
+/** The only one of the browser's options that the service needs back. */
 export const challengeFields = { challenge: z.string().meta({ examples: [EXAMPLE] }) }
 
-/** The fields that credentials of both kinds share; other fields from browsers are ignored. */
+/** Fields that new and existing credentials share. Other fields from browsers are ignored. */
 export const credentialFields = {
-  // 1023 bytes in base64url.
+  // An id has up to 1023 bytes, which are 1364 characters of base64url.
   id: base64url(1364),
   rawId: base64url(1364),
   type: z.literal('public-key'),
@@ -107,7 +110,7 @@ async function signIn(input: SignInInput<z.output<typeof SignIn>>): Promise<Answ
   if (challenge === null) throw fail('auth.passkey')
   const found = await edge.db.maybeOne(findPasskey(Buffer.from(credential.id, 'base64url')))
   const known = found && { id: credential.id, publicKey: found.public_key, counter: found.counter }
-  // WebAuthn, section 7.2, step 6: the user handle must be that of the credential's owner.
+  // WebAuthn, section 7.2, step 6 requires the user handle of the credential's owner.
   const ownsCredential = found !== null && credential.response.userHandle === userHandleOf(found.account_id)
   const verification = {
     kind: 'sign-in',
@@ -120,7 +123,7 @@ async function signIn(input: SignInInput<z.output<typeof SignIn>>): Promise<Answ
     : null
   const verified = answer === null || 'refused' in answer ? null : answer
   return input.transaction(async (tx) => {
-    // The challenge is used up, whatever the result.
+    // A challenge is consumed whether or not the response is valid.
     const isChallengeLive = (await tx.maybeOne(consumeChallenge(challenge, null))) !== null
     const passkey =
       isChallengeLive && verified !== null

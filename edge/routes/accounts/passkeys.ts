@@ -65,7 +65,7 @@ const NewPasskey = z
 
 const Params = z.object({ passkey_id: z.string() })
 
-/** Passkeys of the caller: create, list, rename and delete them. */
+/** Routes that create, list, rename and delete the passkeys of the caller. */
 export const passkeyRoutes = [
   ...passkeySignInRoutes,
 
@@ -171,7 +171,7 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
       if (!isUuid(id)) throw fail('passkey.missing')
       const proof = await checkProof(input, input.body)
       return input.transaction(async (tx) => {
-        // Same lock order as a sign-in: passkeys before the account.
+        // Passkeys are locked before the account, in the order that sign-ins use.
         const { email } = (await tx.maybeOne(credentialsById(caller.id))) ?? {}
         if (email !== undefined) await tx.run(lockFactors(email))
         const identity = await proof.confirm(tx)
@@ -198,7 +198,7 @@ async function createPasskey(input: CreateInput): Promise<Answer<PasskeyJson>> {
   const party = relyingParty(edge.settings)
   const challenge = parseChallenge(response.clientDataJSON)
   if (challenge === null) throw fail('passkey.refused')
-  // This reads nothing from the database, so it runs before the transaction, which checks the challenge.
+  // Verification reads nothing from the database, so it runs before the transaction, which checks the challenge.
   const verification = {
     kind: 'registration',
     response: credential,
@@ -208,7 +208,7 @@ async function createPasskey(input: CreateInput): Promise<Answer<PasskeyJson>> {
   const verified = await edge.passwords.verifyPasskey(verification)
   const device = name ?? (await describeDevice(request.header('user-agent'))) ?? 'Passkey'
   return input.transaction(async (tx) => {
-    // The challenge is used up, whatever the result.
+    // A challenge is consumed whether or not the response is valid.
     const isChallengeLive = (await tx.maybeOne(consumeChallenge(challenge, accountId))) !== null
     if (!isChallengeLive || 'refused' in verified) return fail('passkey.refused')
     await lockCaller(tx, caller)

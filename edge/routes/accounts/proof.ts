@@ -11,27 +11,27 @@ import type { Edge } from '../../pipeline/context.ts'
 import { matchStep } from '../../totp.ts'
 import { failureSubject } from './known-device.ts'
 
-/** Proof of identity of a signed-in caller, required before a change of credentials or of the account itself. */
+/** Checks the identity of a signed-in caller before a change of credentials or of the account itself. */
 
 export const TotpCode = z
   .string()
   .regex(/^\d{3} ?\d{3}$/, 'must be six digits')
   .transform((code) => code.replace(' ', ''))
 
-/** The second factor of an account with one-time codes: one of these, in addition to the password. */
+/** Second factor of an account with one-time codes. Requests send one of these in addition to the password. */
 export const factorFields = {
   totp_code: TotpCode.optional().meta({ description: 'Code of the authenticator app' }),
   recovery_code: z.string().min(16).max(40).optional().meta({ description: 'In place of `totp_code`' }),
 }
 
-/** The fields of a proof of identity; without a password, a recent sign-in serves. */
+/** Fields that prove the caller's identity. A recent sign-in replaces the password. */
 export const proofFields = { password: z.string().min(1).max(1024).optional(), ...factorFields }
 
-/** The requirement of a proof of identity, for descriptions of routes. */
+/** Sentence for descriptions of routes that need a proof of identity. */
 export const PROOF_REQUIRED =
   'Requires the password, with a one-time code if those are enabled, or a sign-in within the last 10 minutes; a wrong password or code counts as a failed login.'
 
-/** The errors of a request that needs a proof of identity. */
+/** Errors of requests that need a proof of identity. */
 export const PROOF_ERRORS = [
   'account.nobody',
   'account.proof_wrong',
@@ -46,14 +46,14 @@ interface GivenProof {
   readonly recovery_code?: string | undefined
 }
 
-/** The second factor in a request; null if the account has no one-time codes. */
+/** Parses the second factor of a request; null if the account has no one-time codes. */
 export function parseFactor(
   edge: Edge,
   totpId: string | null,
   { totp_code, recovery_code }: GivenProof,
 ): PresentedFactor | null {
   if (totpId === null) return null
-  // If both are given, spare the recovery code.
+  // A one-time code has precedence, to save the recovery code.
   if (totp_code !== undefined) {
     const step = matchStep(totpSecretOf(edge.secretKey, totpId), totp_code, edge.healthCheck.now())
     return { totpId, step, recovery: null }
@@ -65,24 +65,27 @@ export function parseFactor(
   }
 }
 
-/** For this many seconds after a sign-in, a caller does not have to repeat the password. */
+/** Seconds after a sign-in during which a caller does not have to repeat the password. */
 const RECENT_SECONDS = 600
 
 type ProofInput = EventRequest & { readonly caller: Caller; readonly edge: Edge }
 
-/** A proof that the owner of the account calls, and not someone with a stolen session. */
+/** Evidence that the caller owns the account and does not use a stolen session. */
 export interface Proof {
   readonly id: number
-  /** True if the password was right; false without one. */
+  /** True if the request had the right password. */
   readonly passwordMatches: boolean
   /**
-   * Completes the check in the transaction of the change, and locks the account. Return a failure instead of throwing it:
-   * the failed login that it counted must be committed.
+   * Completes the check in the transaction of the change, and locks the account. Callers must return a failure instead
+   * of throwing it, so that the failed login is counted.
    */
   confirm(tx: Queries): Promise<Failure | { readonly email: string }>
 }
 
-/** Verifies the password, outside of any transaction. @throws `account.nobody` if the caller has no account. */
+/**
+ * Verifies the password of a caller. Run it outside of any transaction.
+ * @throws `account.nobody` if the caller has no account.
+ */
 export async function checkProof(input: ProofInput, given: GivenProof): Promise<Proof> {
   const { caller, edge, exchange } = input
   const id = caller.ownerId
@@ -90,7 +93,7 @@ export async function checkProof(input: ProofInput, given: GivenProof): Promise<
   if (given.password === undefined)
     return { id, passwordMatches: false, confirm: (tx) => requireRecentSignIn(tx, id, caller.sessionId) }
   const account = await edge.db.maybeOne(credentialsById(id))
-  // The account was deleted after authentication.
+  // The account was deleted after the caller was authenticated.
   if (account === null) throw fail('auth.required')
   const { email, password_hash: hash, totp_id } = account
   const { password } = given
@@ -105,7 +108,7 @@ export async function checkProof(input: ProofInput, given: GivenProof): Promise<
     if (matches === null) return recordFailedProof(tx, input, 'locked', 'account.proof_wrong')
     const login = decideLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
     const { outcome } = await tx.one(login)
-    // Null if another change has replaced the password that was verified.
+    // The lock returns null if another change has replaced the verified password.
     if (outcome === 'ok') return (await tx.maybeOne(lockCredentials(id, hash))) ?? fail('account.proof_wrong')
     if (outcome === 'incomplete') return fail('auth.proof_required')
     return recordFailedProof(tx, input, outcome, 'account.proof_wrong')
@@ -113,7 +116,10 @@ export async function checkProof(input: ProofInput, given: GivenProof): Promise<
   return { id, passwordMatches: matches === true, confirm }
 }
 
-/** Audits a wrong proof, which has counted as a failed login. Return the failure; throwing it would undo the event. */
+/**
+ * Audits a wrong proof, which has already counted as a failed login. Callers must return the failure, because throwing
+ * it would undo the event.
+ */
 export async function recordFailedProof(
   tx: Queries,
   input: EventRequest & { readonly caller: Caller },
@@ -133,14 +139,14 @@ async function requireRecentSignIn(
 ): Promise<Failure | { readonly email: string }> {
   const account = await tx.maybeOne(lockCredentials(id, null))
   if (account === null) return fail('auth.required')
-  // The previous holder of the lock may have ended the session.
+  // The session may have ended while this request waited for the lock.
   const isRecent = (await tx.maybeOne(recentSession(id, sessionId, RECENT_SECONDS))) !== null
   return isRecent ? account : fail('auth.proof_required')
 }
 
 /**
- * Locks the account of a caller before a change that outlasts their session or API key. An ended one must leave nothing
- * behind, and it may have ended during the wait for the lock. Then this fails.
+ * Locks the account of a caller before a change that outlasts their session or API key. An ended session or key must
+ * not make such a change. Either may end during the wait for the lock.
  * @throws auth.required if the account is gone, or the session or key has ended.
  */
 export async function lockCaller(tx: Queries, { ownerId, sessionId, key }: Caller): Promise<void> {
@@ -148,6 +154,6 @@ export async function lockCaller(tx: Queries, { ownerId, sessionId, key }: Calle
   if (!exists || !(await tx.one(isLive(sessionId, key?.id ?? null))).live) throw fail('auth.required')
 }
 
-/** True if a proof failed; otherwise it is the account. */
+/** True if the proof failed. Otherwise the result is the account. */
 export const isFailure = (result: Failure | { readonly email: string }): result is Failure =>
   result instanceof Failure

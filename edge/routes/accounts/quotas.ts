@@ -47,7 +47,7 @@ async function answerQuotas(
   return json(text)
 }
 
-/** Quotas: their use, and the overrides that admins set for an account. */
+/** Routes for the quotas of accounts, their usage, and the overrides that admins set. */
 export const quotaRoutes = [
   route({
     method: 'get',
@@ -59,7 +59,7 @@ quotas.`,
     response: QuotaList,
     errors: ['account.nobody'],
     reads: 'statistics',
-    // No account has the id 0.
+    // Id 0 stands for no account.
     handle: (input) => answerQuotas(input, input.caller.ownerId ?? 0, 'account.nobody'),
   }),
 

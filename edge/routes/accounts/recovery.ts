@@ -28,7 +28,7 @@ import { readRefreshCookie } from './cookies.ts'
 import { checkProof, factorFields, isFailure, PROOF_ERRORS } from './proof.ts'
 import { CurrentPassword, Detail, MailedToken, PASSWORD_ERRORS, Password } from './shapes.ts'
 
-/** Password recovery, and verification of email addresses. */
+/** Routes that recover passwords and verify email addresses. */
 export const recoveryRoutes = [
   route({
     method: 'post',
@@ -44,7 +44,7 @@ that limit nor whether the address has an account.',
     limit: 'passwordReset',
     handle: (input) => {
       const { body, edge, requestId } = input
-      // The job looks up the account, so that this request does the same work for every address.
+      // The job looks up the account, so that this request takes the same time for every address.
       const options = { ownerId: null, requestId, settings: edge.settings }
       return input.transaction(async (tx) => {
         await tx.run(audit(input, 'account.password_reset_requested', {}))
@@ -156,7 +156,7 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
         body.keep_credentials || (owner !== null && (await isSignedIn(input, owner.account_id)))
       return input.transaction(async (tx) => {
         if (owner === null) throw fail('account.token')
-        // Same lock order as a login.
+        // Factors are locked first, in the order that sign-ins use.
         if (!keepsCredentials) await tx.run(lockFactors(owner.email))
         const used = await tx.maybeOne(redeemMailedToken('verify', digest))
         if (used === null) throw fail('account.token')
@@ -190,7 +190,7 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
   }),
 ]
 
-/** True if a request carries a session of an account: its access token or its refresh cookie. */
+/** True if the access token or refresh cookie of a request belongs to a session of the account. */
 async function isSignedIn(
   { edge, request }: Pick<Input<unknown, unknown, unknown, unknown>, 'edge' | 'request'>,
   accountId: number,
@@ -198,7 +198,7 @@ async function isSignedIn(
   try {
     if ((await edge.accounts.authenticate(request))?.ownerId === accountId) return true
   } catch (error) {
-    // An ended credential counts as none.
+    // An invalid credential counts as none.
     if (!isUnauthenticated(error)) throw error
   }
   const token = readRefreshCookie(edge, request)

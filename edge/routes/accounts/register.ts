@@ -55,7 +55,7 @@ async function register(
   const passwordHash = await edge.passwords.hash(body.password)
   return input.transaction(async (tx) => {
     const isFirst = await isFirstAdmin(edge, tx, body)
-    // Same lock order as an email change: the address before its row.
+    // The address is locked before its row, in the order that email changes use.
     await tx.run(lockAddress(body.email))
     const account = await tx.one(
       insertAccount({
@@ -80,7 +80,7 @@ async function register(
   })
 }
 
-/** Accepts all pending invites of the new account, and audits them and the registration. */
+/** Accepts all pending invites of the new account. Audits the registration and each invite. */
 async function acceptPendingInvites(
   tx: Queries,
   from: EventRequest,
@@ -95,7 +95,7 @@ async function acceptPendingInvites(
 
 /**
  * True if a registration creates the first admin.
- * @throws account.setup_token if it has a setup token and does not.
+ * @throws account.setup_token if it has a setup token but does not create the first admin.
  */
 async function isFirstAdmin(edge: Edge, tx: Queries, body: z.output<typeof NewUser>): Promise<boolean> {
   const { setup_token: token, is_active: isActive } = body
@@ -105,7 +105,7 @@ async function isFirstAdmin(edge: Edge, tx: Queries, body: z.output<typeof NewUs
   throw fail('account.setup_token')
 }
 
-/** True if there is no admin. Then registrations are serialized, so that only one creates the first admin. */
+/** True if there is no admin. If so, registrations are serialized, so that only one creates the first admin. */
 async function lacksAdmin(tx: Queries): Promise<boolean> {
   if ((await tx.one(countAdmins())).admins > 0) return false
   await tx.run(lockFirstAdmin())

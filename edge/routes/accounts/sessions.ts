@@ -40,7 +40,7 @@ const Session = z
   })
   .meta({ id: 'Session' })
 
-/** Sign-in, sign-out and sessions. */
+/** Routes that sign in and out, and that list and end sessions. */
 export const sessionRoutes = [
   signInRoute,
 
@@ -172,7 +172,7 @@ async function refresh(input: PublicInput<TokenJson>): Promise<Answer<TokenJson>
 
 async function signOut(input: PublicInput<DetailJson>): Promise<Answer<DetailJson>> {
   const { edge, request, caller } = input
-  // Works with an expired access token, too: the refresh token is enough to end its session.
+  // Signing out must also work with an expired access token, so the refresh token suffices.
   const refreshToken = readRefreshCookie(edge, request)
   const digest = refreshToken === null ? null : digestOf(refreshToken)
   const headers = clearSessionCookies(edge)

@@ -5,14 +5,14 @@ import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the account routes. */
 
-/** The errors of a new password. */
+/** Errors of requests with a new password. */
 export const PASSWORD_ERRORS = [
   'account.password_short',
   'account.password_simple',
   'account.password_common',
 ] as const satisfies readonly ErrorCode[]
 
-// The maximum limits the cost of a hash; `requireAllowedPassword` applies the password rules.
+// The maximum limits the cost of a hash. `requireAllowedPassword` applies the password rules.
 export const Password = z.string().min(8).max(1024)
 
 /** The existing password of an account, which may be older than the password rules. */
@@ -41,5 +41,5 @@ export const Token = z
 
 export const Detail = z.strictObject({ detail: z.string() }).meta({ id: 'Detail' })
 
-/** A token from an email. */
+/** Token from an email. */
 export const MailedToken = z.string().min(1).max(200)

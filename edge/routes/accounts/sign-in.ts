@@ -60,10 +60,15 @@ async function signIn(input: SignInInput<z.output<typeof Login>>): Promise<Answe
   })
 }
 
-/** The account has changed since the lookup, for example because another sign-in replaced an imported hash. */
+/**
+ * Thrown if the account has changed since the lookup, for example because another sign-in replaced an imported hash.
+ */
 class AccountChanged extends Error {}
 
-/** Tries to sign in. @throws AccountChanged, except on the last attempt; the rollback leaves a one-time code unused. */
+/**
+ * Makes one attempt to sign in. The rollback of a thrown error leaves a one-time code unused.
+ * @throws AccountChanged, except on the last attempt.
+ */
 async function trySignIn(
   input: SignInInput<z.output<typeof Login>>,
   email: string,
@@ -71,10 +76,10 @@ async function trySignIn(
 ): Promise<Answer<TokenJson>> {
   const { body, edge, request } = input
   const { loginMaxFailures, loginLockSeconds } = edge.settings
-  // The same work for every address, known or not: two lookups, one hash, one transaction.
+  // A sign-in takes the same time for known and unknown addresses: two lookups, one hash, one transaction.
   const found = await edge.db.maybeOne(credentialsByEmail(email))
   const subject = failureSubject(edge, request, email, found)
-  // The actor is unknown: only the address is given.
+  // The actor is unknown, because the request only claims the address.
   const eventFields = { actorId: null, accountId: found?.id ?? null }
   if ((await edge.db.maybeOne(lockedLogin(subject))) !== null)
     return input.transaction(async (tx) => {
@@ -93,7 +98,7 @@ async function trySignIn(
       await tx.run(audit(input, 'account.totp_asked', eventFields))
       return fail('auth.totp_required')
     }
-    // Since the lookup, the password may have changed or an admin deactivated the account: then start no session.
+    // Start no session if the password has changed since the lookup, or an admin has deactivated the account.
     const checked = found && { passwordHash: found.password_hash, totpId: found.totp_id, rehashed }
     const account = outcome === 'ok' ? await tx.maybeOne(recordLogin(found!.id, checked!)) : null
     if (outcome === 'ok' && account === null && !isLast) throw new AccountChanged()
@@ -110,7 +115,7 @@ async function trySignIn(
 function signInFailure(outcome: LoginOutcome, matches: boolean, isInactive: boolean): Failure {
   if (outcome === 'locked') return fail('auth.locked')
   if (isInactive) return fail('auth.inactive')
-  // After the right password, the answer may reveal that only the code was wrong.
+  // The password was right, so the answer may reveal that only the code was wrong.
   return fail(matches && outcome !== 'ok' ? 'auth.totp_wrong' : 'auth.credentials')
 }
 
@@ -130,13 +135,13 @@ export async function completeSignIn(
   return answerWithTokens(edge, account, newSession)
 }
 
-/** A new session: the contents of its cookies and body. */
+/** A new session, with the contents of its cookies and response body. */
 interface NewSession {
   readonly sessionId: string
   readonly refreshToken: string
-  /** The seconds until the session must end; null: no limit. */
+  /** Seconds until the session must end; null if it has no limit. */
   readonly secondsLeft: number | null
-  /** The cookie that makes the browser known; absent: unchanged. */
+  /** Header that sets the device cookie; absent if the cookie stays. */
   readonly device?: Header
 }
 
@@ -167,7 +172,7 @@ export async function beginSession(
   return { sessionId, refreshToken, secondsLeft, device }
 }
 
-/** Sets the cookies of a session and, after a sign-in, the cookie of its browser. */
+/** Returns headers that set the cookies of a session and, after a sign-in, the device cookie. */
 export const newSessionCookies = (
   edge: Edge,
   accessToken: string,
@@ -177,12 +182,12 @@ export const newSessionCookies = (
   ...(device === undefined ? [] : [device]),
 ]
 
-/** 256 random bits; only their digest is stored. */
+/** Returns 256 random bits, of which only the digest is stored. */
 export function newRefreshToken(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** Answers with the tokens of a session in cookies and body. */
+/** Answers with the tokens of a session, both in cookies and in the body. */
 export async function answerWithTokens(
   edge: Edge,
   account: { readonly id: number; readonly role: string },

@@ -66,7 +66,7 @@ const Factor = z
 
 const DISABLED: z.input<typeof Totp> = { is_on: false, confirmed_at: null, recovery_codes_left: 0 }
 
-/** One-time codes of an authenticator app (RFC 6238) as the second factor of an account. */
+/** Routes for one-time codes of an authenticator app (RFC 6238), which are the second factor of an account. */
 export const totpRoutes = [
   route({
     method: 'get',
@@ -151,7 +151,7 @@ logins.`,
     handle: async (input) => {
       const { user_id: id } = input.params
       return input.transaction(async (tx) => {
-        // The account is not locked, because a sign-in locks the codes before the account.
+        // Locking the account first could deadlock with a sign-in, which locks the codes before the account.
         const isOff = (await tx.maybeOne(deleteTotp(id))) === null
         if (isOff && (await tx.maybeOne(credentialsById(id))) === null) throw fail('account.missing')
         if (isOff) throw fail('account.totp_off')
@@ -180,7 +180,7 @@ async function beginSetup(
   })
 }
 
-/** Adds the secret, which is never stored. */
+/** Adds the secret, which is never stored, to the answer. */
 function withSetup({ secretKey, settings }: Edge, text: string): string {
   const { id, email } = JSON.parse(text) as { id: string; email: string }
   return JSON.stringify(totpSetup(totpSecretOf(secretKey, id), settings.projectName, email))
@@ -199,13 +199,13 @@ async function confirmSetup(
     if (account === null) throw fail('auth.required')
     const subject = failureSubject(edge, input.request, account.email, { id, ...account })
     const step = matchStep(totpSecretOf(edge.secretKey, pending.id), body.code, edge.healthCheck.now())
-    // A wrong code counts as a failed login, so that a stolen session does not allow unlimited guesses.
+    // A wrong code counts as a failed login, because a stolen session must not allow unlimited guesses.
     const login = decideLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
     const { outcome } = await tx.one(login)
     if (outcome !== 'ok') return recordFailedProof(tx, input, outcome, 'account.totp_code')
     // Sign-ins that have checked only a password wait for this lock, and are then refused.
     const totp = await requireUnconfirmed(lockTotp(tx, caller))
-    // The setup has been restarted meanwhile.
+    // The setup has been restarted in the meantime.
     if (totp.id !== pending.id) throw fail('account.totp_code')
     const batch = uuidv7()
     await tx.run(confirmTotp(totp.id, step, digestsOf(edge, batch)))
@@ -215,7 +215,7 @@ async function confirmSetup(
   })
 }
 
-/** Requires codes that are set up but not confirmed. @throws account.totp_unbegun, account.totp_on */
+/** Returns codes that are set up but not confirmed yet. @throws account.totp_unbegun, account.totp_on */
 async function requireUnconfirmed(reading: ReturnType<typeof lockTotp>) {
   const totp = await reading
   if (totp === null) throw fail('account.totp_unbegun')
@@ -232,7 +232,7 @@ async function renewRecoveryCodes(
     const identity = (await refuseIfDisabled(tx, proof.id)) ?? (await proof.confirm(tx))
     if (isFailure(identity)) return identity
     const totp = await tx.maybeOne(findTotp(proof.id))
-    // An admin has disabled them during the check.
+    // An admin has disabled the codes during the check.
     if (totp === null) return fail('account.totp_off')
     const batch = uuidv7()
     await tx.run(setRecoveryCodes(totp.id, digestsOf(edge, batch)))
@@ -256,7 +256,7 @@ async function disableTotp(
   })
 }
 
-/** The failure of an account without one-time codes, so that its code is not reported as wrong; null if it has them. */
+/** Returns a failure if the account has no one-time codes, whose given code would count as wrong; otherwise null. */
 async function refuseIfDisabled(tx: Queries, accountId: number): Promise<Failure | null> {
   return (await tx.maybeOne(findTotp(accountId)))?.is_on === true ? null : fail('account.totp_off')
 }
@@ -270,7 +270,7 @@ async function lockTotp(tx: Queries, caller: Caller) {
 const digestsOf = ({ secretKey }: Edge, batch: string): Buffer[] =>
   recoveryCodesOf(secretKey, batch).map(recoveryDigestOf)
 
-/** Adds the recovery codes, which are never stored. */
+/** Adds the recovery codes, which are never stored, to the answer. */
 function withCodes({ secretKey }: Edge, text: string): string {
   const { batch } = JSON.parse(text) as { batch: string }
   return JSON.stringify({ recovery_codes: recoveryCodesOf(secretKey, batch) })

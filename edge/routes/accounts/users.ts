@@ -35,7 +35,7 @@ import { User } from './shapes.ts'
 const NEWEST = { column: 'created_at', direction: 'desc' } as const
 const LATEST = { column: 'at', direction: 'desc' } as const
 
-// The trigram index finds nothing shorter; such a search would scan every account.
+// The trigram index cannot find shorter texts, so searching for them would scan every account.
 const Search = z
   .string()
   .trim()
@@ -64,7 +64,7 @@ const AuditPage = z
   })
   .meta({ id: 'AuditPage' })
 
-/** Administration of accounts, and the audit log. */
+/** Routes that administer accounts and read the audit log. */
 export const userRoutes = [
   route({
     method: 'get',
@@ -230,7 +230,7 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
 type UserJson = z.input<typeof User>
 type UserInput = Input<z.output<typeof UserParams>, unknown, unknown, Caller> & Writes<UserJson>
 
-/** Deactivates an account, and enqueues a job that ends its subscriptions and then deletes it. */
+/** Deactivates an account, and enqueues the job that ends its subscriptions and then deletes it. */
 async function scheduleDeletion(tx: Queries, input: Omit<UserInput, keyof Writes<UserJson>>): Promise<void> {
   const { params, edge, requestId } = input
   const id = params.user_id
@@ -242,7 +242,7 @@ async function scheduleDeletion(tx: Queries, input: Omit<UserInput, keyof Writes
   await tx.run(notifyAccountChanged(id))
 }
 
-/** Changes an account and returns it; every edge process drops its cached state. */
+/** Changes an account and returns it. Every edge process drops its cached state. */
 async function changeAccount(
   input: UserInput,
   kind: 'account.updated' | 'account.deactivated' | 'account.activated' | 'account.role_changed',

@@ -4,7 +4,7 @@ import { fail } from '../../../sql/errors.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { Agent, AgentChanges } from './shapes.ts'
 
-/** The agents that answer chats. */
+/** Routes for the agents that answer chats. */
 export const agentRoutes = [
   route({
     method: 'get',

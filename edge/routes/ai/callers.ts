@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 
-/** The user that a caller acts for. An account's user_id is its id; a caller without a credential may use any user_id. */
+/** The user for whom a caller acts. The user_id of an account is its id. A caller without a credential may use any. */
 export interface ActingUser {
   readonly userId: string
-  /** The account that must own a conversation; null if it must have no owner. */
+  /** Account that must own a conversation; null if the conversation must have no owner. */
   readonly ownerId: number | null
   /** True if the caller may access all conversations: an admin, or any caller under `AUTH_LEVEL=none`. */
   readonly seesAll: boolean
@@ -17,7 +17,10 @@ const DEFAULT_USER = 'api-user'
 
 export const UserId = z.string().trim().min(1).max(255)
 
-/** @throws fail('ai.not_yours') if an account that is not an admin names another user. */
+/**
+ * Returns the user for whom the caller acts.
+ * @throws fail('ai.not_yours') if an account that is not an admin names another user.
+ */
 export function actingUser(caller: Caller, userId: string | undefined): ActingUser {
   const isNamed = userId !== undefined
   const seesAll = caller.role === 'admin'
@@ -27,13 +30,13 @@ export function actingUser(caller: Caller, userId: string | undefined): ActingUs
   return { userId: userId ?? own, ownerId: caller.ownerId, seesAll, isNamed }
 }
 
-/** The account id that a user_id may stand for; null if it has another format. */
+/** Returns the account id that a user_id may stand for; null if it has another format. */
 export const accountIdOf = (userId: string): number | null =>
   /^[1-9]\d{0,8}$/.test(userId) ? Number(userId) : null
 
 /**
- * True if the caller may access a conversation. The user_id of an account does not open conversations that the account
- * owns.
+ * True if the caller may access a conversation. Without a credential, the user_id of an account gives no access to
+ * conversations that the account owns.
  */
 export function mayAccess(
   user: ActingUser,

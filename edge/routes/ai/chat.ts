@@ -39,7 +39,7 @@ does not stop the turn. \`DELETE /jobs/{job_id}\` stops it and keeps the text re
 
 const STREAM_EXAMPLE = exampleStream()
 
-/** Sends a message, and returns or streams the answer. */
+/** Routes that send a message, and return or stream the answer. */
 export const chatRoutes = [
   route({
     method: 'post',
@@ -116,7 +116,7 @@ interface StreamInput {
   readonly request: EdgeRequest
 }
 
-/** Streams the turn that the request starts; a request with one of our event ids resumes its turn instead. */
+/** Streams the turn that a request starts. A request with the event id of an earlier turn resumes that one instead. */
 function followTurnOf<I extends StreamInput>(userIdOf: (input: I) => string | undefined): Follow<I> {
   const user = (input: I): ActingUser => actingUser(input.caller, userIdOf(input))
   return {

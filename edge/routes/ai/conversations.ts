@@ -122,7 +122,7 @@ the text received so far, and is omitted if it has none.`,
     handle: async ({ params: { conversation_id: id }, query, caller, edge, transaction }) => {
       await requireAccess(edge, caller, query.user_id, id)
       return transaction(async (tx) => {
-        // Same lock order as at the end of a turn: jobs before rows.
+        // Jobs are locked before rows, in the order that the end of a turn uses.
         const stopped = await tx.any(stopTurns(id))
         await tx.run(deleteConversation(id))
         tx.afterCommit(() => {
@@ -134,7 +134,10 @@ the text received so far, and is omitted if it has none.`,
   }),
 ]
 
-/** @throws fail('conversation.missing'), fail('conversation.denied'), fail('ai.not_yours') */
+/**
+ * Requires that the caller may access the conversation.
+ * @throws fail('conversation.missing'), fail('conversation.denied'), fail('ai.not_yours')
+ */
 async function requireAccess(
   { reader }: Edge,
   caller: Caller,

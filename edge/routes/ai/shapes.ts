@@ -82,7 +82,7 @@ export const Conversation = z
         role: z.enum(['user', 'assistant']),
         content: z.string(),
         timestamp: Timestamp,
-        /** If `failed` or `stopped`, the content is the text received so far. */
+        /** For `failed` and `stopped`, the content is the text received until then. */
         status: z.enum(['complete', 'failed', 'stopped']),
       }),
     ),

@@ -7,12 +7,12 @@ import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 import { encodeFrame, type SseFrame, type SseStream, type StreamSource } from '../../streams/sse.ts'
 
 /**
- * The stream of a turn: `connect`, a `chunk` for each piece, then `final` with the full answer and `complete`, or `error`.
- * A `restart` voids all earlier chunks. An event id has the answer's id and the number of the job's event. It suffices to
- * resume the stream on every path.
+ * Streams a turn as `connect`, a `chunk` for each piece, then `final` with the full answer and `complete`, or `error`.
+ * A `restart` voids all earlier chunks. An event id consists of the answer's id and the number of the job's event. It
+ * suffices to resume the stream on every path.
  */
 
-/** A client's position: the answer, and the last event that the client has received. */
+/** Position of a client: the answer, and the last event that the client has received. */
 export interface StreamPosition {
   readonly messageId: string
   readonly seq: number
@@ -26,14 +26,14 @@ export function parsePosition(lastEventId: string): StreamPosition | null {
   return messageId === undefined ? null : { messageId, seq: Number(seq) }
 }
 
-// The event number of `final` in turns whose job is pruned; greater than all numbers of real events.
+// Event number of `final` in turns whose job is pruned. It exceeds the numbers of all real events.
 const STORED_SEQ = 900_000_000
 
-/** Streams a turn after the event number `after`; null starts at the beginning. */
+/** Streams the events of a turn that follow number `after`; null means all events. */
 export function followTurn(hub: Hub, turn: TurnState, after: number | null): StreamSource {
   const { seq } = turn
   if (seq === null) return streamStoredTurn(turn, after)
-  // Ignores numbers of events that do not exist yet: waiting for the next one could take forever.
+  // Numbers of future events are ignored, because waiting for them could take forever.
   const last = after !== null && after > seq + 1 ? null : after
   if (turn.ended === true && last !== null && last >= seq) {
     if (turn.status !== 'complete' || last > seq) return 'ended'
@@ -60,7 +60,7 @@ function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStrea
   }
   if (last === null) stream.send([connectFrame(turn)])
   stop = hub.watchJob(turn.job_id, cursor, push)
-  // After backpressure, the watch first reads the missed events from the table.
+  // A new watch starts by reading from the table the events that backpressure has skipped.
   stream.onWritable(() => {
     stop()
     stop = hub.watchJob(turn.job_id, cursor, push)
@@ -110,7 +110,7 @@ function frame({ message_id }: TurnState, event: string, seq: number, data: obje
   return { event, id: `${message_id}.${seq}`, data: JSON.stringify(data) }
 }
 
-/** The failure of a turn whose job is pruned: the row has its detail but not its code. */
+/** Returns the failure of a turn whose job is pruned. Its row has the detail but not the code. */
 function storedFailure({ error_detail }: TurnState): Pick<Failure, 'code' | 'detail'> {
   return error_detail === null ? fail('turn.stopped') : { code: 'turn.failed', detail: error_detail }
 }
@@ -148,7 +148,7 @@ function completeFrame(turn: TurnState, seq: number): SseFrame {
   return frame(turn, 'complete', seq + 1, { status: 'completed' })
 }
 
-/** A short stream for the API reference, built by the code of real streams. */
+/** Returns a short stream for the API reference, built with the code of real streams. */
 export function exampleStream(): string {
   const turn: TurnState = {
     message_id: '01a20118-fbcc-738c-80ed-00058e0e401d',

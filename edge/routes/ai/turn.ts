@@ -44,7 +44,10 @@ interface TurnInput {
   readonly requestId: string
 }
 
-/** Stores a question with the job that answers it. @throws all refusals that need no model call. */
+/**
+ * Stores a question together with the job that answers it.
+ * @throws every failure that can be found without a model call.
+ */
 export async function beginTurn(
   input: TurnInput,
   request: ChatRequest,
@@ -66,7 +69,7 @@ export async function beginTurn(
     stream,
     ...ragPayload(request, viewerOf(caller)),
   }
-  // Same lock order as at the end of a turn: the actor before rows.
+  // The actor is locked before rows, in the order that the end of a turn uses.
   const { ownerId } = caller
   const ref = await enqueue(tx, chat, payload, { ownerId, requestId, settings: edge.settings })
   const { message } = request
@@ -81,19 +84,22 @@ export async function beginTurn(
   return ref
 }
 
-/** The job payload for an answer that uses a collection; empty without one. */
+/** Returns the part of the job payload that selects a collection; empty if the answer uses none. */
 function ragPayload({ rag_collection, rag_top_k = DEFAULT_CHUNKS }: ChatRequest, { seesAll }: Viewer) {
   if (rag_collection === undefined) return {}
   return { rag: { collection: rag_collection, top_k: rag_top_k, sees_all: seesAll } }
 }
 
-/** Like {@link beginTurn}, for a streamed answer: the response is not the job's result. */
+/** Starts a turn like {@link beginTurn}, but its response is a stream instead of the job's result. */
 export async function beginStreamedTurn(input: TurnInput, request: ChatRequest): Promise<JobRef<undefined>> {
   const { jobId, joined } = await beginTurn(input, request, true)
   return { jobId, joined, result: z.undefined() }
 }
 
-/** Checks that a turn may start. Returns its model, and its conversation, which is null if new. @throws the refusal. */
+/**
+ * Checks that a turn may start. Returns its model, and its conversation, which is null for a new one.
+ * @throws the failure if it may not start.
+ */
 async function checkTurn(
   { edge, tx, caller }: TurnInput,
   user: ActingUser,
@@ -122,7 +128,7 @@ async function checkTurn(
   return { model, conversation }
 }
 
-/** The owner of a new conversation: the caller, or the account for which an admin starts it. */
+/** Returns the owner of a new conversation, which is the caller or the account for which an admin starts it. */
 async function newConversationOwner(
   tx: Queries,
   caller: Caller,

@@ -5,9 +5,9 @@ import { count, Moment, Timestamp } from '../../pipeline/schemas.ts'
 import { actingUser, UserId } from './callers.ts'
 
 const Count = z.int().min(0)
-/** Seconds of transcribed speech. */
+/** Seconds of speech that were transcribed. */
 const Seconds = z.number().min(0)
-/** US dollars; null if no request in it has a known price. */
+/** Cost in US dollars; null if no request has a known price. */
 const Cost = z.number().min(0).nullable()
 
 const Usage = z

@@ -1,7 +1,7 @@
 import { type ArchiveFile, createArchive } from '../../../tasks/archive.ts'
 import { type PostMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
 
-/** Packs posts, each given as JSON text, into a zip archive of Markdown files. */
+/** Packs posts, given as JSON texts, into a zip archive of Markdown files. */
 export const archivePosts = (posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> =>
   createArchive(markdownFiles(posts))
 
@@ -12,6 +12,6 @@ async function* markdownFiles(posts: AsyncIterable<string>): AsyncGenerator<Arch
   }
 }
 
-// A zip archive has MS-DOS dates from 1980 on, and Unix times until 2038.
+// MS-DOS dates in a zip archive begin in 1980, and its Unix times end in 2038.
 const [EARLIEST, LATEST] = [Date.UTC(1980, 0, 2), Date.UTC(2038, 0, 1)]
 const clampTime = (at: string): Date => new Date(Math.min(Math.max(Date.parse(at), EARLIEST), LATEST))

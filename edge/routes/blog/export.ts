@@ -6,7 +6,7 @@ import type { Header } from '../../http/reply.ts'
 import { route } from '../../pipeline/route.ts'
 import { Exported, Status } from './shapes.ts'
 
-/** Exports all posts as stored, in formats that the import reads. */
+/** Exports all posts unchanged, in formats that the import reads. */
 export const exportRoute = route({
   method: 'get',
   path: '/export',

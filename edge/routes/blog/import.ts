@@ -19,12 +19,12 @@ import { readMultipart } from '../../uploads.ts'
 
 const ImportForm = z.strictObject({ file: z.string().meta({ format: 'binary' }) }).meta({ id: 'BlogImport' })
 
-/** An uploaded file of posts, stored in the database for its job. */
+/** An uploaded file of posts, which the database stores for its job. */
 interface StoredUpload extends Received {
   readonly id: number
 }
 
-// Small network chunks are merged, so that a file takes only a few dozen rows.
+// Small network chunks are merged up to this size, so that a file takes only a few dozen rows.
 const ROW_BYTES = 256 * 1024
 
 const FORMATS: Readonly<Record<string, UploadFormat>> = {
@@ -70,7 +70,7 @@ whose slug exists; with \`fail\`, the first one aborts the whole import. Unreada
   },
 })
 
-/** Streams the file into the database, and deletes it if it is refused. */
+/** Streams the file into the database. Deletes it there if it is refused. */
 async function receive(edge: Edge, request: EdgeRequest): Promise<StoredUpload> {
   let upload: { readonly id: number; readonly fingerprint: Uint8Array } | null = null
   const discard = async (): Promise<unknown> => upload && edge.db.run(discardUpload(upload.id))
@@ -100,7 +100,7 @@ async function receive(edge: Edge, request: EdgeRequest): Promise<StoredUpload> 
   }
 }
 
-/** Stores the bytes as they arrive; returns a digest of the name and the bytes. */
+/** Stores the bytes as they arrive. Returns a digest of the file name and the bytes. */
 async function storeFile(
   edge: Edge,
   id: number,

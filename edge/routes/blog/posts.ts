@@ -175,7 +175,7 @@ async function insertDraft(tx: Queries, slug: string, draft: Omit<NewPost, 'slug
   return made.id
 }
 
-/** Drops absent fields, and fields in which null means unchanged. */
+/** Drops absent fields, and fields for which null means unchanged. */
 function givenChanges(changes: Omit<z.output<typeof Changes>, 'tag_slugs' | 'slug'>) {
   const kept = Object.entries(changes).filter(
     ([name, value]) => value !== undefined && !(value === null && (name === 'title' || name === 'content')),

@@ -17,7 +17,7 @@ import { pageQuery, pageValues } from '../../pipeline/lists.ts'
 import { rawJson, route } from '../../pipeline/route.ts'
 import { answerPost, PAGES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
 
-/** Public reads, and the list of all posts for editors. */
+/** Routes for public reads, and for the list of all posts that editors see. */
 export const readRoutes = [
   route({
     method: 'get',

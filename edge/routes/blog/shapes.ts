@@ -45,7 +45,7 @@ export const Exported = Post.omit({ id: true, author_id: true, tags: true })
   .extend({ tag_slugs: z.array(z.string()) })
   .meta({ id: 'ExportedPost' })
 
-/** A text of at most `max` characters. */
+/** Returns the schema of a text of at most `max` characters. */
 const boundedText = (max: number) =>
   z
     .string()
@@ -68,19 +68,19 @@ export const FIELDS = {
 }
 export const TAG_FIELDS = { name: requiredText(LIMITS.tag_name), slug: requiredText(LIMITS.tag_slug) }
 
-// A million characters, each an escaped surrogate pair of 12 bytes, plus the other fields.
+// Enough for a million characters, each an escaped surrogate pair of 12 bytes, plus the other fields.
 export const BODY_BYTES = 16 * 1024 * 1024
 
 /** Maximum and default number of posts on a page. */
 export const PAGES = { max: 100, fallback: 20 }
 export const TagSlug = z.string().max(LIMITS.tag_slug)
 
-// Both are named `post`: the API reference allows only one parameter name for a path segment.
+// Both parameters are named `post`, because the API reference allows only one name for a path segment.
 export const SlugParams = z.object({ post: z.string().max(LIMITS.slug).describe('Slug of the post') })
 export const PostParams = z.object({ post: LongRowId })
 export const TagParams = z.object({ tag_id: LongRowId })
 
-/** Answers with a post as stored. @throws fail('post.missing') if `text` is null. */
+/** Answers with a post unchanged. @throws fail('post.missing') if `text` is null. */
 export function answerPost<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('post.missing')
   return rawJson<T>(text)

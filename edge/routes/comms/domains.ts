@@ -16,7 +16,7 @@ const SendingDomain = Domain.meta({ id: 'SendingDomain' })
 const SendingDomainWithRecords = DomainWithRecords.meta({ id: 'SendingDomainWithRecords' })
 const ERRORS = ['domain.not_configured', 'domain.refused', 'domain.failed'] as const
 
-/** The sending domains of the account at the email provider, which a job calls. */
+/** Routes for the account's sending domains at the email provider, which a job calls. */
 export const domainRoutes = [
   route({
     method: 'get',
@@ -60,7 +60,7 @@ export const domainRoutes = [
   }),
 ]
 
-/** @throws fail('domain.not_configured') without an API key of the provider. */
+/** Requires an API key of the provider. @throws fail('domain.not_configured') */
 function requireKey({ settings }: Edge): void {
   if (settings.email.apiKey === null) throw fail('domain.not_configured')
 }

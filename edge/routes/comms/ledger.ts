@@ -20,7 +20,7 @@ import { CommsStatus, Send } from './shapes.ts'
 
 const NEWEST = { column: 'created_at', direction: 'desc' } as const
 
-/** The configuration status, and the ledger of sends with their outcomes. */
+/** Routes for the configuration status and for the ledger of sends. */
 export const ledgerRoutes = [
   route({
     method: 'get',

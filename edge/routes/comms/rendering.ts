@@ -12,9 +12,8 @@ interface TemplateUse {
 }
 
 /**
- * Renders the parts of a message for a channel from the current version of its template.
- * A template of another channel is invalid.
- * @throws fail('template.missing'), request.invalid
+ * Renders the parts of a message for a channel from its current template.
+ * @throws template.missing, or request.invalid for a template of another channel.
  */
 export async function renderFor(
   tx: Queries,
@@ -26,13 +25,13 @@ export async function renderFor(
   return fillTemplate(template, variables)
 }
 
-/** Parses a template that was read; null: there is none. @throws fail('template.missing') */
+/** Parses the JSON text of a template; null means that it does not exist. @throws fail('template.missing') */
 export function requireTemplate(name: string, text: string | null): Template {
   if (text === null) throw fail('template.missing', { name })
   return JSON.parse(text) as Template
 }
 
-/** Renders a template. @throws request.invalid, with each value that is missing, unknown or invalid. */
+/** Renders a template. @throws request.invalid with all values that are missing, unknown or invalid. */
 export function fillTemplate(template: Template, variables: Readonly<Record<string, string>>): Rendered {
   const rendered = render(template, variables)
   if (!('problems' in rendered)) return rendered

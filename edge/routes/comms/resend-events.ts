@@ -5,8 +5,9 @@ import { isUuid } from '../../../sql/ids.ts'
 import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
 
 /**
- * Resend's events about emails (https://resend.com/docs/webhooks/event-types). Each event is about one recipient
- * (https://resend.com/changelog/webhook-event-visibility), so an email to several recipients has several events.
+ * Converts Resend's events about emails (https://resend.com/docs/webhooks/event-types). Each event is about one
+ * recipient (https://resend.com/changelog/webhook-event-visibility), so an email to several recipients has several
+ * events.
  */
 
 const Text = z.string().max(1000)
@@ -25,7 +26,7 @@ export const ResendEvent = z.object({ type: Text, data: z.unknown() })
 export type ResendEvent = z.output<typeof ResendEvent>
 
 interface Change extends Pick<SendEvent, 'status' | 'errorCode' | 'detail'> {
-  /** True if the recipient permanently rejects or does not want mail. */
+  /** True if the recipient permanently rejects mail or does not want any. */
   readonly isPermanent?: boolean
 }
 
@@ -56,7 +57,7 @@ const CHANGES: Readonly<Record<string, (data: Data) => Change>> = {
   },
 }
 
-/** Converts an event; null if its type changes no send. @throws fail('send.event_invalid') */
+/** Converts an event; null if events of its type change no send. @throws fail('send.event_invalid') */
 export function resendEvent(eventId: string, { type, data }: ResendEvent): SendEvent | null {
   const convert = Object.hasOwn(CHANGES, type) ? CHANGES[type]! : null
   if (convert === null) return null
@@ -70,7 +71,7 @@ export function resendEvent(eventId: string, { type, data }: ResendEvent): SendE
     sendId: sendIdOf(parsed.data),
     providerStatus: type.slice('email.'.length),
     ...rest,
-    // Among several addresses, the event does not say which one it is about.
+    // If there are several recipients, the event does not say which of them it is about.
     ...(isPermanent && address !== undefined && others.length === 0
       ? { suppresses: { address, eventId } }
       : {}),
@@ -78,8 +79,8 @@ export function resendEvent(eventId: string, { type, data }: ResendEvent): SendE
 }
 
 /**
- * The id of the send. The relay's answer has no provider id, so the first event links the two ids. Our id is in a custom
- * header, and in the Message-ID unless Amazon SES, through which the provider sends, has replaced that
+ * Returns our id of a send. The provider's relay does not return its id for the send, so the first event links the two.
+ * Our id is in a custom header, and in the Message-ID unless Amazon SES, which the provider uses, has replaced that
  * (https://docs.aws.amazon.com/ses/latest/dg/header-fields.html).
  */
 function sendIdOf({ message_id = '', headers = [] }: Data): string | null {
@@ -92,7 +93,7 @@ function sendIdOf({ message_id = '', headers = [] }: Data): string | null {
   return null
 }
 
-/** True if a reason is a single term. The provider's sentences may hold addresses and account names. */
+/** True if a reason is a single term. Whole sentences of the provider may contain addresses and account names. */
 function isWord(text: string | undefined): text is string {
   return text !== undefined && /^\w{1,60}$/.test(text)
 }

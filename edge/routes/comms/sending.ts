@@ -7,7 +7,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { invalid } from '../../pipeline/input.ts'
 import { MAX_DAYS_AHEAD } from './shapes.ts'
 
-/** All channels send in the same way: they add a ledger row and its job in the transaction of the request. */
+/** Sends messages of all channels by adding a ledger row and its job in the transaction of the request. */
 
 export interface SendInput {
   readonly edge: Edge
@@ -23,16 +23,16 @@ interface Sending<P, R> {
   readonly payload: P
   readonly to: readonly string[]
   readonly message: object
-  /** When to send it; undefined: immediately. */
+  /** Time to send the message; undefined means immediately. */
   readonly sendAt: string | undefined
-  /** The name of the template that it was rendered from; undefined: none. */
+  /** Name of the template that the message was rendered from; undefined without one. */
   readonly template: string | undefined
   readonly attachments?: readonly SendAttachment[]
-  /** Builds the answer about a scheduled message. */
+  /** Builds the answer for a scheduled message. */
   readonly scheduled: (answer: Scheduled) => R
 }
 
-/** The fields that the answers about scheduled messages share. */
+/** Fields that all answers for scheduled messages share. */
 interface Scheduled {
   readonly id: string
   readonly status: 'scheduled'

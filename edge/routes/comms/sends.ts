@@ -25,7 +25,7 @@ status is \`scheduled\`, and \`DELETE /api/v1/comms/sends/{id}\` cancels it.`
 
 const TELEPHONY_ERRORS = ['telephony.not_configured', 'telephony.refused', 'telephony.failed'] as const
 
-/** The routes that send. Each adds a ledger row and its job in one transaction. */
+/** Routes that send messages. Each adds a ledger row and its job in one transaction. */
 export const sendRoutes = [
   route({
     method: 'post',

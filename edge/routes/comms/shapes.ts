@@ -11,17 +11,17 @@ import {
 import { PhoneNumber } from '../../phones.ts'
 import { Moment, Timestamp } from '../../pipeline/schemas.ts'
 
-// The provider's own limit: https://resend.com/docs/api-reference/emails/send-email
+// Limit of the provider: https://resend.com/docs/api-reference/emails/send-email
 const MAX_RECIPIENTS = 50
 
-/** A recipient's address. Its case is kept, because it may matter to the recipient's server. */
+/** Email address of a recipient. Its case is kept, because the recipient's server may distinguish it. */
 const Address = z.string().trim().max(320).pipe(z.email())
 const addresses = z.array(Address).max(MAX_RECIPIENTS)
 
 const Line = z.string().min(1).max(998).regex(SINGLE_LINE, SINGLE_LINE_RULE)
 const Text = z.string().min(1).max(1_000_000)
 
-/** The maximum days between a request and its `send_at`. */
+/** Maximum number of days between a request and its `send_at`. */
 export const MAX_DAYS_AHEAD = 30
 
 const SendAt = Moment.optional().describe(
@@ -35,16 +35,16 @@ const TemplateName = z
     'must be 1 to 64 lowercase letters, digits, dots, hyphens and underscores, and begin with a letter or digit',
   )
 
-/** The values of a template's variables. */
+/** Values of a template's variables. */
 const Values = z.record(z.string(), z.string().max(100_000))
 
-/** The fields that replace the text of a message. */
+/** Fields of a request that uses a template instead of its own text. */
 const templateUseFields = {
   template: TemplateName.optional().describe('The name of a template, in place of the text'),
   variables: Values.optional().describe('Values for the variables of the template'),
 }
 
-/** Rejects a message with both its own text and a template, or with variables but no template. */
+/** Rejects a message that has both its own text and a template, or variables without a template. */
 const rejectTwoTexts = (
   { template, variables }: { template?: string | undefined; variables?: object | undefined },
   own: Readonly<Record<string, unknown>>,
@@ -175,7 +175,7 @@ export const Send = z
   })
   .meta({ id: 'Send' })
 
-// Limited, because the list of templates shows them, too.
+// Limits the size of the list of templates, which includes all variables.
 const MAX_VARIABLES = 50
 
 const Variable = z.strictObject({

@@ -20,7 +20,7 @@ const Suppression = z
   })
   .meta({ id: 'Suppression' })
 
-/** The suppressed addresses, for admins. */
+/** Routes for suppressed addresses, which only admins may use. */
 export const suppressionRoutes = [
   route({
     method: 'get',

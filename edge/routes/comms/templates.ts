@@ -22,7 +22,7 @@ const TemplateParams = z.object({ name: z.string() })
 const PLACEHOLDERS = `\`{{name}}\` stands for the value of a variable; there is no other syntax. Declare each variable in \
 \`variables\`; one without a \`default\` requires a value. Values in \`html\` are escaped.`
 
-/** Message templates: every sender can use them, and admins manage them. */
+/** Routes for message templates, which admins manage and every sender can use. */
 export const templateRoutes = [
   route({
     method: 'post',
@@ -128,7 +128,7 @@ export const templateRoutes = [
   }),
 ]
 
-/** The row of a template; its absent parts are null. */
+/** Converts fields to the row of a template, in which absent parts are null. */
 function rowOf(fields: z.output<typeof TemplateChange>): TemplateRow {
   const { channel, subject, text, html, variables } = fields
   return { channel, subject: subject ?? null, text: text ?? null, html: html ?? null, variables }

@@ -1,10 +1,11 @@
 import type { SendEvent } from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
 
-/** Twilio's status callbacks of text messages and calls. */
+/** Converts Twilio's status callbacks about text messages and calls. */
 
 // https://www.twilio.com/docs/messaging/api/message-resource#message-status-values and
-// https://www.twilio.com/docs/voice/api/call-resource#call-status-values. A completed call was answered: it is delivered.
+// https://www.twilio.com/docs/voice/api/call-resource#call-status-values. A call counts as delivered once it was
+// answered, which `completed` implies.
 const STATUSES: Readonly<Record<string, SendEvent['status']>> = {
   ...{
     accepted: 'sent',
@@ -25,7 +26,7 @@ const STATUSES: Readonly<Record<string, SendEvent['status']>> = {
   'no-answer': 'failed',
 }
 
-/** Converts a callback's parameters and the send id in its URL; null if they have no known status of a message or call. */
+/** Converts a callback's parameters and the send id in its URL; null if they have no known status. */
 export function twilioEvent(
   parameters: Readonly<Record<string, string | undefined>>,
   sendId: string | null,

@@ -2,7 +2,8 @@ let loaded: Promise<typeof import('twilio/lib/webhooks/webhooks.js')> | null = n
 
 /**
  * True if Twilio signed a request to this URL with these parameters
- * (https://www.twilio.com/docs/usage/security#validating-requests). The first call loads only the validator of the SDK.
+ * (https://www.twilio.com/docs/usage/security#validating-requests). The first call loads the SDK's validator, but not
+ * the rest of the SDK.
  */
 export async function isFromTwilio(
   token: string,

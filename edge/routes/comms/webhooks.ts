@@ -15,7 +15,7 @@ const MOVES =
   'A status never moves back, in whatever order events arrive. Events about messages of other senders are ignored.'
 const REPEATABLE = 'the same event changes a message only once'
 
-/** Webhooks of providers, with events about the messages that they have accepted. */
+/** Routes for the webhooks of providers, which report events of the messages that they have accepted. */
 export const webhookRoutes = [
   route({
     method: 'post',

@@ -32,7 +32,7 @@ const ExtractionRequest = z
   })
   .meta({ id: 'DocumentExtraction' })
 
-/** Extracts the text of a document's pages, and serves the results. */
+/** Routes that extract the text of a document's pages, and that serve the results. */
 export const pageRoutes = [
   route({
     method: 'post',
@@ -183,7 +183,7 @@ async function drawPage(
   if (end.status !== 'done') throw jobFailure(end)
   const page = await readImage()
   if (page === null) throw fail('document.page_missing')
-  // An extraction has replaced the page in the meantime.
+  // A new extraction has replaced the page in the meantime.
   if (page.image === null && page.drawable)
     throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })
   if (page.image === null) throw fail('document.image_missing')

@@ -38,7 +38,7 @@ const Changes = z
 
 const Tags = z.array(z.strictObject({ label: z.string(), count: z.int() })).meta({ id: 'DocumentTags' })
 
-/** Records of documents, and their tags. */
+/** Routes for the records of documents and their tags. */
 export const recordRoutes = [
   route({
     method: 'get',
@@ -135,7 +135,7 @@ one was deleted or has another successor.`,
       transaction(async (tx) => {
         const trashed = await tx.maybeOne(trashedDigest(params.id, caller.ownerId))
         if (trashed === null) throw fail('document.missing')
-        // Serializes with uploads of the same bytes: a later upload finds the restored document.
+        // This lock serializes with uploads of the same bytes, so that a later upload finds the restored document.
         await tx.run(lockDigest(Buffer.from(trashed.sha256)))
         if ((await tx.maybeOne(restoreDocument(params.id, caller.ownerId))) === null)
           throw fail('document.missing')
@@ -200,7 +200,10 @@ const jobOptions = ({ edge, caller, requestId }: Actor) => ({
   settings: edge.settings,
 })
 
-/** Answers with the current document. @throws fail('document.missing') if it has been deleted in the meantime. */
+/**
+ * Answers with the current state of a document.
+ * @throws fail('document.missing') if it has been deleted in the meantime.
+ */
 async function answerCurrent(
   edge: Edge,
   id: number,
@@ -209,7 +212,7 @@ async function answerCurrent(
   return answerDocument(await edge.reader.text(readDocument, [id, owner]))
 }
 
-/** Drops absent keys, which leave their fields unchanged; null clears a field. */
+/** Drops absent keys, whose fields stay unchanged. Null clears a field. */
 function givenChanges<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as never
 }

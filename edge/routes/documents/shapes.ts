@@ -55,7 +55,7 @@ export const Page = z
   .meta({ id: 'DocumentPage' })
 export const PageWithText = Page.extend({ text: z.string() }).meta({ id: 'DocumentPageWithText' })
 
-/** Metadata that the owner can set. */
+/** Metadata fields that the owner can set. */
 export const METADATA = {
   title: z.string().trim().min(1).max(300),
   kind: z.string().trim().min(1).max(32),
@@ -67,7 +67,7 @@ export const METADATA = {
 export const DocumentParams = z.object({ id: LongRowId })
 export const PageParams = z.object({ id: LongRowId, number: RowId })
 
-/** Answers with a document as stored. @throws fail('document.missing') if `text` is null. */
+/** Answers with a document unchanged. @throws fail('document.missing') if `text` is null. */
 export function answerDocument<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('document.missing')
   return rawJson<T>(text)

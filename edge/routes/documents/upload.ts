@@ -13,7 +13,7 @@ import { METADATA } from './shapes.ts'
 
 const Fields = z.object({ ...METADATA, source: z.string().trim().min(1).max(100) }).partial()
 
-/** Streams a file into the store, then creates its document. A failure discards the stored bytes. */
+/** Streams a file into the blob store, then creates its document. A failure discards the stored bytes. */
 export async function uploadDocument({
   caller,
   edge,
@@ -53,11 +53,11 @@ export async function uploadDocument({
   }
 }
 
-/** The title of a document: the given one, or else its file name. */
+/** Returns the given title of a document, or else its file name. */
 export const titleOf = (given: string | undefined, fileName: string): string =>
   given ?? (fileName === '' ? 'Untitled' : fileName)
 
-// Types that browsers display without running active content. All other types are served as downloads.
+// Media types that browsers display without running active content. All others are served as downloads.
 const INLINE = new Set([
   'application/pdf',
   'image/png',
@@ -68,7 +68,7 @@ const INLINE = new Set([
   'text/plain',
 ])
 
-/** Headers of stored bytes: sandboxed, and inline only for safe types. */
+/** Returns headers that sandbox stored bytes and let browsers display only safe types. */
 export function contentHeaders(content: { media_type: string; title: string }): Header[] {
   const disposition = INLINE.has(content.media_type) ? 'inline' : 'attachment'
   const name = documentFileName(content.title, content.media_type)

@@ -20,7 +20,7 @@ import { count, formatNumber, RowId, Timestamp } from '../../pipeline/schemas.ts
 import { TERMINAL } from '../../streams/job-event.ts'
 import { Job, jobReadParameters, STATUSES } from './shapes.ts'
 
-/** Job search and bulk actions, for admins. */
+/** Routes for job search and bulk actions, which only admins may use. */
 
 const DAY_SECONDS = 86_400
 

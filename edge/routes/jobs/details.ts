@@ -8,7 +8,7 @@ import type { JobLink, TaskDefinition } from '../../../tasks/task.ts'
 import { route } from '../../pipeline/route.ts'
 import { JobDetails, JobParams, jobReadParameters } from './shapes.ts'
 
-/** The details of one job, for its page. */
+/** Adds masked secrets and links to the details of a job. */
 
 const PATHS: Readonly<Record<JobLink['kind'], string>> = {
   account: '/api/v1/auth/users',
@@ -24,7 +24,7 @@ const byName = new Map(
   tasks.map((task) => [task.name, task as unknown as TaskDefinition<unknown, unknown>] as const),
 )
 
-/** Links to the resources that a payload names; none for a payload that the task no longer accepts. */
+/** Returns links to the resources that a payload names, or none if the task no longer accepts the payload. */
 function linksOf(name: string, payload: unknown) {
   const task = byName.get(name)
   const parsed = task?.links && task.payload.safeParse(payload)
@@ -36,7 +36,7 @@ function linksOf(name: string, payload: unknown) {
   }))
 }
 
-/** Masks the secrets in the JSON that PostgreSQL built, and adds the links. */
+/** Masks the secrets in JSON that PostgreSQL built, and adds the links. */
 function detailsOf(text: string): JobDetails {
   const found = JSON.parse(text) as Omit<JobDetails, 'links'>
   const { job, payload } = found

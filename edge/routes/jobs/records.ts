@@ -21,7 +21,7 @@ import { isAdmin, Job, JobEvent, JobParams, jobReadParameters, MAX_EVENTS, STATU
 
 const findTask = createTaskFinder(tasks)
 
-/** Jobs: list, read, cancel and retry them. */
+/** Routes that list, read, cancel and retry jobs. */
 export const recordRoutes = [
   route({
     method: 'get',

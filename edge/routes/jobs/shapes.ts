@@ -30,7 +30,7 @@ export const Job = z
 const JobAttempt = z
   .strictObject({
     attempt: z.int(),
-    /** Host and process; null if the caller may not see them. */
+    /** Host and process of the worker; null if the caller may not see them. */
     worker: z.string().nullable(),
     claimed_at: Timestamp,
     ended_at: Timestamp.nullable(),
@@ -59,7 +59,7 @@ export const JobDetails = z
     owner_id: z.int().nullable(),
     request_id: z.string().nullable(),
     mailbox: z.strictObject({ name: z.string(), limit: z.int().nullable() }).nullable(),
-    /** Null unless the job is scheduled for a later time. */
+    /** Due time of a scheduled job; null if the job is not scheduled. */
     due_at: Timestamp.nullable(),
     tries: z.int(),
     max_tries: z.int(),
@@ -69,7 +69,7 @@ export const JobDetails = z
     waits_for: z
       .strictObject({
         ahead: z.int(),
-        /** The controls that admins set for its queue. */
+        /** Controls that admins have set for the job's queue. */
         queue: z.strictObject({ paused_at: Timestamp.nullable(), most_running: z.int().nullable() }),
         running: z.array(z.strictObject({ job_id: z.uuid(), name: z.string() })),
       })
@@ -85,17 +85,17 @@ export const JobEvent = z
   .strictObject({ seq: z.int(), kind: z.string(), at: Timestamp, data: z.unknown() })
   .meta({ id: 'JobEvent' })
 
-// The same maximum as other lists.
+// Other lists have the same maximum.
 export const MAX_EVENTS = 1000
 
-// An id that is not a UUID gets the same response as an unknown one.
+// The schema accepts any text, so that an id that is no UUID gets the same response as an unknown one.
 export const JobParams = z.object({ job_id: z.string() })
 
 export function isAdmin(caller: Caller): boolean {
   return caller.role === 'admin'
 }
 
-/** Parameters of a read of one job, which finds it if the caller may see it and its retention has not passed. */
+/** Returns the parameters for reading one job, which is found only if the caller may see it and it has not expired. */
 export function jobReadParameters({ settings }: Edge, caller: Caller, jobId: string) {
   return [caller.ownerId, isAdmin(caller), jobId, settings.keepResultSeconds] as const
 }

@@ -37,7 +37,7 @@ const OVERVIEW_EXAMPLE = frame('queues', 1_792_000_000_000, {
   items: [{ queue: 'documents', queued: 2, running: 1, oldest_at: '2026-03-01T09:29:58.000Z' }],
 })
 
-/** Event streams of jobs. */
+/** Routes for the event streams of jobs. */
 export const streamRoutes = [
   route({
     method: 'get',
@@ -99,7 +99,7 @@ ones of its name: \`queues\` (depth and the oldest waiting job), \`workers\` (le
         ? Number(request.header('last-event-id'))
         : null
       if (isTerminal(state) && lastSeen !== null && lastSeen >= state.seq) return 'ended'
-      // Ignore an id beyond the latest frame: a wait for the frame after it could last forever.
+      // An id beyond the latest frame is ignored, because waiting for the frame after it could take forever.
       return followJob(edge.hub, state, lastSeen !== null && lastSeen <= state.seq ? lastSeen : null)
     },
   }),

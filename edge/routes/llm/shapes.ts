@@ -4,7 +4,7 @@ import { MODALITIES } from '../../../tasks/llm/modalities.ts'
 import { sync } from '../../../tasks/llm/sync.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
-/** US dollars per million tokens; null if unknown. */
+/** Price in US dollars per million tokens; null if it is unknown. */
 const TokenPrice = z.number().min(0).nullable()
 
 export const CatalogStatus = z
@@ -12,7 +12,7 @@ export const CatalogStatus = z
     vendor_count: z.int(),
     model_count: z.int(),
     deployment_count: z.int(),
-    /** Includes past prices. */
+    /** Number of prices, including past ones. */
     price_count: z.int(),
     top_vendors: z.array(z.strictObject({ name: z.string(), model_count: z.int() })),
     source: z.enum(['built-in', 'sync']),
@@ -62,7 +62,7 @@ export const Prices = z
       cache_write_price: TokenPrice,
       input_audio_price: TokenPrice,
       output_audio_price: TokenPrice,
-      /** Prices of requests with more than `over` input tokens. */
+      /** Different prices for requests with more than `over` input tokens. */
       tiers: z.array(z.strictObject({ over: z.int(), ...Rates })),
     }),
   )

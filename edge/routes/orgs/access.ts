@@ -10,15 +10,15 @@ import type { Edge } from '../../pipeline/context.ts'
 import type { Answer, Input, Writes } from '../../pipeline/route.ts'
 import type { Invite } from './shapes.ts'
 
-/** Permissions on an organization. */
+/** Checks permissions on an organization. */
 
 const RANK: Readonly<Record<OrgRole, number>> = { member: 0, admin: 1, owner: 2 }
 
-/** Errors that every route on one organization can return. */
+/** Errors of every route on a single organization. */
 export const MEMBER_ERRORS = ['org.missing', 'org.not_member'] as const satisfies readonly ErrorCode[]
 export const ROLE_ERRORS = [...MEMBER_ERRORS, 'org.forbidden'] as const satisfies readonly ErrorCode[]
 
-/** The input of a route below one organization. */
+/** Input of a route on a single organization. */
 export type OrgInput<P extends { org_id: number } = { org_id: number }, Q = unknown, B = unknown> = Input<
   P,
   Q,
@@ -27,8 +27,8 @@ export type OrgInput<P extends { org_id: number } = { org_id: number }, Q = unkn
 >
 
 /**
- * Changes an organization in one transaction that locks it first. Changes of one organization therefore run one after the
- * other, and `work` gets the caller's role as of the lock. Without authentication every caller is an owner.
+ * Changes an organization in one transaction that locks it first, so that concurrent changes run one after another.
+ * `work` gets the caller's role under the lock. Without authentication every caller is an owner.
  */
 export function changeOrganization<R>(
   input: OrgInput & Writes<R>,
@@ -39,7 +39,8 @@ export function changeOrganization<R>(
 }
 
 /**
- * Requires that an API key of an organization stays within it; null: the request is for no organization.
+ * Requires that an API key limited to an organization is used only for that organization. `organizationId` is null if
+ * the request concerns none.
  * @throws auth.key_organization
  */
 export function requireOrganization(caller: Caller, organizationId: number | null): void {
@@ -47,13 +48,16 @@ export function requireOrganization(caller: Caller, organizationId: number | nul
   else if (caller.key !== null && caller.key.organizationId !== null) throw fail('auth.key_organization')
 }
 
-/** @throws auth.key_organization for an API key of another organization. */
+/** Rejects an API key of another organization. @throws auth.key_organization */
 export function requireSameOrganization({ key }: Caller, organizationId: number): void {
   if (key !== null && key.organizationId !== null && key.organizationId !== organizationId)
     throw fail('auth.key_organization')
 }
 
-/** Locks the organization and returns the caller's role. @throws org.missing, org.not_member, org.forbidden, in this order. */
+/**
+ * Locks the organization and returns the caller's role.
+ * @throws org.missing, org.not_member, org.forbidden, in this order.
+ */
 export async function lockForRole(
   tx: Queries,
   { params, caller }: Pick<OrgInput, 'params' | 'caller'>,
@@ -70,8 +74,8 @@ export async function lockForRole(
 }
 
 /**
- * Checks the result of a read of one organization, and returns its JSON. Null: no organization; `none`: no member; a role:
- * that of the caller, which is too low.
+ * Returns the JSON that a read of one organization gave. Otherwise `text` is null if the organization does not exist.
+ * It is `none` if the caller is no member, or the caller's role if that is too low.
  * @throws org.missing, org.not_member, org.forbidden
  */
 export function requireAccess(text: string | null): string {
@@ -84,19 +88,22 @@ export function requireAccess(text: string | null): string {
 const roleFailure = (minRole: OrgRole) =>
   fail('org.forbidden', { roles: minRole === 'admin' ? 'admin or owner' : minRole })
 
-/** Parses a role. @throws org.role if there is no such role. */
+/** Parses a role. @throws org.role if it does not exist. */
 export function parseRole(given: string): OrgRole {
   const role = ORG_ROLES.find((one) => one === given)
   if (role === undefined) throw fail('org.role')
   return role
 }
 
-/** Requires that a caller neither grants nor changes a role above their own. @throws org.rank */
+/** Requires that callers neither grant nor change a role above their own. @throws org.rank */
 export function requireRank(ownRole: OrgRole, ...roles: readonly OrgRole[]): void {
   if (roles.some((role) => RANK[role] > RANK[ownRole])) throw fail('org.rank')
 }
 
-/** Audit events of an accepted invite. An existing member does not change, so only the acceptance is recorded. */
+/**
+ * Returns the audit events of an accepted invite. An account that already was a member is not added, so only the
+ * acceptance is recorded.
+ */
 export function acceptanceEvents(
   from: EventRequest,
   invite: { readonly id: number; readonly organization_id: number; readonly role: OrgRole },
@@ -118,12 +125,12 @@ export function acceptanceEvents(
 type Tokenless = Omit<z.input<typeof Invite>, 'token'>
 type InviteJson = z.input<typeof Invite>
 
-/** Adds the token, which is never stored, to an invite in JSON from PostgreSQL. */
+/** Adds the token, which is never stored, to the JSON of an invite from PostgreSQL. */
 export function withToken(edge: Edge, text: string): string {
   return JSON.stringify(addToken(edge, JSON.parse(text) as Tokenless))
 }
 
-/** Adds the tokens to a list of invites. */
+/** Adds the tokens to a JSON list of invites. */
 export function withTokens(edge: Edge, text: string): string {
   return JSON.stringify((JSON.parse(text) as Tokenless[]).map((invite) => addToken(edge, invite)))
 }

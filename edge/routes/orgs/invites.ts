@@ -46,7 +46,7 @@ const PENDING_ERRORS = [
   ...ROLE_ERRORS,
 ] as const
 
-/** Invites to an organization. */
+/** Routes for invites to an organization. */
 export const inviteRoutes = [
   route({
     method: 'post',
@@ -131,7 +131,7 @@ invite cannot be resent: invite the address again. Counts as an invite for \`RAT
 
 type InviteInput = OrgInput<{ org_id: number }, unknown, z.output<typeof NewInvite>>
 
-/** Invites an address, or immediately makes its account a member; enqueues an email in either case. */
+/** Invites an address, or adds its account as a member if it has one. Enqueues an email in either case. */
 async function inviteAddress(tx: Transaction, input: InviteInput): Promise<Answer<z.input<typeof Invite>>> {
   const { params, body, caller, edge } = input
   const { org_id: organizationId } = params
@@ -174,7 +174,7 @@ async function enqueueInviteMail(
   tx.afterCommit(() => edge.publisher.notify(jobId))
 }
 
-/** A pending invite of a locked organization. @throws org.rank, invite.missing, or the error of its status. */
+/** Returns a pending invite of a locked organization. @throws org.rank, invite.missing, or the error of its status. */
 async function requirePendingInvite(
   tx: Queries,
   { org_id: organizationId, invite_id: id }: { readonly org_id: number; readonly invite_id: number },
@@ -187,7 +187,7 @@ async function requirePendingInvite(
   return found
 }
 
-/** The account of an address to invite, null if it has none. @throws member.exists, invite.pending */
+/** Returns the account of an address to invite; null if it has none. @throws member.exists, invite.pending */
 async function findInvitee(
   tx: Queries,
   organizationId: number,

@@ -32,7 +32,10 @@ import { Member, MemberDetail, MemberParams, OrgParams, PAGES, RoleName, UserId 
 
 const Page = z.object(pageQuery(MEMBER_ORDER, PAGES))
 
-/** Members of an organization. No caller may grant a role above their own, or change a member who ranks above them. */
+/**
+ * Routes for members of an organization. Callers cannot grant a role above their own, or change a member who ranks
+ * above them.
+ */
 export const memberRoutes = [
   route({
     method: 'get',
@@ -147,7 +150,7 @@ export const memberRoutes = [
     handle: (input) =>
       changeOrganization(input, 'member', async (tx, role) => {
         const { caller, params } = input
-        // Without authentication the caller is not a member.
+        // Without authentication, the caller is no member.
         if (caller.ownerId === null) throw fail('member.missing')
         await tx.run(deleteMember(params.org_id, caller.ownerId))
         const eventFields = { accountId: caller.ownerId, organizationId: params.org_id, data: { role } }

@@ -26,10 +26,10 @@ import { Organization, OrgParams, PAGES, UserId, UserMembership } from './shapes
 
 const Name = z.string().trim().min(1).max(200)
 const Description = z.string().trim().max(2000)
-// The database checks the format, with a specific error.
+// The database checks the format and reports it with a specific error.
 const Slug = z.string().max(1000)
 
-/** Organizations: create, list, update, delete and transfer them. */
+/** Routes that create, list, update, delete and transfer organizations. */
 export const organizationRoutes = [
   route({
     method: 'post',
@@ -171,7 +171,7 @@ export const organizationRoutes = [
         if (body.user_id === caller.ownerId) throw fail('org.transfer_self')
         if ((await tx.maybeOne(findMember(organizationId, body.user_id))) === null)
           throw fail('org.transfer_target')
-        // Promote the new owner first, so that there is always one.
+        // The new owner is promoted first, so that the organization always has an owner.
         await tx.one(setMemberRole(organizationId, body.user_id, 'owner'))
         if (caller.ownerId !== null) await tx.one(setMemberRole(organizationId, caller.ownerId, 'admin'))
         const eventFields = { accountId: body.user_id, organizationId }

@@ -11,10 +11,10 @@ export const InviteParams = z.object({ org_id: RowId, invite_id: LongRowId })
 /** The maximum and default size of a page. */
 export const PAGES = { max: 1000, fallback: 1000 }
 
-/** The id of an account, in a body. */
+/** Id of an account in a request body. */
 export const UserId = z.int().min(1).max(2_147_483_647)
 
-/** A role as given; `parseRole` rejects an unknown one, with a specific status. */
+/** Any text may be given as a role, because `parseRole` rejects unknown roles with a specific status. */
 export const RoleName = z
   .string()
   .max(100)

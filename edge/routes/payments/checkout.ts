@@ -22,7 +22,7 @@ const Checkout = z
   })
   .meta({ id: 'Checkout' })
 
-/** The price catalog, and checkout sessions. */
+/** Routes for the price catalog and for checkout sessions. */
 export const checkoutRoutes = [
   route({
     method: 'post',
@@ -65,7 +65,9 @@ export const checkoutRoutes = [
   }),
 ]
 
-/** The URL to which the provider redirects: of the request, else of the settings, else a page of this service. */
+/**
+ * Returns the URL for the provider's redirect: from the request, else from the settings, else a page of this service.
+ */
 export function redirectUrl(
   { payments, publicBaseUrl }: Pick<Settings, 'payments' | 'publicBaseUrl'>,
   which: 'success' | 'cancel',
@@ -73,6 +75,6 @@ export function redirectUrl(
 ): string {
   const page = which === 'success' ? '/payment/success?session_id={CHECKOUT_SESSION_ID}' : '/payment/cancel'
   const url = given ?? (which === 'success' ? payments.successUrl : payments.cancelUrl) ?? page
-  // Concatenated, because a URL object would escape the braces of the placeholder.
+  // The URL is concatenated, because a URL object would escape the braces of the placeholder.
   return url.startsWith('/') ? `${publicBaseUrl}${url}` : url
 }

@@ -95,7 +95,7 @@ export const RevenueSeries = z
 
 export const RowParams = z.object({ id: LongRowId })
 
-/** Answers with JSON built by PostgreSQL. @throws fail(missing) if `text` is null. */
+/** Answers with JSON that PostgreSQL built. @throws fail(missing) if `text` is null. */
 export function answerRow<T>(text: string | null, missing: ErrorCode): Answer<T> {
   if (text === null) throw fail(missing)
   return json<T>(text)
@@ -106,7 +106,7 @@ export function requireProvider({ payments }: Settings): void {
   if (payments.secretKey === undefined) throw fail('payment.not_configured')
 }
 
-/** Errors that every job with a call to the provider can have. */
+/** Errors of every job that calls the provider. */
 export const PROVIDER_ERRORS = [
   'payment.not_configured',
   'payment.rejected',

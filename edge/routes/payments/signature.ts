@@ -1,18 +1,17 @@
 import { fail } from '../../../sql/errors.ts'
 
-// Maximum age of a signed event, after which an intercepted one cannot be replayed.
+// Maximum age of a signed event, so that an intercepted one cannot be replayed later.
 const TOLERANCE_SECONDS = 300
 
 let webhooksLoaded: Promise<typeof import('stripe').Stripe.webhooks> | null = null
 
-// The provider sends one signature for each active secret: two during a rotation.
+// The provider sends one signature for each active secret, which are two during a rotation.
 const MAX_SIGNATURES = 10
 
 /**
  * Parses an event after verifying that the provider has recently signed exactly these bytes
- * (https://docs.stripe.com/webhooks/signature). One valid signature suffices: during a rotation, the provider signs with
- * both secrets, and the settings may have only one. The first event loads the SDK.
- *
+ * (https://docs.stripe.com/webhooks/signature). One valid signature suffices. During a rotation, the provider signs
+ * with both secrets, but the settings may have only one. The first event loads the SDK.
  * @param now Unix time in ms.
  * @throws fail('payment.payload')
  */

@@ -15,7 +15,7 @@ import { pageQuery, pageValues, sortParameter, timeRange, timeRangeNeedsSort } f
 import { json, route } from '../../pipeline/route.ts'
 import { answerRow, PAGES, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
 
-// The provider's maximum; no payment is larger.
+// The provider accepts no larger amount.
 const MAX_AMOUNT = 999_999_999_999
 
 const Refund = z
@@ -28,7 +28,7 @@ const Refund = z
 
 const NEWEST = { column: 'created_at', direction: 'desc' } as const
 
-/** Payments and their refunds. */
+/** Routes for payments and their refunds. */
 export const transactionRoutes = [
   route({
     method: 'get',

@@ -8,7 +8,7 @@ import { RECEIVED, Received, readEventBytes } from '../../pipeline/provider-even
 import { Answer, route } from '../../pipeline/route.ts'
 import { verifyEvent } from './signature.ts'
 
-// A request waits this long for its job, so that a read after it usually sees the event applied.
+// Time that a request waits for its job, so that a later read usually sees the event applied.
 const APPLY_WAIT_MS = 2000
 
 const EventBody = z.looseObject({ id: z.string(), type: z.string() }).meta({ id: 'ProviderEvent' })
@@ -46,7 +46,7 @@ async function readSignedEvent(edge: Edge, request: EdgeRequest): Promise<unknow
   return verifyEvent(body, request.header('stripe-signature'), secrets, edge.healthCheck.now())
 }
 
-/** Waits briefly for the job. If it fails, the error makes the provider redeliver the event. */
+/** Waits briefly for the job. If the job fails, the error makes the provider redeliver the event. */
 async function waitUntilApplied(
   edge: Edge,
   jobId: string,

@@ -1,10 +1,10 @@
 import { HISTOGRAM_BOUNDS, type TallyOutcome, WINDOWS, type Window } from '../../../sql/jobs/tallies.ts'
 
-/** Figures of a queue over a past window, computed from tallies. */
+/** Computes figures of a queue over a past window from tallies. */
 
 /**
- * The attempts of a queue with one outcome in one span. `span` is the number of spans since 1970; `runs` and `waits` count
- * times by `HISTOGRAM_BOUNDS`.
+ * The attempts of a queue with one outcome during one span. `span` numbers the spans since 1970. `runs` and `waits` are
+ * histograms of times, with the bounds `HISTOGRAM_BOUNDS`.
  */
 export type Span = readonly [
   queue: string,
@@ -32,7 +32,7 @@ interface Times {
 
 const FINAL_OUTCOMES: ReadonlySet<TallyOutcome> = new Set(['done', 'failed', 'cancelled'])
 
-/** Returns a function that computes the figures of a queue. `nowMs`: the time of the tallies. */
+/** Returns a function that computes the figures of a queue. `nowMs` is the time at which the tallies were read. */
 export function figuresOf(
   tallies: readonly Span[],
   window: Window,
@@ -80,7 +80,9 @@ function timesOf(histograms: readonly (readonly number[])[]): Times | null {
   }
 }
 
-/** The time in seconds below which a fraction of all times lies, interpolated by logarithm between two bounds. */
+/**
+ * Returns the time in seconds below which a fraction of all times lies, interpolated logarithmically between bounds.
+ */
 export function percentile(counts: readonly number[], total: number, fraction: number): number {
   let below = 0
   for (const [bucket, count] of counts.entries()) {

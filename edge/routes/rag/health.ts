@@ -38,7 +38,7 @@ last known state of the model, without delay. If it is older than 10 s, a check 
   },
 })
 
-/** The reason why the configured embeddings are unavailable; null if they are available. */
+/** Returns the reason why the configured embeddings are unavailable; null if they are available. */
 function embeddingsProblem(edge: Edge, origin: JobOrigin): string | null {
   const { embeddings } = edge.settings.rag
   if (embeddings === 'lexical') return null

@@ -2,10 +2,12 @@ import type { EmbedResult } from '../../../tasks/rag/embed.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { embedQuestion, type JobOrigin } from './question.ts'
 
-/** The last known state of the model that embeds questions. A check is a job, which never ends if no worker serves it. */
+/**
+ * Caches the state of the model that embeds questions. Each check is a job, which never ends if no worker serves it.
+ */
 
 interface ModelState {
-  /** The reason why the model is unavailable; null if it is available. */
+  /** Reason why the model is unavailable; null if it is available. */
   problem: string | null
   /** Time of the last check, by `performance.now()`; -Infinity if there was none. */
   checkedAt: number
@@ -13,7 +15,7 @@ interface ModelState {
 }
 
 const FRESH_MS = 10_000
-// A model that is loaded or unavailable answers in milliseconds; loading takes longer.
+// A model that is loaded or unavailable answers in milliseconds, whereas loading takes longer.
 const PROBE_MS = 3000
 
 const NOT_CHECKED = 'The model has not been checked yet; a check is running'
@@ -22,8 +24,8 @@ const NO_ANSWER = 'The model is loading, or no worker serves the queue rag_model
 const states = new WeakMap<Edge, ModelState>()
 
 /**
- * The last known problem of the model; null if it is available. If the state is stale, starts a check in the background,
- * for the next caller.
+ * Returns the last known problem of the model; null if it is available. If the state is stale, starts a check in the
+ * background, for later callers.
  */
 export function modelProblem(edge: Edge, origin: JobOrigin): string | null {
   let state = states.get(edge)
@@ -43,7 +45,7 @@ async function checkModel(edge: Edge, state: ModelState, origin: JobOrigin): Pro
     state.problem = problemOf(await embedQuestion(edge, undefined, origin, PROBE_MS))
     state.checkedAt = performance.now()
   } catch (error) {
-    // Keeps the last known state; the next caller retries.
+    // The last known state remains, and the next caller retries.
     edge.log.warn({ err: error }, 'Embedding model check failed')
   } finally {
     state.isChecking = false

@@ -3,7 +3,7 @@ import type { QueryVector, Search, SearchHit } from '../../../tasks/rag/searcher
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
-/** The owner and the request of the job. */
+/** Owner and request of a job. */
 export interface JobOrigin {
   readonly ownerId: number | null
   readonly requestId: string
@@ -11,7 +11,7 @@ export interface JobOrigin {
 
 /**
  * Embeds a question in a job, which only loads the model if `text` is undefined. Returns null if the job fails or takes
- * longer than `waitMs`; a search then uses words only.
+ * longer than `waitMs`. A search then uses words only.
  */
 export async function embedQuestion(
   edge: Edge,
@@ -35,11 +35,12 @@ export async function embedQuestion(
   return EmbedResult.parse((JSON.parse(outcome.frame) as { result: unknown }).result)
 }
 
-// Embedding takes milliseconds. A full or unserved queue must not delay a search beyond this limit.
+// Embedding takes milliseconds, and a full or unserved queue must not delay a search any longer.
 const EMBED_TIMEOUT_MS = 5000
 
 /**
- * Finds the chunks of a collection that best answer a question: by words and, if the collection has vectors, by meaning.
+ * Finds the chunks of a collection that best answer a question, by words and, if the collection has vectors, by
+ * meaning.
  * @throws fail('rag.missing'), fail('rag.busy')
  */
 export async function searchCollection(
@@ -51,7 +52,10 @@ export async function searchCollection(
   return edge.retrieval.search({ ...question, vector })
 }
 
-/** Embeds a question for a collection; null if the collection has no vectors of the current model, or embedding fails. */
+/**
+ * Embeds a question for a collection. Returns null if the collection has no vectors of the current model, or if
+ * embedding fails.
+ */
 async function questionVector(
   edge: Edge,
   question: Omit<Search, 'vector'>,

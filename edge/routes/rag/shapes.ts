@@ -3,7 +3,7 @@ import { IndexResult as Indexed } from '../../../tasks/rag/index-result.ts'
 import { NextField } from '../../pipeline/lists.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
-/** The name of a collection, which is part of paths: one line without slashes. */
+/** Name of a collection in one line without slashes, because it is part of paths. */
 export const CollectionName = z
   .string()
   .trim()
