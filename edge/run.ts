@@ -26,7 +26,7 @@ export async function runEdge(): Promise<void> {
 }
 
 async function start(settings: Settings, log: Log): Promise<void> {
-  // Until the edge runs, there is nothing to stop.
+  // There is nothing to stop until the edge runs.
   let stop = (_reason: string): void => process.exit()
   onParentGone(() => stop('the parent process has exited'))
   const database = await resolveDatabaseUrls(settings, log)
@@ -45,10 +45,10 @@ async function start(settings: Settings, log: Log): Promise<void> {
   stop = stopOnSignals(log, STOP_MS, () => serving.stop())
   log.info({ port: serving.port }, 'The edge is listening')
   const { admins } = await waitForDatabase(log, () => serving.edge.db.one(countAdmins()))
-  // `npm start` prints the notice itself.
+  // `npm start` prints the setup notice itself.
   if (admins === 0 && process.env[ALL_IN_ONE] === undefined)
     log.warn(setupNotice(settings.publicBaseUrl, loadSecretKey(settings)))
   process.send?.({ ready: true, port: serving.port, lacksAdmin: admins === 0 })
-  // Written now, because a killed process would not write it.
+  // Flush the cache now: a killed process would not write it.
   flushCompileCache()
 }

@@ -12,7 +12,7 @@ function createTotp(secret: Uint8Array, issuer = '', label = ''): TOTP {
   return new TOTP({ issuer, label, algorithm: 'SHA1', digits: 6, period, secret: new Secret({ buffer }) })
 }
 
-/** Setup data for an authenticator app: the secret in Base32 and its `otpauth:` URI. */
+/** Returns the setup data for an authenticator app: the secret in Base32 and its `otpauth:` URI. */
 export function totpSetup(
   secret: Uint8Array,
   issuer: string,
@@ -22,7 +22,7 @@ export function totpSetup(
   return { secret: totp.secret.base32, uri: totp.toString() }
 }
 
-/** The time step that a code matches, within one step of `now` (ms); -1 if none. */
+/** Returns the time step that a code matches, within one step of `now` (ms), or -1 if it matches none. */
 export function matchStep(secret: Uint8Array, code: string, now: number): number {
   if (!/^\d{6}$/.test(code)) return -1
   const delta = createTotp(secret).validate({ token: code, timestamp: now, window: WINDOW_STEPS })

@@ -14,7 +14,7 @@ import {
 } from './uploads/headers.ts'
 
 const require = createRequire(import.meta.url)
-// Loads on first use.
+// Loads the parser on the first upload, not at startup.
 const loadBusboy = () => require('@fastify/busboy') as typeof import('@fastify/busboy')
 const MAX_FIELDS = 100
 const MAX_FIELD_BYTES = 64 * 1024
@@ -25,18 +25,18 @@ const ANY_BYTES = 'application/octet-stream'
 export interface UploadedFile {
   /** Base name without control characters, at most 255 characters; '' if the client gave none. */
   readonly fileName: string
-  /** As the client claims, in lower case, without parameters. */
+  /** Media type that the client declared, in lower case and without parameters. */
   readonly mediaType: string
 }
 
 export interface UploadOptions {
   /** Maximum size of the file. */
   readonly maxBytes: number
-  /** Allowed text fields; any if unset. */
+  /** Names of the allowed text fields; undefined allows any. */
   readonly fields?: readonly string[]
   /**
-   * Called when the file begins, so possibly before all fields have arrived. Chunks may share memory. A chunk is valid
-   * until the next one is requested; then its memory is freed. If the upload fails, the iteration throws, and
+   * Receives the file once it begins, which may be before all fields have arrived. Chunks may share memory. A chunk is
+   * valid until the next one is requested, then its memory is freed. If the upload fails, the iteration throws, and
    * readMultipart() rejects once this promise has settled.
    */
   readonly file: (info: UploadedFile, chunks: AsyncIterable<Uint8Array>) => Promise<void>
@@ -67,16 +67,16 @@ export async function readMultipart(
 }
 
 /**
- * Parses one form. It uses Dicer, busboy's part splitter, because busboy itself skips parts with truncated headers.
- * Parts are never paused: a paused part that ends with a chunk can block the splitter forever. Instead, feed() waits
+ * Parses one form. Uses Dicer, busboy's part splitter, because busboy itself skips parts with truncated headers. Parts
+ * are never paused, because a paused part that ends with a chunk can block the splitter forever. Instead, feed() waits
  * for the reader between two chunks.
  */
 class Form {
   readonly fields = new Map<string, string>()
   hadFile = false
-  /** The first failure; later ones are ignored. */
+  /** The first failure. Later ones are ignored. */
   failure: { readonly error: unknown } | undefined = undefined
-  /** Resolves when `options.file` is done; never rejects. */
+  /** Resolves when `options.file` has finished, and never rejects. */
   fileDone: Promise<void> = Promise.resolve()
   private readonly options: UploadOptions
   private readonly dicer: Dicer
@@ -84,11 +84,14 @@ class Form {
   private file: FileChunks | undefined = undefined
   /** True while the headers of the last part are incomplete. */
   private inHeaders = false
-  /** Number of parts that have not ended. The splitter's count misses parts that end with a chunk. */
+  /**
+   * Number of parts that have not ended. The splitter has no exact count, because it misses parts that end with a
+   * chunk.
+   */
   private openParts = 0
   private sawLastBoundary = false
   private partCount = 0
-  /** Settles the pending feed() or end(), with the failure if any. */
+  /** Settles the pending feed() or end(), with the failure if there is one. */
   private release: (() => void) | undefined = undefined
 
   constructor(boundary: string, options: UploadOptions) {
@@ -100,7 +103,7 @@ class Form {
     this.dicer.on('error', () => this.fail(malformed('the form ends before its last boundary')))
   }
 
-  /** Resolves when the file's reader has processed the chunk. */
+  /** Splits a chunk. Resolves when the file's reader has processed it. */
   async feed(chunk: Uint8Array): Promise<void> {
     // Ignores data after the last boundary (RFC 2046, section 5.1.1).
     if (this.isComplete) return
@@ -109,7 +112,7 @@ class Form {
     await this.waitFor(() => this.dicer.write(bytes, () => this.release?.()))
     const { file } = this
     if (file?.isBusy === true) await this.waitFor(() => file.onDrained(() => this.release?.()))
-    // No other part began in the chunk, so all of it belongs to the file, and its reader has requested more.
+    // No other part began in the chunk, so all of it belongs to the file and its reader has requested more.
     if (wasOpen && file?.isOpen === true && this.partCount === partsBefore) freeMemory(chunk)
   }
 
@@ -142,7 +145,7 @@ class Form {
 
   private onPart(part: Readable): void {
     this.partCount++
-    // The splitter also emits the error of a truncated part on the part; without a listener, that ends the process.
+    // The splitter also emits the error of a truncated part on the part. Without a listener, the process would exit.
     part.on('error', () => {})
     this.checkHeaders()
     this.inHeaders = true
@@ -163,7 +166,7 @@ class Form {
     this.releaseAtEnd()
   }
 
-  /** Also settles a pending feed(): the splitter may never call back for the chunk in which it finished. */
+  /** Settles the pending call of a complete form. The splitter may never call back for the form's last chunk. */
   private releaseAtEnd(): void {
     if (this.isComplete) this.release?.()
   }
@@ -188,7 +191,7 @@ class Form {
 
   private acceptsText(name: string): boolean {
     const { fields } = this.options
-    // Accepts text in the field `file`: the error is then that the file is missing.
+    // Accepts text in the field `file`, so that the error says that the file is missing.
     return fields === undefined || name === 'file' || fields.includes(name)
   }
 
@@ -242,7 +245,7 @@ class Form {
   }
 }
 
-/** Frees memory immediately: the garbage collector would first let tens of megabytes of an upload accumulate. */
+/** Frees memory immediately. The garbage collector would first let tens of megabytes of an upload accumulate. */
 function freeMemory({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }

@@ -6,7 +6,7 @@ import { audit } from '../pipeline/audit.ts'
 import type { Caller } from '../pipeline/auth.ts'
 import { type Answer, area, type Input, route, type Writes } from '../pipeline/route.ts'
 
-/** The workers, identified by their leases. */
+/** Routes for workers. A worker's id is that of its lease. */
 
 const Params = z.object({ worker_id: z.string() })
 const Drained = z

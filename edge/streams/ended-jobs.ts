@@ -1,15 +1,17 @@
 import { MAX_ENDED_PER_READ, readEndedIds } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
 
-/** A cursor among the ended jobs. */
+/** A position in the list of ended jobs, which is ordered by end time. */
 export interface EndedCursor {
-  /** Time of the end, in ms since 1970, to the microsecond. */
+  /** End time in ms since 1970, with microsecond precision. */
   readonly ms: number
-  /** The last job read among those that ended at that time; null if none was read. */
+  /** Last job read among those that ended at `ms`; null if none was read. */
   readonly jobId: string | null
 }
 
-/** Ids of jobs in the order of their ends, and the next cursor; null if there are no more for now. */
+/**
+ * Job ids ordered by end time, and the cursor of the next page. The cursor is null if there are no more jobs for now.
+ */
 export interface EndedPage {
   readonly ids: readonly string[]
   readonly next: EndedCursor | null
@@ -17,7 +19,7 @@ export interface EndedPage {
 
 const NIL_UUID = '00000000-0000-0000-0000-000000000000'
 
-/** A viewer; `everything` is true if all jobs are visible to it. */
+/** A caller who reads lists of jobs; `everything` is true if the caller may see all jobs. */
 export type Viewer = readonly [accountId: number | null, everything: boolean]
 
 /** Reads the next page of ended jobs that are visible to the viewer. */

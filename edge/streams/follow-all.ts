@@ -5,19 +5,19 @@ import type { SseStream, StreamSource } from './sse.ts'
 
 /** Streams all jobs that a caller may see. */
 
-// Number of jobs whose last sent state is kept: a terminal state must not be sent twice.
+// Maximum number of jobs whose last sent state is remembered, so that no terminal state is sent twice.
 const MAX_REMEMBERED = 10_000
 // Maximum number of job ids to keep for a slow subscriber.
 const MAX_WAITING = 10_000
 // Number of jobs whose states one statement reads.
 const STATES_PER_READ = 32
-// States are sent in parts of this size; a slow subscriber holds at most one part in memory.
+// Size of the parts in which states are sent. A slow subscriber holds at most one part in memory.
 const PART_CHARS = 32 * 1024
 
 export interface FollowAllOptions {
   /** True if the subscriber may see the owner's jobs. */
   readonly sees: (ownerId: number | null) => boolean
-  /** `Last-Event-ID` of the subscriber, in ms since 1970; null sends no jobs that have already ended. */
+  /** `Last-Event-ID` of the subscriber, in ms since 1970. Null omits jobs that ended before the stream opened. */
   readonly since: number | null
   /** Reads the ids of the live jobs that the subscriber may see. */
   readonly live: () => Promise<readonly string[]>
@@ -29,10 +29,10 @@ export interface FollowAllOptions {
 }
 
 /**
- * Follows every job that the caller may see, and sends its latest state after each change. An event id is a time in
- * ms on the database's clock. All ends before it have been sent, so a subscriber can resume with it at any process. For
- * a slow subscriber only job ids are kept. If there are too many, they are dropped, and it catches up as if it had
- * reconnected.
+ * Follows every job that the caller may see, and sends its latest state after each change. An event id is a time in ms
+ * on the database's clock. All jobs that ended before it have been sent, so a subscriber can resume with it at any
+ * process. For a slow subscriber only job ids are kept. If there are too many, the ids are dropped, and the subscriber
+ * catches up as if it had reconnected.
  */
 export function followAllJobs(hub: Hub, options: FollowAllOptions): Exclude<StreamSource, 'ended'> {
   return {
@@ -47,24 +47,24 @@ export function followAllJobs(hub: Hub, options: FollowAllOptions): Exclude<Stre
   }
 }
 
-/** One subscriber: the states sent to it and the jobs still to read and send. */
+/** One subscriber, with the states sent to it and the jobs still to be sent. */
 class AllJobsSubscriber {
   readonly #hub: Pick<Hub, 'knownUntil'>
   readonly #stream: SseStream
   readonly #options: FollowAllOptions
-  /** Rank of the last state sent, by job; ordered by the time of sending, oldest first. */
+  /** Rank of the last sent state of each job. Entries are ordered by the time of sending, oldest first. */
   readonly #sentRanks = new Map<string, number>()
-  /** Jobs whose state must be read and sent. */
+  /** Ids of jobs whose state must be read and sent. */
   readonly #waitingIds = new Set<string>()
-  /** Time before which no waiting job has ended, in ms. */
+  /** Time in ms before which no waiting job has ended. */
   #waitingSince = 0
   #mustReadLive = true
   /** Next page of ended jobs; null if none is left. */
   #endedCursor: EndedCursor | null = null
-  /** Time after which the subscriber may have missed ends, in ms; null if it has missed none. */
+  /** Time in ms after which the subscriber may have missed ended jobs; null if it has missed none. */
   #endsMissedSince: number | null
   #isCatchingUp = false
-  /** Time before which all ends have been sent, in ms. */
+  /** Time in ms before which every ended job has been sent. */
   #completeUntil: number
   #wake = (): void => {}
 
@@ -78,7 +78,7 @@ class AllJobsSubscriber {
     this.#startCatchUp()
   }
 
-  /** Receives states from the hub: sends them immediately or keeps their ids. */
+  /** Receives states from the hub. Sends them immediately or keeps their ids. */
   receive(states: readonly JobEvent[]): void {
     if (!this.#isCatchingUp) this.#completeUntil = Math.max(this.#completeUntil, this.#hub.knownUntil)
     const handledCount = this.#isCatchingUp ? 0 : this.#send(states)
@@ -163,7 +163,7 @@ class AllJobsSubscriber {
   async #deliverEnds(): Promise<void> {
     const from = earlierCursor(this.#endedCursor, this.#endsMissedSince)
     this.#endsMissedSince = null
-    // Read before the page: transactions with later ends may still be open.
+    // Read before the page, because later ends may belong to transactions that are still open.
     const { knownUntil } = this.#hub
     const { ids, next } = await this.#options.ended(from)
     await this.#deliver(ids.filter((id) => this.#sentRanks.get(id) !== ENDED_RANK))
@@ -173,7 +173,7 @@ class AllJobsSubscriber {
     this.#completeUntil = Math.max(this.#completeUntil, Math.min(sentUntil, knownUntil))
   }
 
-  /** Reads and sends states at the subscriber's pace; keeps only the ids of unsent ones. */
+  /** Reads and sends states at the subscriber's pace. Keeps only the ids of unsent states. */
   async #deliver(ids: readonly string[]): Promise<void> {
     let left = ids
     for (;;) {
@@ -194,7 +194,7 @@ class AllJobsSubscriber {
   }
 }
 
-/** The earlier of both cursors; at least one must not be null. */
+/** Returns the earlier of two cursors, of which at least one is not null. */
 function earlierCursor(next: EndedCursor | null, since: number | null): EndedCursor {
   return next !== null && (since === null || next.ms <= since) ? next : { ms: since!, jobId: null }
 }

@@ -24,7 +24,7 @@ function framesOf(events: readonly JobEvent[]): readonly SseFrame[] {
   return frames
 }
 
-/** Follows one job from its current `state`, or, if a subscriber resumes, from the event after `lastSeen`. */
+/** Follows one job from its current `state`, or from the event after `lastSeen` if a subscriber resumes. */
 export function followJob(
   hub: Hub,
   state: JobEvent,
@@ -52,7 +52,7 @@ export function followJob(
         stream.send([frameOf(state)])
       }
       stop = hub.watchJob(state.jobId, cursor, push)
-      // Missed events are read from the table; of several states only the last is sent.
+      // Reads missed events from the table, and sends only the last of several states.
       stream.onWritable(() => {
         stop()
         stop = hub.watchJob(state.jobId, cursor, (events) => push(dropReplacedStates(events)))

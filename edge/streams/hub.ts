@@ -3,28 +3,31 @@ import { JobWatchers } from './job-watchers.ts'
 import { POLL_MS, StateWatchers, type WatchersOptions } from './state-watchers.ts'
 
 /**
- * Fans the ledger's events out to the subscribers in this process. A notification only triggers a read of the table
+ * Delivers the ledger's events to the subscribers in this process. A notification only triggers a read of the table
  * after each subscriber's cursor. So delivery is in order and without gaps, even if notifications are lost or repeated.
  */
 export interface Hub {
-  /** Pushes all events of a job after a cursor, in batches, including stored ones. Returns a function that stops it. */
+  /**
+   * Pushes all events of a job after a cursor, in batches. Includes events that are already stored. Returns a function
+   * that stops the watch.
+   */
   watchJob(jobId: string, after: number, push: (events: readonly JobEvent[]) => void): () => void
-  /** Pushes each new state of any job. Returns a function that stops it. */
+  /** Pushes each new state of any job. Returns a function that stops the watch. */
   watchAll(push: (states: readonly JobEvent[]) => void): () => void
-  /** Time in ms before which watchers of all jobs have received every end. */
+  /** Time in ms before which watchers of all jobs have received every ended job. */
   readonly knownUntil: number
-  /** Handles a payload of the channel `job_events`; null after a reconnect: any notification may be lost. */
+  /** Handles a payload of the channel `job_events`. Null means a reconnect, which may have lost any notification. */
   handleNotification(payload: string | null): void
-  /** Waits for the job's terminal event; null after `waitMs`, an abort or stopWaiting(). */
+  /** Resolves to the job's terminal event, or to null after `waitMs`, an abort or stopWaiting(). */
   waitForTerminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null>
-  /** Ends all current and future waits for terminal events, as after their timeout. */
+  /** Ends all current and future waits for terminal events, as if they had timed out. */
   stopWaiting(): void
   readonly watcherCount: number
   close(): void
 }
 
 export interface HubOptions extends WatchersOptions {
-  /** Receives read errors; the next read retries. */
+  /** Receives read errors. The next read retries. */
   readonly onError: (error: unknown) => void
 }
 
@@ -33,8 +36,8 @@ export function createHub(options: HubOptions): Hub {
 }
 
 /**
- * Two loops read for all subscribers, each with one read at a time, until nothing is left. One reads changed jobs. The
- * other reads possibly missed states, which can take long.
+ * Reads for all subscribers in two loops. Each loop has one read in flight, until nothing is left to read. One loop
+ * reads changed jobs. The other reads states that may have been missed, which can take long.
  */
 class LedgerHub implements Hub {
   readonly #jobs: JobWatchers

@@ -4,12 +4,12 @@ import { compactJson } from '../http/compact.ts'
 export interface JobEvent {
   readonly jobId: string
   readonly seq: number
-  /** `status` for a change of the job's status, otherwise the kind of an event that its task emitted. */
+  /** `status` if the job's status changed, otherwise the kind of an event that its task emitted. */
   readonly kind: string
-  /** The job's status if the kind is `status`. */
+  /** The job's new status if the kind is `status`. */
   readonly status: string
   readonly ownerId: number | null
-  /** JSON for the client. */
+  /** The event as JSON for the client. */
   readonly frame: string
 }
 
@@ -21,13 +21,13 @@ export function isTerminal(event: JobEvent): boolean {
   return event.kind === 'status' && TERMINAL.has(event.status)
 }
 
-/** Greater than the seq of any state. */
+/** Rank of a terminal state, greater than the seq of any event. */
 export const ENDED_RANK = Number.POSITIVE_INFINITY
 
-/** Rank of a state among those of its job; a terminal state ranks last. */
+/** Returns the rank of a state among those of its job. A terminal state ranks last. */
 export const rankOf = (state: JobEvent): number => (isTerminal(state) ? ENDED_RANK : state.seq)
 
-/** Groups events by job; they must be ordered by job, then by seq. */
+/** Groups events by job. They must be ordered by job, then by seq. */
 export function* groupByJob(events: readonly JobEvent[]): Generator<readonly JobEvent[]> {
   for (let start = 0; start < events.length; ) {
     let end = start + 1
@@ -37,7 +37,7 @@ export function* groupByJob(events: readonly JobEvent[]): Generator<readonly Job
   }
 }
 
-/** Copies a string: a slice would keep its source alive, and ids are stored for long. */
+/** Copies a string, because a slice would keep its source alive and ids are stored for long. */
 const copyString = (slice: string): string => Buffer.from(slice, 'latin1').toString('latin1')
 
 /** Parses a line of `sql/jobs.ts`: job id, seq, kind, status, owner and frame, separated by tabs. */

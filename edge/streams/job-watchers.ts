@@ -3,10 +3,10 @@ import { MAX_EVENTS_PER_READ, readEventsAfter } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
 import { groupByJob, type JobEvent, parseLine } from './job-event.ts'
 
-// A burst costs 14 µs per watcher; with thousands of them, requests must run in between.
+// Maximum time of a turn. A burst costs 14 µs per watcher, so with thousands of them requests must run in between.
 const MAX_TURN_MS = 0.25
 
-/** A watcher of one job; `after` is the seq of the last event that it received. */
+/** A watcher of one job. `after` is the seq of the last event that it received. */
 interface JobWatcher {
   after: number
   readonly push: (events: readonly JobEvent[]) => void
@@ -27,12 +27,12 @@ export class JobWatchers {
     return this.#count
   }
 
-  /** True if events must be read. */
+  /** True if there are changed jobs whose events must be read. */
   get hasChanges(): boolean {
     return this.#changed.size > 0
   }
 
-  /** Adds a watcher. Returns a function that removes it. */
+  /** Adds a watcher of a job. Returns a function that removes it. */
   add(jobId: string, after: number, push: JobWatcher['push']): () => void {
     const watcher = { after, push }
     const watchers = this.#byJob.get(jobId) ?? new Set()
@@ -84,8 +84,8 @@ export class JobWatchers {
 }
 
 /**
- * Delivers the events that a watcher has not received. `from`: the cursor of the read. A watcher that joined meanwhile
- * with a lower cursor waits for its own read.
+ * Delivers the events that a watcher has not received. `from` is the cursor of the read. A watcher that joined during
+ * the read with a lower cursor waits for its own read.
  */
 function deliver(watcher: JobWatcher, from: number, events: readonly JobEvent[]): void {
   if (watcher.after < from) return

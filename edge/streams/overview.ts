@@ -8,11 +8,11 @@ import type { SseFrame, SseStream, StreamSource } from './sse.ts'
  * pushed. Each part is self-contained, so a slow subscriber needs only the latest ones.
  */
 export interface Overview {
-  /** Pushes all parts, then each part that changes. Returns a function that stops it. */
+  /** Pushes all parts, then each part that changes. Returns a function that stops the watch. */
   watch(push: (parts: readonly Part[]) => void): () => void
-  /** All parts as last read. */
+  /** Returns all parts from the last read. */
   whole(): readonly Part[]
-  /** Must be called after a change of a job or of the set of workers. */
+  /** Schedules a read. Must be called after a change of a job or of the set of workers. */
   notified(): void
   close(): void
 }
@@ -26,15 +26,17 @@ export interface Part {
 const PARTS = ['queues', 'workers', 'running', 'waiting', 'failed'] as const
 type PartName = (typeof PARTS)[number]
 
-// Minimum time between reads; short enough for a smooth progress bar.
+// Minimum time between reads. It is short enough for a smooth progress bar.
 const MIN_GAP_MS = 250
-// The pause after a read, as a multiple of its duration: reads take at most a fifth of the time, even with a million
-// jobs.
+// Pause after a read, as a multiple of its duration. Reads take at most a fifth of the time, even with a million jobs.
 const REST_RATIO = 4
-// Covers changes without a notification: memory, a vanished worker, a lost notification.
+// Refresh interval. Covers changes without a notification, such as memory usage or a vanished worker.
 const REFRESH_MS = 5_000
 
-/** `retentionSeconds`: retention of ended jobs. `onError` receives read errors; the next read retries. */
+/**
+ * Creates the overview. `retentionSeconds` is the retention of ended jobs. `onError` receives read errors, after which
+ * the next read retries.
+ */
 export function createOverview(
   reader: Reads,
   retentionSeconds: number,
@@ -43,7 +45,7 @@ export function createOverview(
   return new SharedOverview(reader, retentionSeconds, onError)
 }
 
-/** Reads only while there are watchers, with pauses, and again after a notification during a read. */
+/** Reads only while there are watchers, pauses after each read, and reads again if notified during a read. */
 class SharedOverview implements Overview {
   readonly #reader: Reads
   readonly #retentionSeconds: number
@@ -51,7 +53,7 @@ class SharedOverview implements Overview {
   readonly #watchers = new Set<(parts: readonly Part[]) => void>()
   readonly #snapshot = new Snapshot()
   readonly #tick: NodeJS.Timeout
-  /** `outdated`: reading, and a notification has arrived since the read began. */
+  /** `outdated` means that a notification has arrived since the read in progress began. */
   #phase: 'idle' | 'scheduled' | 'reading' | 'outdated' = 'idle'
   #timer: NodeJS.Timeout | undefined
   /** Earliest time of the next read. */
@@ -121,10 +123,10 @@ class SharedOverview implements Overview {
   }
 }
 
-/** The result of the last read. */
+/** Parts from the last read of the monitor. */
 class Snapshot {
   readonly #items = new Map<PartName, string>()
-  /** The database's time of the read; '' before the first read and after expire(). */
+  /** Time of the read on the database's clock. Empty before the first read and after expire(). */
   #at = ''
 
   /** Drops the data, so that the next update returns every part. */
@@ -133,13 +135,13 @@ class Snapshot {
     this.#items.clear()
   }
 
-  /** Every part; empty before the first update. */
+  /** Returns every part, or an empty array before the first update. */
   whole(): readonly Part[] {
     if (this.#at === '') return []
     return PARTS.map((name) => this.#part(name, this.#items.get(name)!))
   }
 
-  /** Returns the changed parts; for the first row all parts. */
+  /** Returns the changed parts, or all parts for the first row. */
   update(row: Monitor): readonly Part[] {
     const isFirst = this.#at === ''
     this.#at = row.at
@@ -163,7 +165,7 @@ class Snapshot {
   }
 }
 
-/** Streams the overview. Event ids are the time of sending in ms; a resumed stream begins with every part. */
+/** Streams the overview. An event id is the time of sending in ms. A resumed stream begins with every part. */
 export function followOverview(overview: Overview): Exclude<StreamSource, 'ended'> {
   return {
     open: (stream: SseStream) => {

@@ -10,12 +10,15 @@ import { type AcquirePermit, createStreamQuota, type StreamPermit } from './stre
 export interface SseFrame {
   readonly event: string
   readonly id: string
-  /** JSON without line breaks. */
+  /** Event data as JSON without line breaks. */
   readonly data: string
 }
 
 export interface SseStream {
-  /** Sends frames in one write. False if the subscriber is slow: wait for `onWritable`, then send the latest. */
+  /**
+   * Sends frames in one write. Returns false if the subscriber is slow. The source then waits for `onWritable` and
+   * sends the latest frames.
+   */
   send(frames: readonly SseFrame[]): boolean
   readonly writable: boolean
   onWritable(listener: () => void): void
@@ -24,20 +27,22 @@ export interface SseStream {
   readonly closed: boolean
 }
 
-/** Result of a stream route: a source, or `ended` if no event follows `Last-Event-ID` (the 204 stops reconnects). */
+/**
+ * Result of a stream route: a source, or `ended` if no event follows `Last-Event-ID`. Its 204 response stops
+ * reconnects.
+ */
 export type StreamSource = { open(stream: SseStream): () => void } | 'ended'
 
-/** The subscriber of a stream. */
 export interface Subscriber {
-  /** Null without an account: then there is no account that can change. */
+  /** Null for a subscriber without an account, which no account change affects. */
   readonly accountId: number | null
   /** True if the subscriber still has access. Rejects if the check fails. */
   isAuthorized(): Promise<boolean>
-  /** Called before frames are sent. */
+  /** Runs before frames are sent. */
   beforeSending(): void
 }
 
-/** All streams of a process. One timer sends their heartbeats; close() ends them all. */
+/** All streams of a process. One timer sends their heartbeats. */
 export interface Streams {
   readonly acquirePermit: AcquirePermit
   open(
@@ -47,15 +52,18 @@ export interface Streams {
     subscriber: Subscriber,
     place: StreamPermit,
   ): void
-  /** Rechecks the streams of a changed account (null: of all accounts) and ends those that have lost access. */
+  /**
+   * Rechecks the streams of a changed account, and ends those that have lost access. Null rechecks the streams of all
+   * accounts.
+   */
   recheck(accountId: number | null): void
   readonly count: number
-  /** Ends every stream and asks its subscriber to reconnect, to another process. */
+  /** Ends every stream and asks its subscriber to reconnect to another process. */
   close(): void
 }
 
 const HEARTBEAT_MS = 15_000
-// Clients wait 1 s before they reconnect: short, since streams end when a process restarts.
+// Clients wait 1 s before they reconnect. The delay is short, because streams end whenever a process restarts.
 const RETRY_FIELD = 'retry: 1000\n\n'
 
 export const SSE_HEADERS: readonly (readonly [string, string])[] = [
@@ -124,7 +132,10 @@ interface OpenStream {
   end(): void
 }
 
-/** Ends a stream that has lost access. If the check fails, the stream stays open: after an outage all are rechecked. */
+/**
+ * Ends a stream that has lost access. If the check fails, the stream stays open, because all streams are rechecked
+ * after an outage.
+ */
 function recheckStream(sink: EventSink, { subscriber, end }: OpenStream): void {
   const authorized = subscriber.isAuthorized().catch(() => true)
   void authorized.then((isAuthorized) => {

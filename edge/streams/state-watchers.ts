@@ -4,25 +4,25 @@ import type { Reads } from '../../sql/slow-reads.ts'
 import { type EndedCursor, type EndedPage, readEndedPage, type Viewer } from './ended-jobs.ts'
 import { ENDED_RANK, type JobEvent, parseLine, rankOf } from './job-event.ts'
 
-// Maximum delay after a lost notification. A crash between commit and notify loses only the notification.
+// Poll interval: the maximum delay after a lost notification. A crash between commit and notify loses the notification.
 export const POLL_MS = 5_000
 const MAX_TRACKED = 200_000
 const ALL_JOBS: Viewer = [null, true]
 
 export interface WatchersOptions {
   readonly reader: Reads
-  /** For reads that can return many rows. */
+  /** Reads that can return many rows. */
   readonly lists: Reads
-  /** The database's time in ms. */
+  /** Returns the database's time in ms. */
   readonly now: () => number
   /**
-   * The visibility horizon in ms: all ends before it are visible. An end has the start time of its transaction, so it
-   * can become visible after a later one.
+   * Returns the visibility horizon in ms: every job that ended before it is visible. A job ends at the start time of a
+   * transaction, so it can become visible after jobs that ended later.
    */
   readonly visibilityHorizon: () => number
 }
 
-/** Watchers of all jobs; they receive the latest state of each changed job, and no state twice. */
+/** Watchers of all jobs. They receive the latest state of each changed job, and no state twice. */
 export class StateWatchers {
   readonly #reader: Reads
   readonly #lists: Reads
@@ -30,7 +30,7 @@ export class StateWatchers {
   readonly #visibilityHorizon: () => number
   readonly #pushes = new Set<(states: readonly JobEvent[]) => void>()
   readonly #changed = new Set<string>()
-  // Drops repeated states: two notifications may find the same one, and a poll finds most of them again.
+  // Drops repeated states, because two notifications may find the same one and a poll finds most of them again.
   readonly #pushed: DedupWindow
   #missed = false
   #knownUntil = 0
@@ -43,7 +43,7 @@ export class StateWatchers {
     this.#pushed = new DedupWindow(now())
   }
 
-  /** Time in ms before which the watchers have received every end; they may have missed later ones. */
+  /** Time in ms before which the watchers have received every ended job. They may have missed later ones. */
   get knownUntil(): number {
     return this.#knownUntil
   }
@@ -62,7 +62,7 @@ export class StateWatchers {
     return this.#missed
   }
 
-  /** Adds a watcher. Returns a function that removes it. */
+  /** Adds a watcher of all jobs. Returns a function that removes it. */
   add(push: (states: readonly JobEvent[]) => void): () => void {
     if (this.#pushes.size === 0) this.#knownUntil = this.#visibilityHorizon()
     this.#pushes.add(push)
@@ -83,7 +83,7 @@ export class StateWatchers {
     await this.#readStates(ids)
   }
 
-  /** Reads the live jobs, then by page those that have ended since `knownUntil`. readChanged() may run meanwhile. */
+  /** Reads the live jobs, then pages of the jobs that ended after `knownUntil`. readChanged() may run concurrently. */
   async readMissed(): Promise<void> {
     this.#missed = false
     const horizon = this.#visibilityHorizon()
@@ -106,18 +106,18 @@ export class StateWatchers {
   }
 }
 
-/** Recent states, kept while reads may return them again; at most twice `MAX_TRACKED`. */
+/** Recent states, kept while reads may return them again. Holds at most twice `MAX_TRACKED`. */
 class DedupWindow {
   #recent = new Map<string, number>()
   #previous = new Map<string, number>()
   #rotatedAt: number
 
-  /** @param now the database's time in ms; all times here are on its clock. */
+  /** @param now the current time in ms on the database's clock, which all times here use. */
   constructor(now: number) {
     this.#rotatedAt = now
   }
 
-  /** Records a state. Returns true if it is later than the last recorded one of its job. */
+  /** Records a state. Returns true if the state is later than the last recorded one of its job. */
   recordIfNew(state: JobEvent): boolean {
     if (this.#rankOf(state.jobId) >= state.seq) return false
     if (this.#recent.size >= MAX_TRACKED) this.#rotate()
@@ -129,7 +129,7 @@ class DedupWindow {
     return this.#rankOf(jobId) === ENDED_RANK
   }
 
-  /** Rotates the window if its last rotation is before `horizon`: later reads begin there. */
+  /** Rotates the window if its last rotation is before `horizon`, where later reads begin. */
   prune(horizon: number, now: number): void {
     if (this.#rotatedAt >= horizon) return
     this.#rotate()

@@ -2,25 +2,25 @@ import { fail } from '../../sql/errors.ts'
 import { networkOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 
-/** The owner of a stream: it counts against the owner's quota. */
+/** Owner of a stream, whose quota the stream counts against. */
 export interface StreamOwner {
-  /** Null without a credential: the stream then counts against the quota of its address. */
+  /** Null without a credential. The stream then counts against the quota of its address. */
   readonly accountId: number | null
   readonly address: string
 }
 
-/** A permit within the owner's stream quota: acquired before the handler runs, released when the stream ends. */
+/** Permit within the owner's stream quota. It is acquired before the handler runs and released when the stream ends. */
 export interface StreamPermit {
   /** True once a stream holds the permit and will release it. */
   isHeldByStream: boolean
-  /** Releases the permit; further calls have no effect. */
+  /** Releases the permit. Further calls have no effect. */
   release(): void
 }
 
 /** Acquires a permit, which the caller must pass to a stream or release. @throws fail('stream.limited') */
 export type AcquirePermit = (owner: StreamOwner) => StreamPermit
 
-/** Limits the open streams of a process per owner; a limit of 0 means unlimited. */
+/** Limits the open streams of a process per owner. A limit of 0 means unlimited. */
 export function createStreamQuota({ perAddress, perAccount }: Settings['maxStreams']): AcquirePermit {
   const counts = new Map<string, number>()
   return ({ accountId, address }) => {

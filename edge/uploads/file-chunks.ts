@@ -1,4 +1,4 @@
-/** A queue of the file's bytes between the splitter and the only reader. */
+/** Queue of file bytes between the splitter and its only reader. */
 export class FileChunks implements AsyncIterable<Uint8Array> {
   private queue: Uint8Array[] = []
   private state: 'open' | 'ended' | 'stopped' = 'open'
@@ -6,17 +6,17 @@ export class FileChunks implements AsyncIterable<Uint8Array> {
   private wakeListener: (() => void) | undefined = undefined
   private drainListener: (() => void) | undefined = undefined
 
-  /** True if chunks wait for the reader or it is processing one. */
+  /** True if chunks are queued or the reader is processing one. */
   get isBusy(): boolean {
     return this.queue.length > 0 || (this.state === 'open' && this.wakeListener === undefined)
   }
 
-  /** True if more chunks may come. */
+  /** True if more chunks may follow. */
   get isOpen(): boolean {
     return this.state === 'open'
   }
 
-  /** Calls the listener once: when the queue is empty and the reader requests more, or when it stops. */
+  /** Calls the listener once, when the queue is empty and the reader requests more, or when the reader stops. */
   onDrained(listener: () => void): void {
     this.drainListener = listener
   }
@@ -37,7 +37,7 @@ export class FileChunks implements AsyncIterable<Uint8Array> {
     this.wakeReader()
   }
 
-  /** Stops the reader and drops the rest, so that the parts after the file can be read. */
+  /** Stops the reader and drops the remaining chunks, so that the parts after the file can be read. */
   stop(): void {
     this.state = 'stopped'
     this.queue = []

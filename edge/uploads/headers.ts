@@ -1,7 +1,7 @@
-/** Headers of a part: lower-case names; values are binary strings, one character per byte. */
+/** Headers of a part. Names are lower-case. Values are binary strings with one character per byte. */
 export type PartHeaders = Readonly<Record<string, readonly string[]>>
 
-/** The names in Content-Disposition; undefined if it is not `form-data`. */
+/** Returns the names in Content-Disposition, or undefined if the header is not `form-data`. */
 export function parseDisposition(headers: PartHeaders): {
   name: string | undefined
   fileName: string | undefined
@@ -15,7 +15,7 @@ export function parseDisposition(headers: PartHeaders): {
   }
 }
 
-/** The media type in lower case, without parameters; undefined if missing or malformed. */
+/** Returns the media type in lower case without parameters, or undefined if it is missing or malformed. */
 export function parseMediaType(headers: PartHeaders): string | undefined {
   const type = headers['content-type']?.[0]?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   return /^[a-z0-9!#$&^_.+-]{1,127}\/[a-z0-9!#$&^_.+-]{1,127}$/.test(type) ? type : undefined
@@ -25,7 +25,7 @@ function decodeUtf8(binary: string): string {
   return Buffer.from(binary, 'latin1').toString()
 }
 
-/** Parses `; name=value` and `; name="value"`; if a name repeats, the first value counts. */
+/** Parses `; name=value` and `; name="value"`. If a name repeats, the first value counts. */
 export function parseParameters(text: string): Map<string, string> {
   const found = new Map<string, string>()
   for (const match of text.matchAll(
@@ -52,7 +52,7 @@ function decodeExtended(value: string | undefined): string | undefined {
   }
 }
 
-/** The base name without control characters, at most 255 characters; '' if nothing is left. */
+/** Returns the base name without control characters, cut to 255 characters. Returns '' if nothing is left. */
 export function cleanFileName(given = ''): string {
   const base = given.slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)
   // Counts code points, so that the limit splits no character.

@@ -8,20 +8,20 @@ import type { Edge } from '../pipeline/context.ts'
 import { parsePart } from '../pipeline/input.ts'
 import { readMultipart, type UploadedFile } from '../uploads.ts'
 
-/** An uploaded file that is not yet part of a document, and its form fields. */
+/** An uploaded file that is not yet part of a document, with its form fields. */
 export interface StoredUpload<F> {
   readonly blob: UploadedBlob
   readonly file: UploadedFile
   readonly fields: F
-  /** Sniffed from the bytes. */
+  /** Media type sniffed from the bytes. */
   readonly mediaType: string
 }
 
 /**
- * Streams the file of a form into the blob store. Discards the bytes if the upload is rejected. An empty field counts
+ * Streams the file of a form into the blob store. Discards the bytes if the upload is rejected. Treats an empty field
  * as absent.
  * @throws fail('document.file_required' | 'document.empty' | 'document.store_failed') and the errors of
- *   `readMultipart`.
+ * `readMultipart`.
  */
 export async function storeUpload<F extends z.ZodObject>(
   edge: Edge,

@@ -16,7 +16,7 @@ import { Model, Providers, Summary, Voice } from './shapes.ts'
 
 const params = z.object({ provider_id: z.string() })
 
-/** Providers of speech synthesis and recognition. */
+/** Routes for the providers of speech synthesis and recognition. */
 export const voiceCatalogRoutes = [
   route({
     method: 'get',

@@ -14,11 +14,11 @@ import { Answer } from '../../pipeline/route.ts'
 import { prepend, readLive, readStored, watchStoring } from './preview-pieces.ts'
 
 /**
- * Responds with speech that is stored, or that a job is still storing. The pieces come from the table; the job's events
- * only tell when to read.
+ * Responses to preview requests: speech that is stored, or that a job is still storing. The pieces come from the table.
+ * The job's events only signal when to read it.
  */
 
-/** A request for speech. */
+/** A preview request whose speech has been resolved. */
 export interface SpeechRequest {
   readonly edge: Edge
   readonly request: EdgeRequest
@@ -28,20 +28,20 @@ export interface SpeechRequest {
   readonly speech: Speech
 }
 
-/** @throws fail('ai.missing_key') if the API key of the provider is not set. */
+/** Checks that the provider's API key is set. @throws fail('ai.missing_key') if it is not. */
 export function requireKey({ edge, speech: { provider } }: SpeechRequest): void {
   if (!isAiProvider(provider)) throw fail('voice.provider_missing')
   if (edge.settings.ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keyName(provider) })
 }
 
-// The tag includes the generation, because each generation has different bytes.
+// The ETag includes the generation, because each generation has different bytes.
 const etagOf = (digest: Buffer, generation: string): string =>
   `"${digest.toString('hex', 0, 16)}-${generation}"`
 
 const MP3_HEADERS: readonly Header[] = [['content-type', 'audio/mpeg']]
 
-/** Sends a stored preview; see `sendContent`. */
+/** Sends a stored preview with {@link sendContent}. */
 export function answerStored(
   speechRequest: SpeechRequest,
   digest: Buffer,
@@ -55,7 +55,7 @@ export function answerStored(
   })
 }
 
-/** Starts or joins the job of a preview, and sends the pieces as they arrive. */
+/** Starts or joins the job that creates a preview, and sends the pieces as they arrive. */
 export async function answerLive(
   speechRequest: SpeechRequest,
   digest: Buffer,
@@ -72,7 +72,7 @@ export async function answerLive(
   try {
     const pieces = { digest, generation: '' }
     const live = readLive(edge, pieces, job)
-    // Resolves to null on a timeout, after a disconnect of the client, or if this process is stopping.
+    // Resolves to null on a timeout, when the client disconnects, or when this process stops.
     const terminal = edge.hub.waitForTerminal(
       jobId,
       edge.settings.requestWaitSeconds * 1000,
@@ -100,7 +100,9 @@ export async function answerLive(
   }
 }
 
-/** Waits until the whole preview is stored, then sends the requested range. Some players first request two bytes. */
+/**
+ * Waits until the whole preview is stored, then sends the requested range. Some players request only two bytes first.
+ */
 export async function answerRange(
   speechRequest: SpeechRequest,
   digest: Buffer,

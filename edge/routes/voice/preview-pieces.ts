@@ -29,9 +29,12 @@ export async function* readStored(
   }
 }
 
-/** The progress of a job that stores pieces. */
+/** Progress of a job that stores the pieces of a preview. */
 export interface StoringJob {
-  /** Resolves after an event since the last call. @throws fail('request.incomplete') if the client has disconnected. */
+  /**
+   * Resolves once an event has arrived since the last call.
+   * @throws fail('request.incomplete') if the client has disconnected.
+   */
   nextChange(): Promise<void>
   /** Generation of the stored pieces; null until the first piece. */
   readonly generation: string | null
@@ -85,7 +88,7 @@ export async function* readLive(
   let offset = 0
   for (;;) {
     await job.nextChange()
-    // An ended job has stored all pieces.
+    // A job that has ended has stored all its pieces.
     const { terminalEvent: end, generation } = job
     if (offset > 0 && generation !== pieces.generation) throw interruptedError()
     if (end !== null) break

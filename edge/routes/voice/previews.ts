@@ -101,7 +101,10 @@ interface SpeechOptions {
   readonly model?: string | undefined
 }
 
-/** Resolves the requested speech and its stored preview, which is null if there is none. @throws see {@link resolveSpeech} */
+/**
+ * Resolves the requested speech and finds its stored preview, or null if there is none.
+ * @throws as {@link resolveSpeech} does.
+ */
 async function findSpeech(
   { edge, request, requestId, responder, head }: Omit<SpeechRequest, 'speech'>,
   voiceId: string,
@@ -119,7 +122,10 @@ async function findSpeech(
   return { speechRequest, digest, storedPreview: await edge.db.maybeOne(findPreview(digest)) }
 }
 
-/** @throws fail('voice.voice_missing'), or fail('voice.unknown') if the model does not support the voice. */
+/**
+ * Resolves the voice, model and text of a preview request.
+ * @throws fail('voice.voice_missing'), or fail('voice.unknown') if the model does not support the voice.
+ */
 async function resolveSpeech({ db }: Edge, voiceId: string, options: SpeechOptions): Promise<Speech> {
   const voice = VOICES.find(({ id }) => id === voiceId)
   if (voice === undefined) throw fail('voice.voice_missing')

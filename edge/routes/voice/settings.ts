@@ -9,7 +9,7 @@ import { applyChange, DEFAULT_VOICE_SETTINGS } from '../../../tasks/voice/settin
 import { route } from '../../pipeline/route.ts'
 import { VoiceSettings, VoiceSettingsChange } from './shapes.ts'
 
-/** The voice settings, which all users share. */
+/** Routes for the voice settings, which all users share. */
 export const voiceSettingsRoutes = [
   route({
     method: 'get',

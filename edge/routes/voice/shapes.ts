@@ -7,7 +7,7 @@ const Provider = z
     requires_api_key: z.boolean(),
     api_key_env_var: z.string(),
     is_local: z.boolean(),
-    /** True if its API key is set. */
+    /** True if the provider's API key is set. */
     configured: z.boolean(),
   })
   .meta({ id: 'VoiceProvider' })
@@ -20,7 +20,7 @@ export const Model = z
     name: z.string(),
     provider_id: z.string(),
     quality: z.enum(['standard', 'high']),
-    /** Date on which the provider shuts it down; null if none is announced. */
+    /** Date on which the provider shuts the model down; null if none is announced. */
     retires_on: z.iso.date().nullable(),
   })
   .meta({ id: 'VoiceModel' })
@@ -33,13 +33,13 @@ export const Voice = z
     category: z.enum(['general', 'conversation', 'narration']),
     gender: z.enum(['female', 'male', 'neutral']),
     preview_text: z.string(),
-    /** Ids of the models that speak with it. */
+    /** Ids of the models that support the voice. */
     models: z.array(z.string()),
   })
   .meta({ id: 'Voice' })
 
 const Id = z.string().min(1).max(100)
-/** ISO 639-1 code; ISO 639-3 for languages without one. */
+/** ISO 639-1 code, or ISO 639-3 for languages without one. */
 const Language = z.string().regex(/^[a-z]{2,3}$/, 'must be a language code such as en')
 
 const Speed = z.number().min(0.25).max(4)
@@ -53,7 +53,7 @@ export const VoiceSettings = z
     tts_speed: Speed,
     stt_provider: Id,
     stt_model: Id,
-    /** Null to detect the language. */
+    /** Null detects the language automatically. */
     stt_language: Language.nullable(),
   })
   .meta({ id: 'VoiceSettings' })
@@ -91,7 +91,7 @@ const Prompt = z.string().trim().min(1).max(4000)
 
 const recognitionFields = { model: Id.optional(), language: Language.optional(), prompt: Prompt.optional() }
 
-/** Optional form fields of an upload, next to its file. */
+/** Optional form fields that accompany an uploaded file. */
 export const UploadFields = z.object(recognitionFields)
 export type RecognitionFields = z.output<typeof UploadFields>
 

@@ -25,7 +25,7 @@ import { type RecognitionFields, TranscriptionRequest, UploadFields } from './sh
 
 /** Receives recordings and starts their transcription. */
 
-/** The model and the options of a transcription. */
+/** Model and options of a transcription. */
 interface RecognitionChoice {
   readonly provider: AiProvider
   readonly model: string
@@ -34,8 +34,8 @@ interface RecognitionChoice {
 }
 
 /**
- * The recording: an uploaded file or a document. `lost` is the blob of an earlier upload of the same bytes that the store
- * has lost; null if there is none.
+ * Source of a recording: an uploaded file or an existing document. If the store has lost the bytes of an earlier,
+ * identical upload, `lost` is the id of its blob; otherwise null.
  */
 type Source =
   | { readonly upload: StoredUpload<RecognitionFields>; readonly lost: number | null }
@@ -52,7 +52,7 @@ interface ReceiveInput {
   readonly caller: Caller
 }
 
-/** Reads a form with a file, or JSON with a document id. @throws all refusals that need no call to a provider. */
+/** Reads a form with a file, or JSON with a document id. @throws every error that needs no call to a provider. */
 export function receiveRecording(input: ReceiveInput): Promise<ReceivedRecording> {
   const type = input.request.header('content-type')
   if (/^multipart\/form-data\s*(;|$)/i.test(type)) return receiveUpload(input)
@@ -88,7 +88,7 @@ async function receiveDocumentId({ edge, request, caller }: ReceiveInput): Promi
   return { choice, source: { documentId }, fingerprint: bytes, discard: async () => {} }
 }
 
-/** Completes the fields of a request from the voice settings, and validates them. @throws the refusal. */
+/** Fills missing fields of a request from the voice settings, and validates them. @throws if a field is invalid. */
 async function chooseRecognition(
   { db, settings: { ai } }: Edge,
   { model, language, prompt }: RecognitionFields,
@@ -128,7 +128,7 @@ export async function beginTranscription(input: BeginInput): Promise<JobRef<Tran
     language,
     prompt_sha256: prompt === null ? null : createHash('sha256').update(prompt).digest('hex'),
   }
-  // Same lock order as at the end of the job: the actor before rows.
+  // Locks the actor before any rows, in the same order as the job's end.
   const options = { ownerId, requestId, settings: edge.settings }
   const ref = await enqueue(tx, transcribe, payload, options)
   const { jobId } = ref
@@ -137,7 +137,7 @@ export async function beginTranscription(input: BeginInput): Promise<JobRef<Tran
   return ref
 }
 
-/** Finds the document to transcribe, or creates it from the uploaded file. @throws the refusal. */
+/** Finds the document to transcribe, or creates it from the uploaded file. @throws if it cannot be transcribed. */
 async function resolveDocument({
   edge,
   tx,

@@ -18,7 +18,9 @@ import { beginTranscription, receiveRecording } from './transcribing.ts'
 
 const params = z.object({ transcription_id: Id })
 
-/** Transcriptions of recordings. Recordings are documents, so callers need an account, even in an open area. */
+/**
+ * Routes for transcriptions. Recordings are documents, so callers need an account even in areas without authentication.
+ */
 export const transcriptionRoutes = [
   route({
     method: 'post',
@@ -108,7 +110,7 @@ unfinished one.`,
     handle: ({ params: { transcription_id: id }, caller, edge, transaction }) =>
       transaction(async (tx) => {
         const { ownerId, seesAll } = viewerOf(caller)
-        // Same lock order as at the end of the job: the job before the row.
+        // Locks the job before the row, in the same order as the job's end.
         const stopped = await tx.maybeOne(cancelTranscription(id, ownerId, seesAll))
         if ((await tx.maybeOne(deleteTranscription(id, ownerId, seesAll))) === null)
           throw fail('voice.transcription_missing')

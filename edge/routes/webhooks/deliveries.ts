@@ -14,7 +14,7 @@ import { count } from '../../pipeline/schemas.ts'
 import { managerOf, requireEvents, requireOwn } from './endpoints.ts'
 import { Delivery, DeliveryDetails, DeliveryParams, EndpointParams } from './shapes.ts'
 
-/** Deliveries to an endpoint, and its answers. */
+/** Routes for webhook deliveries and the endpoints' responses. */
 export const deliveryRoutes = [
   route({
     method: 'get',
@@ -84,7 +84,10 @@ export const deliveryRoutes = [
   }),
 ]
 
-/** Returns the JSON of a read, or refuses a manager who may not see the deliveries. @throws webhook.not_yours */
+/**
+ * Returns the JSON that a statement read.
+ * @throws webhook.not_yours if the caller manages the endpoint but may not see its deliveries.
+ */
 function requireVisible(text: string): string {
   if (text === 'none') throw fail('webhook.not_yours')
   return text

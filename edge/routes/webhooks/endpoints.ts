@@ -41,7 +41,7 @@ import {
   RolledSecret,
 } from './shapes.ts'
 
-/** Webhook endpoints, which receive the events of their accounts. */
+/** Routes for webhook endpoints, which receive the events of their accounts. */
 export const endpointRoutes = [
   route({
     method: 'post',
@@ -194,7 +194,7 @@ events.`,
   }),
 ]
 
-/** The caller's rights to see and stop endpoints, as parameters of the statements. */
+/** Returns the caller's rights to see and stop endpoints, as statement parameters. */
 export const managerOf = ({ ownerId, role, key }: Caller): EndpointManager => [
   ownerId,
   ownerId === null || role === 'admin',
@@ -202,7 +202,8 @@ export const managerOf = ({ ownerId, role, key }: Caller): EndpointManager => [
 ]
 
 /**
- * Requires the endpoint's own account, or an admin, for a request that shows or redirects the events of that account.
+ * Checks that the caller is the endpoint's account or an admin. Required by requests that show or redirect the
+ * account's events.
  * @throws webhook.not_yours
  */
 export function requireOwn(caller: Caller, endpoint: OwnedEndpoint): void {
@@ -219,10 +220,7 @@ const AREA_OF = {
   'payment.changed': 'payments',
 } as const satisfies Readonly<Record<WebhookEvent, string>>
 
-/**
- * Requires an API key to have the scope to read the areas of these events.
- * @throws fail('auth.scope')
- */
+/** Checks that an API key's scopes allow reading the areas of these events. @throws fail('auth.scope') */
 export function requireEvents(caller: Caller, events: readonly WebhookEvent[]): void {
   for (const event of events) requireScope(caller, AREA_OF[event], 'read')
 }
@@ -308,7 +306,7 @@ function updateEndpointFields(
     ...(body.events === undefined ? {} : { events: [...new Set(body.events)].sort() }),
   }
   return withEndpoint(input, async (tx, endpoint) => {
-    // Activation sends the waiting messages, to a URL that the account may no longer trust.
+    // Activating an endpoint sends its waiting messages to a URL that the account may no longer trust.
     if (fields.url !== undefined || fields.events !== undefined || fields.is_active === true)
       requireOwn(caller, endpoint)
     if (fields.url !== undefined || fields.events !== undefined)
@@ -325,7 +323,7 @@ function updateEndpointFields(
   })
 }
 
-/** @throws request.invalid for a URL that webhooks may not use. */
+/** Checks that the settings allow webhooks to use this URL. @throws request.invalid if they do not. */
 function checkUrl({ settings }: Edge, url: string): void {
   const problem = validateWebhookUrl(url, settings.webhooks)
   if (problem !== null) throw invalid('body', 'url', problem, 'custom')
