@@ -1,11 +1,11 @@
--- Marks an account as deleted and removes it from its organizations, `max_organizations` at most (see account_leave). A
--- task deletes its data later. No row if there is no such account.
+-- Marks an account as deleted and removes it from at most `max_organizations` of its organizations (see account_leave).
+-- A task deletes its data later. No row if there is no such account.
 create or replace function account_delete(id integer, max_organizations integer)
 returns table (email text, inherited json, deleted json) language plpgsql as $$
 #variable_conflict use_column
 begin
-  -- Organizations before accounts, as in every change. The second pass locks organizations joined before the account
-  -- was locked.
+  -- Locks organizations before accounts, as every change does. The second pass locks organizations joined before the
+  -- account was locked.
   for pass in 1..2 loop
     perform from organization o where o.id in (
       select m.organization_id from organization_member m where m.user_id = account_delete.id order by m.organization_id limit max_organizations)

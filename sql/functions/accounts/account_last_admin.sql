@@ -1,9 +1,9 @@
--- Ensures that an active admin always remains. The last one cannot be demoted, deactivated, deleted or scheduled for
--- deletion, whatever runs concurrently.
+-- Ensures that an active admin always remains, whatever runs concurrently. The last one cannot be demoted, deactivated,
+-- deleted or scheduled for deletion.
 create or replace function account_last_admin() returns trigger language plpgsql as $$
 begin
   perform pg_advisory_xact_lock(7236501146);
-  -- A separate statement, so it sees the commit of the lock's previous holder.
+  -- A separate statement, so that it sees the commit of the previous lock holder.
   if not exists (select from account where role = 'admin' and is_active and deletion_at is null) then
     raise exception 'The last active admin has to stay' using errcode = 'check_violation', constraint = 'account_last_admin';
   end if;

@@ -1,6 +1,7 @@
--- Removes an account from its organizations, `max_organizations` at most. An organization that it alone owned passes to
--- the highest-ranked, longest-standing other member; without one, it is deleted. Returns the number of organizations
--- left, and the changes: `inherited` [{organization_id, heir_id}], `deleted` [{organization_id, slug}].
+-- Removes an account from at most `max_organizations` of its organizations. If it was the only owner of an
+-- organization, the highest-ranked, longest-standing other member becomes the owner. Without other members, the
+-- organization is deleted. Returns the number of organizations left, and the changes: `inherited` [{organization_id,
+-- heir_id}], `deleted` [{organization_id, slug}].
 create or replace function account_leave(id integer, max_organizations integer)
 returns table (organizations integer, inherited json, deleted json) language plpgsql as $$
 #variable_conflict use_column

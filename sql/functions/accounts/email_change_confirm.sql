@@ -1,6 +1,9 @@
 -- Confirms a change of address with the token of one of its addresses. Once both are confirmed, the account gets the
--- new address. No row if the token is unknown, used or expired. `outcome`: `waiting` for the other address, `changed`,
--- or `taken`: another account has the new address by now, and the change is dropped.
+-- new address. No row if the token is unknown, used or expired. The outcomes are:
+--
+-- - `waiting`: the other address must still confirm
+-- - `changed`: the account has the new address
+-- - `taken`: another account has the new address by now, so the change is dropped
 create or replace function email_change_confirm(digest bytea)
 returns table (account_id integer, side text, outcome text, old_email text, new_email text, session_id uuid)
 language plpgsql as $$
@@ -39,7 +42,7 @@ begin
   end if;
   delete from email_change c where c.id = change.id;
   begin
-    -- The token was mailed to the new address, so the address is verified.
+    -- The new address is verified, because the token was mailed to it.
     update account a set email = new_email, is_verified = true, updated_at = now() where a.id = change.account_id;
     outcome := 'changed';
   exception when unique_violation then

@@ -1,10 +1,10 @@
--- Decides a login after its password was checked: `ok`, `wrong`, `wrong, now locked`, `locked` or `incomplete`.
--- `incomplete`: the password matches, but the code for the second factor `totp` is missing. Such a login counts neither
--- as a failure nor as a success. A login uses up its code. `step` is the time step of a one-time code (-1: of no step),
--- `recovery` the digest of a recovery code.
+-- Decides a login after its password was checked, and uses up its code. Returns `ok`, `wrong`, `wrong, now locked`,
+-- `locked` or `incomplete`. An `incomplete` login has the right password but lacks the code for the second factor
+-- `totp`. It counts neither as a failure nor as a success. `step` is the time step of a one-time code, or -1 if the
+-- code matches none. `recovery` is the digest of a recovery code.
 --
--- Decides under the row's lock. So concurrent guesses get at most `max_failures` wrong results in a row, and no right
--- one after that. Lock order: the failures of the address, the second factor, then (by the caller) the account.
+-- Decides under the lock of the row. So concurrent guesses get at most `max_failures` wrong results in a row, and no
+-- right one after that. Lock order: the failures of the address, the second factor, then (by the caller) the account.
 create or replace function login_decide(subject bytea, matches boolean, max_failures integer, lock interval,
   totp uuid, step bigint, recovery bytea)
 returns text language plpgsql as $$
@@ -22,7 +22,7 @@ begin
     matches := found;
   end if;
   if matches then
-    -- Keeps a lock set by concurrent failures, which the select above could not see yet.
+    -- Keeps a lock that concurrent failures set after the select above.
     delete from login_failure f where f.subject = login_decide.subject and coalesce(f.locked_until <= clock_timestamp(), true);
     if exists (select from login_failure f where f.subject = login_decide.subject and f.locked_until > clock_timestamp()) then
       return 'locked';
@@ -31,12 +31,12 @@ begin
   end if;
   insert into login_failure as f (subject, failures, failed_at) values (login_decide.subject, 1, clock_timestamp())
   on conflict on constraint login_failure_pkey do update set
-    -- Expired locks and failures older than a lock's duration no longer count.
+    -- Expired locks no longer count, nor do failures older than the duration of a lock.
     failures = case when coalesce(f.locked_until, f.failed_at + lock) <= clock_timestamp() then 1 else f.failures + 1 end,
     locked_until = case when f.locked_until > clock_timestamp() then f.locked_until end,
     failed_at = case when f.locked_until > clock_timestamp() then f.failed_at else clock_timestamp() end
   returning * into failure;
-  -- Locked by a concurrent first failure, which the select above could not see yet.
+  -- A concurrent first failure set this lock after the select above.
   if failure.locked_until is not null then return 'locked'; end if;
   if failure.failures >= max_failures then
     update login_failure f set locked_until = clock_timestamp() + lock where f.subject = login_decide.subject;

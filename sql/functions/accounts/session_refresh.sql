@@ -1,5 +1,5 @@
--- Exchanges a refresh token. A session ends `max_lifetime` after its start; null: no end. `seconds_left` is the time
--- until then. A replayed token revokes the session.
+-- Exchanges a refresh token. A replayed token revokes the session. A session ends `max_lifetime` after its start; null
+-- means no limit. `seconds_left` is the remaining lifetime.
 create or replace function session_refresh(presented bytea, successor bytea, lifetime interval, max_lifetime interval)
 returns table (account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer) language plpgsql as $$
 #variable_conflict use_column
@@ -11,13 +11,13 @@ begin
   join account a on a.id = s.account_id and a.deleted_at is null
   where t.digest = presented for update of s;
   if not found or family.ended_at is not null or family.created_at + max_lifetime <= now() then return; end if;
-  -- Read under the family's lock, so the second of two concurrent exchanges sees the first.
+  -- Reads under the family's lock, so that the second of two concurrent exchanges sees the first.
   select * into token from refresh_token where digest = presented;
   if token.rotated_at is null then
     if token.expires_at <= now() then return; end if;
   elsif not exists (select from refresh_token t where t.digest = successor and t.session_id = family.id
       and t.rotated_at is null and t.expires_at > now()) then
-    -- Applies after a sign-out as well: its access tokens are still valid, and another party has the refresh token.
+    -- Also applies after a sign-out, because the access tokens are still valid and another party has the refresh token.
     update session set revoked_at = coalesce(revoked_at, now()), ended_at = now() where id = family.id;
     return query select family.account_id, family.id, '', true, null::integer;
     return;

@@ -1,5 +1,5 @@
--- Maintains the number of visible messages per conversation: pending and empty answers do not count. Connections cache
--- plans from when the tables were small, so the settings force lookups by key.
+-- Maintains the number of visible messages per conversation. Pending and empty answers do not count. The settings force
+-- lookups by key, because connections cache plans from when the tables were small.
 create or replace function ai_messages_count() returns trigger language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare

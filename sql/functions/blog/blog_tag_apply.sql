@@ -1,11 +1,11 @@
--- Applies the change or deletion of a tag to its next posts, `max_posts` at most. Returns how many it processed. A
--- smaller number means that all are done, and that the row of a deleted tag is gone.
+-- Applies the change or deletion of a tag to at most `max_posts` more posts. Returns how many it processed. A smaller
+-- number means that all are done, and that the row of a deleted tag is gone.
 create or replace function blog_tag_apply(tag bigint, max_posts integer) returns integer language plpgsql as $$
 declare
   changed_tag blog_tag;
   posts bigint[];
 begin
-  -- One call at a time. Posts that get the tag meanwhile do not wait for this lock.
+  -- Admits one call at a time. Transactions that add the tag to posts do not wait for this lock.
   select * into changed_tag from blog_tag where id = tag and applied_to is not null for no key update;
   if not found then return 0; end if;
   posts := array(select post_id from blog_post_tag where tag_id = tag and post_id > changed_tag.applied_to order by post_id limit max_posts);

@@ -1,4 +1,4 @@
--- Rebuilds the tag lists of posts. Locks their rows first and reads their tags in a second statement, which sees the
+-- Rebuilds the tag lists of posts. Locks the posts first and reads their tags in a second statement, which sees the
 -- commits of concurrent transactions.
 create or replace function blog_tags_rebuild(posts bigint[]) returns void language plpgsql as $$
 begin

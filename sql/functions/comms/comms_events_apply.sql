@@ -1,12 +1,12 @@
--- Applies the provider's events to messages, suppresses the addresses that the events name, and returns the number of
--- changed messages. Events arrive late, twice and in any order: the event of the highest rank determines the state of a
+-- Applies provider events to messages, suppresses the addresses that the events name, and returns the number of changed
+-- messages. Events arrive late, twice and in any order, so the event of the highest rank determines the state of a
 -- message. Events about unknown messages are ignored.
 create or replace function comms_events_apply(events jsonb) returns integer language plpgsql as $$
 #variable_conflict use_column
 declare
   moved integer;
 begin
-  -- A separate statement, so the next one sees the commits of the locks' previous holders.
+  -- A separate statement, so that the next one sees the commits of the previous lock holders.
   perform from comms_send s where s.id in (select send from comms_events_match(events)) order by s.id for update;
 
   with fresh as (
@@ -23,9 +23,9 @@ begin
 
   update comms_send s set status = e.status, provider_id = e.provider_id, provider_status = e.provider_status,
     error_code = e.error_code, settled_at = now(), message = null,
-    -- The detail from the provider's acceptance still holds, for example that it refused a recipient.
+    -- Keeps the detail from the provider's acceptance, such as a refused recipient, if the event has none.
     detail = case when s.status = 'sent' then coalesce(e.detail, s.detail) else e.detail end,
-    -- The row has no request time if the database was restored to a moment before the request.
+    -- The request time is missing if the database was restored to a moment before the request.
     requested_at = coalesce(s.requested_at, now())
   from (
     select distinct on (send) * from comms_events_match(events) order by send, comms_rank(status, provider_id) desc

@@ -1,6 +1,6 @@
--- Matches each event with its message. First by the provider's id. Otherwise by the message id that this event, or
--- another one with the same provider id, names, if that message has no provider id yet. Null: no match, as for messages
--- that other systems send from the same account.
+-- Matches each event with its message, first by the provider's id. If none has that id, matches by message id, for
+-- messages without a provider id yet. The message id comes from this event, or from another one with the same provider
+-- id. Null means no match, as for messages that other systems send from the same account.
 create or replace function comms_events_match(events jsonb) returns table (send uuid, provider_id text, status text,
   provider_status text, error_code text, detail text, event_id text, suppresses text) language sql stable as $$
   select coalesce(

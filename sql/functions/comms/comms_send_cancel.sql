@@ -1,7 +1,7 @@
--- Cancels a message and its job, and returns its new status: `cancelled`. The status stays as it is if its request is
--- in progress, was or may have been accepted, or if its job has ended. No row: there is no such message. An attempt
--- that starts its request takes the same locks in the same order. So either the attempt finds the message cancelled, or
--- this call finds the request started.
+-- Cancels a message and its job, and returns the resulting status. The status does not become `cancelled` if the job
+-- has ended, or if a request is in progress, was accepted or may have been accepted. No row if there is no such
+-- message. An attempt that starts its request takes the same locks in the same order. So either the attempt finds the
+-- message cancelled, or this call finds the request started.
 create or replace function comms_send_cancel(send_id uuid) returns table (status text, job_id uuid) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -15,7 +15,7 @@ begin
   if s.status in ('scheduled', 'queued', 'failed') and s.provider_id is null
     and exists (select from job where id = send_job and id = s.job_id and finished_at is null) then
     perform job_cancel(send_job);
-    -- Needed if its job is running, which ends only once its worker learns of the cancellation.
+    -- Updates the message now, because a running job ends only once its worker learns of the cancellation.
     update comms_send set status = 'cancelled', error_code = null, detail = null, message = null, settled_at = now()
     where id = send_id and status <> 'cancelled';
   end if;

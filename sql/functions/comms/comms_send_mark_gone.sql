@@ -1,5 +1,5 @@
--- Marks the messages of a deleted account, so they do not look like those of callers without an account, which everyone
--- may see.
+-- Marks the messages of a deleted account. Otherwise they would look like those of callers without an account, which
+-- everyone may see.
 create or replace function comms_send_mark_gone() returns trigger language plpgsql as $$
 begin
   new.purpose := 'gone';

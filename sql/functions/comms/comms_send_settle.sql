@@ -1,6 +1,6 @@
--- Settles the message of a job in the transaction that ends the job. A cancelled job cancels its message; a failed job
--- fails it, unless the message already has its own reason. A request in progress stays as it is: its outcome is settled
--- elsewhere.
+-- Settles the message of a job in the transaction that ends the job. A cancelled job cancels its message. A failed job
+-- fails it, unless the message already has its own reason. A message with a request in progress stays unchanged,
+-- because another function settles its outcome.
 create or replace function comms_send_settle(ended job) returns void language plpgsql as $$
 begin
   if ended.status = 'cancelled' then

@@ -1,7 +1,7 @@
--- A restored document supersedes its previous target again, unless that is gone or has another successor by now.
+-- Lets a restored document supersede its previous target again, unless that is gone or has another successor by now.
 create or replace function document_restore_supersedes() returns trigger language plpgsql as $$
 begin
-  -- One change per owner at a time, as in document_supersedes.
+  -- Admits one change per owner at a time, as in document_supersedes.
   perform pg_advisory_xact_lock(hashtextextended('millrace.supersede:' || coalesce(new.owner_id, 0), 0));
   if not exists (select from document target where target.id = new.supersedes_id and target.deleted_at is null)
       or exists (select from document other where other.supersedes_id = new.supersedes_id and other.deleted_at is null) then

@@ -1,10 +1,10 @@
--- A document may supersede only a live document of the same owner, and never in a cycle. The unique index
+-- Ensures that a document supersedes only a live document of the same owner, and never in a cycle. The unique index
 -- document_supersedes_id_key ensures that at most one document supersedes it.
 create or replace function document_supersedes() returns trigger language plpgsql as $$
 begin
-  -- Other updates also assign this column, and the superseded document may be in the trash by now.
+  -- Other updates also assign this column, although the superseded document may be in the trash by now.
   if tg_op = 'UPDATE' and new.supersedes_id = old.supersedes_id then return new; end if;
-  -- One change per owner at a time: two concurrent ones could close a cycle.
+  -- Admits one change per owner at a time, because two concurrent ones could close a cycle.
   perform pg_advisory_xact_lock(hashtextextended('millrace.supersede:' || coalesce(new.owner_id, 0), 0));
   if not exists (select from document target where target.id = new.supersedes_id and target.deleted_at is null
       and target.owner_id is not distinct from new.owner_id) then

@@ -1,4 +1,4 @@
--- Maintains document_tag: its rows copy the columns that sort and filter the documents of a tag.
+-- Maintains document_tag. Its rows copy the columns by which documents with a tag are sorted and filtered.
 create or replace function document_tags_sync() returns trigger language plpgsql as $$
 begin
   delete from document_tag where document_id = new.id and (new.deleted_at is not null or label <> all (new.tags));

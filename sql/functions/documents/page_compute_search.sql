@@ -1,4 +1,4 @@
--- Computes the vector and the owner of a page whose text is written without them, and stores its words.
+-- Computes the search vector and the owner of a page that is written without them, and stores its words.
 create or replace function page_compute_search() returns trigger language plpgsql as $$
 begin
   new.search := page_vector(new.text);

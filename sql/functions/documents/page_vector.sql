@@ -1,5 +1,6 @@
--- The search vector of a page. A tsvector holds less than 1 MiB, and so does its `owned_vector`, which adds up to 9
--- bytes per word. The first 100,000 characters always fit; of longer texts, the first 600,000 are used if they fit.
+-- Returns the search vector of a page. A tsvector holds less than 1 MiB, and so does its `owned_vector`, which adds up
+-- to 9 bytes per word. The first 100,000 characters always fit. If the first 600,000 characters of a longer text fit,
+-- they are used.
 create or replace function page_vector(content text) returns tsvector language plpgsql immutable parallel safe as $$
 declare
   vector tsvector;

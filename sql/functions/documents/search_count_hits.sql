@@ -1,4 +1,4 @@
--- Counts the titles and pages that match an owner's words, up to 50 of each.
+-- Counts the titles and pages that match a query for an owner's words, up to 50 of each.
 create or replace function search_count_hits(words tsquery) returns bigint language sql stable as $$
   select count(*) from (
     (select from document d where owned_vector(d.owner_id, d.search) @@ words and d.deleted_at is null limit 50)

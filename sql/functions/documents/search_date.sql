@@ -1,4 +1,4 @@
--- The date of these numbers; null if there is no such date.
+-- Returns the date with these numbers, or null if there is no such date.
 create or replace function search_date(year text, month text, day text) returns date language plpgsql immutable as $$
 begin
   return make_date(year::integer, month::integer, day::integer);

@@ -1,9 +1,9 @@
--- Other notations of a number or a date. `1284.50`: 1,284.50, 1.284,50, 1'284.50 or 1 284,50. `2026-03-14`: 14.3.2026,
--- 3/14/2026 or 14 March 2026, in the languages of `months`. Null for anything else, and for numbers with only one
--- notation, such as a year or an amount below 1,000 without decimals.
+-- Returns other notations of a number or a date. `1284.50` gives 1,284.50, 1.284,50, 1'284.50 and 1 284,50.
+-- `2026-03-14` gives 14.3.2026, 3/14/2026 and 14 March 2026, in the languages of `months`. Returns null for anything
+-- else, and for numbers with only one notation, such as a year or an amount below 1,000 without decimals.
 create or replace function search_notations(term text) returns text[] language plpgsql stable as $$
 declare
-  -- Without accents, like indexed words.
+  -- Month names without accents, like indexed words.
   months constant text[] := array[
     'january jan januar janvier enero gennaio januari janeiro', 'february feb februar fevrier febrero febbraio februari fevereiro',
     'march mar marz mars marzo maart marco', 'april apr avril abril aprile', 'may mai mayo maggio mei maio',

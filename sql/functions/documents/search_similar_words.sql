@@ -1,5 +1,5 @@
--- Words that differ from a long one by one edit: a letter replaced, added, removed, or swapped with its neighbour. At
--- least one half of the word is right, so candidates share its beginning or its end.
+-- Finds words that differ from a long one by one edit: a letter replaced, added, removed, or swapped with its
+-- neighbour. At least one half of the word has no error, so candidates share its beginning or its end.
 create or replace function search_similar_words(term text) returns setof text language sql stable as $$
   select word from search_word
   where (word like left(term, (length(term) - 1) / 2) || '%' or word like '%' || right(term, (length(term) - 1) / 2))

@@ -1,11 +1,11 @@
--- Parses an owner's search into at most 16 terms: words, "phrases", and either with a leading `-` for exclusion. Terms
--- without any word are skipped. Each term has these queries:
+-- Parses an owner's search into at most 16 terms: words, "phrases", and either with a leading `-` for exclusion. Skips
+-- terms without any word. Each term has these queries:
 --
--- - `exact`: the term itself, or a number or date in any notation
--- - `wide`: also the term as a prefix; as any part of a word, if that finds less than a page; misspelled, if nothing
---   matches
--- - `words`: at least all that `wide` matches, using the index alone. It queries an `owned_vector`, so it matches the
---   words of a phrase in any order
+-- - `exact` matches the term itself, or a number or date in any notation.
+-- - `wide` also matches the term as a prefix. If that finds less than a page, it matches the term as any part of a
+--   word. If nothing matches, it allows one misspelling.
+-- - `words` matches at least all that `wide` matches, using the index alone. It queries an `owned_vector`, so it
+--   matches the words of a phrase in any order.
 create or replace function search_terms(p_owner integer, query text)
 returns table (n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery) language plpgsql stable rows 3 as $$
 declare
@@ -31,12 +31,12 @@ begin
     words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', spaced) else wide end);
     notations := search_notations(coalesce(term[2], bare));
     if notations is not null then
-      -- Each notation is a phrase of the tokens that such a text has.
+      -- Each notation is a phrase of the tokens into which that text is split.
       is_phrase := true;
       select string_agg('(' || phraseto_tsquery('folded', notation)::text || ')', ' | ')::tsquery,
         string_agg('(' || plainto_tsquery('folded', notation)::text || ')', ' | ')::tsquery
       into exact, words from unnest(notations) notation;
-      -- A prefix of a longer number matches too, unless it has several tokens.
+      -- Also matches the prefix of a longer number, unless the number has several tokens.
       if numnode(wide) <= 3 then
         words := words || wide;
         wide := exact || wide;
@@ -58,7 +58,7 @@ begin
               order by length(word), word limit 100) found), '');
           words := owned_query(p_owner, wide);
         end if;
-        -- Numbers are excluded: another digit makes another number.
+        -- Excludes numbers, because another digit makes another number.
         if hits = 0 and length(lexeme_text) >= 6 and lexeme_text ~ '^[[:alpha:]]+$' and search_count_hits(words) = 0 then
           wide := wide || coalesce((
             select string_agg(quote_lexeme(word), ' | ')::tsquery from search_similar_words(lexeme_text) word), '');

@@ -1,5 +1,5 @@
--- Stores the words of vectors, and refreshes `seen_at` every three days. Inserts in word order, so two transactions
--- never deadlock. Known words cost one lookup for all vectors together.
+-- Stores the words of vectors, and refreshes `seen_at` every three days. Inserts in word order, so that two
+-- transactions never deadlock. Known words cost one lookup for all vectors together.
 create or replace function search_words_store(vectors tsvector[]) returns void language sql
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$

@@ -1,10 +1,10 @@
--- Deletes unused words. A pass starts once some word was last seen `keep_days` ago: it marks the words of all texts.
--- Afterwards, a word last seen `keep_days` before the start of the pass is in none of them. Each call processes
--- `batch_size` texts; once fewer are left, it also deletes up to `batch_size` words.
+-- Deletes unused words. A pass starts once some word was last seen `keep_days` ago, and marks the words of all texts.
+-- Afterwards, a word last seen `keep_days` before the start of the pass is in no text. Each call processes `batch_size`
+-- texts. Once fewer are left, it also deletes up to `batch_size` words.
 --
--- A transaction that writes a text marks its words, and ends within the 3 days for which `search_words_store` relies on a
--- mark. So no deleted word is in a text that is being written. Only extractions write pages first and store their words
--- at the end, which restores words deleted meanwhile.
+-- A transaction that writes a text marks its words, and ends within the 3 days for which `search_words_store` relies on
+-- a mark. So no deleted word is in a text that is being written. Only extractions write pages first and store their
+-- words at the end, which restores words deleted meanwhile.
 create or replace function search_words_sweep(keep_days integer, batch_size integer, out looked integer, out gone integer)
   language plpgsql
   set enable_seqscan = off
@@ -37,7 +37,7 @@ begin
     update search_pass set document_id = pass.document_id, page_number = pass.page_number;
   end if;
   if looked = batch_size then return; end if;
-  -- Rechecks `seen_at`: a concurrent transaction may have marked the row meanwhile.
+  -- Rechecks `seen_at`, because a concurrent transaction may have marked the row meanwhile.
   delete from search_word where seen_at < pass.started_at - kept and word = any(array(
     select word from search_word where seen_at < pass.started_at - kept order by seen_at limit batch_size));
   get diagnostics gone = row_count;

@@ -7,9 +7,9 @@
 -- - `repeated`: used for this request
 -- - `gone`: used for this request, whose job was deleted before the response was read
 --
--- A repetition writes an empty record to the WAL. So its commit waits for the synchronous standby, which then also has
--- the commit of the first request. Otherwise a request whose wait was cut short, by a crash or pg_terminate_backend,
--- would be visible on a primary that may be lost
+-- A repeated request writes an empty record to the WAL. So its commit waits for the synchronous standby, which then
+-- also has the commit of the first request. Otherwise the response could rely on a commit that only the primary has,
+-- and a failover would lose it. This happens if a crash or pg_terminate_backend interrupts the first request's wait
 -- (https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION-HA).
 create or replace function idempotency_claim(scope text, key text, fingerprint bytea)
 returns table (state text, status smallint, headers jsonb, body text, job_id uuid)
@@ -21,7 +21,7 @@ begin
     return next;
     return;
   end if;
-  -- A separate statement, so it sees the commit of the lock's previous holder.
+  -- A separate statement, so that it sees the commit of the previous lock holder.
   return query select case when k.fingerprint <> idempotency_claim.fingerprint then 'other'
         when k.status is null and not exists (select from job where id = k.job_id) then 'gone'
         else 'repeated' end,

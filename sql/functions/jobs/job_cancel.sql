@@ -1,5 +1,5 @@
--- Cancels a job. A queued job ends immediately; a running one is marked, and its worker learns of it at the next
--- heartbeat. A finished job stays as it is. Returns false if there is no such job.
+-- Cancels a job. A queued job ends immediately. A running one is marked, and its worker learns of it at the next
+-- heartbeat. A finished job does not change. Returns false if there is no such job.
 create or replace function job_cancel(job_id uuid)
 returns boolean
 language plpgsql

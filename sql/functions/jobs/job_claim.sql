@@ -1,14 +1,16 @@
 -- Claims the jobs that deliveries announce, for a lease. Takes at most `slots` due jobs per mailbox, oldest first, from
 -- a range of ordinals, and respects the mailbox limit. Each mailbox appears once, with the task of its delivery. Sends
 -- the next delivery for each mailbox that has more jobs. Returns the jobs in order as JSON, one list per job in the
--- form that `toClaimed` reads; null: none. Reading one value takes a third of the time of reading rows.
+-- format that `toClaimed` reads, or null if there are none. Reading one value takes a third of the time of reading
+-- rows.
 --
 -- Every queued job has a delivery that starts at it or before it. A job added behind others has none of its own (see
--- job_enqueue): its transaction shares the mailbox's lock until its commit. So the start of the next delivery, or its
--- absence, is decided only under that lock. If the lock is not available, the same delivery is repeated.
+-- job_enqueue), and its transaction shares the mailbox's lock until its commit. So the start of the next delivery, or
+-- its absence, is decided only under that lock. If the lock is not available, the same delivery is repeated.
 --
--- Locked rows are skipped. Usually another claim holds them, but so may transactions that write about a job, or that
--- end an attempt after a takeover. So no delivery is dropped without a check for jobs that are still queued.
+-- Locked rows are skipped. Usually another claim holds them, but a transaction that writes about a job, or ends an
+-- attempt after a takeover, may hold them, too. So no delivery is dropped without a check for jobs that are still
+-- queued.
 create or replace function job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[],
   lasts bigint[], slots integer[])
 returns text
@@ -16,7 +18,7 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
-  -- The delay of the next delivery if no more jobs were found.
+  -- Delay of the next delivery if no more jobs were found.
   retry_delay constant interval := '20 ms';
   locked text[] := '{}';
   with_more text[];
@@ -33,9 +35,10 @@ begin
   if exists (select from unnest(limits) max_running where max_running is not null) then
     select coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits) as w(mailbox, max_running)
     where w.max_running is not null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
-    -- Scheduled jobs that are now due start to wait, whichever delivery announced them: deliveries of one mailbox that
-    -- are handled together become one. Jobs beyond the limit are left for the claims that follow each end of a job. The
-    -- condition uses now() because an index can. now() is after the check that found the delivery due.
+    -- Scheduled jobs that are now due start to wait, whichever delivery announced them, because deliveries of one
+    -- mailbox that are handled together become one. Jobs beyond the limit are left for the claims that follow each end
+    -- of a job. The condition uses now(), because an index can serve it. now() is after the check that found the
+    -- delivery due.
     update job set later = false from unnest(locked) as w(mailbox) cross join lateral (
       select id from job where job.mailbox = w.mailbox and job.status = 'queued' and job.later and job.run_at <= now()
       order by job.run_at limit 500) due
@@ -43,7 +46,7 @@ begin
   end if;
 
   with wanted as (
-    -- Claims in a limited mailbox start at its oldest queued job, which may be a requeued one.
+    -- A claim in a limited mailbox starts at its oldest queued job, which may be a requeued one.
     select w.task, w.mailbox, w.max_running, case when w.max_running is null then w.first else 0 end as first, w.last,
       case when w.max_running is null then w.slots else least(w.slots, w.max_running - (
       select count(*) from job where job.mailbox = w.mailbox and job.lease_id is not null and job.mailbox_limit is not null)) end as free
@@ -57,11 +60,11 @@ begin
         select job.id, job.name, job.run_at, job.ordinal from job
         where job.mailbox = wanted.mailbox and job.status = 'queued' and not job.later and job.ordinal >= wanted.first
           and job.ordinal <= coalesce(wanted.last, 9223372036854775807)
-          -- The job that an actor retries is its next message, even before it is due.
+          -- The job that an actor retries is its next job, even before it is due.
           and (wanted.max_running = 1 and job.attempt > 0 or job.run_at <= clock_timestamp())
         order by job.ordinal limit greatest(wanted.free, 0) for no key update skip locked) waiting
       where waiting.run_at <= clock_timestamp() and waiting.name = wanted.task
-        -- No message of an actor overtakes a skipped one.
+        -- No job of an actor overtakes a skipped one.
         and (wanted.max_running is distinct from 1 or not exists (
           select from job where job.mailbox = wanted.mailbox and job.status = 'queued' and not job.later and job.ordinal < waiting.ordinal
             and (job.attempt > 0 or job.run_at <= clock_timestamp())))) next
@@ -85,11 +88,11 @@ begin
   into claims, queues, with_more from claimed c;
   perform job_count_add(queues, -1, 1);
 
-  -- A delivery with an upper bound needs no lock: no job is ever added to wait behind it.
+  -- A delivery with an upper bound needs no lock, because no job is ever added to wait behind it.
   select locked || coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits, lasts) as w(mailbox, max_running, last)
   where w.max_running is null and (w.last is not null or pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
 
-  -- A separate statement, so it sees commits from before the locks. Jobs being claimed still look queued.
+  -- A separate statement, so that it sees commits from before the locks. Jobs being claimed still look queued.
   perform job_send_next(array_agg(w.mailbox), array_agg(case when w.max_running is null then w.first end), array_agg(w.last),
     case when has_more then interval '0' else retry_delay end)
   from (

@@ -1,5 +1,5 @@
--- Adds to the counts of live jobs; each element of `queues` stands for one job. Updates a row per queue that no other
--- transaction has locked, or inserts one, so no transaction waits for another.
+-- Adds to the counts of live jobs. Each element of `queues` stands for one job. Updates an unlocked row of each queue,
+-- or inserts one, so that no transaction waits for another.
 create or replace function job_count_add(queues text[], queued_change integer, running_change integer) returns void language plpgsql as $$
 begin
   with change as (

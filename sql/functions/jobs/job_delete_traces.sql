@@ -1,5 +1,5 @@
--- Deletes the events and log lines of deleted jobs, and subtracts live ones from the counts. Runs per statement: the
--- pruner deletes a thousand jobs at a time, and deleting an account deletes all of its jobs.
+-- Deletes the events and log lines of deleted jobs, and subtracts live jobs from the counts. Runs per statement,
+-- because the pruner deletes a thousand jobs at a time and deleting an account deletes all of its jobs.
 create or replace function job_delete_traces() returns trigger language plpgsql as $$
 begin
   delete from job_event_row e using gone where e.job_id = gone.id;

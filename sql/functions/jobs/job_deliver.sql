@@ -1,5 +1,5 @@
--- Adds deliveries to the queue, in one statement and with one NOTIFY. Each announces that a mailbox has jobs of a task
--- from one ordinal up to another (null: no upper bound). Only a worker that knows the task gets it.
+-- Adds deliveries to the queue in one statement, with one NOTIFY. Each announces that a mailbox has jobs of a task from
+-- one ordinal up to another; null means no upper bound. Only a worker that knows the task gets it.
 create or replace function job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[],
   lasts bigint[], dues timestamptz[]) returns void
 language plpgsql

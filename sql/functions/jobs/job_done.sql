@@ -1,5 +1,5 @@
--- Ends successful attempts. The caller passes their limited mailboxes, because it knows them: a lookup costs as much as
--- the lock. Returns the ids of stale attempts.
+-- Ends successful attempts. The caller passes the limited mailboxes of their jobs, because looking them up costs as
+-- much as locking them. Returns the ids of stale attempts.
 create or replace function job_done(ids uuid[], attempts integer[], results jsonb, limited text[])
 returns setof uuid
 language plpgsql

@@ -4,11 +4,11 @@
 --
 -- A spec with `when_busy` = `join` joins a job of its mailbox whose payload contains `joins`: the first running one,
 -- else the first queued one. It skips jobs that are being cancelled. If it finds none, the spec is added and waits.
--- `join_waiting` joins only queued jobs, because a running job may have passed the point that the message is about. A
--- queued job is claimed after this commits, under the lock of the mailbox.
+-- `join_waiting` joins only queued jobs, because a running job may be past the point at which it would see the change.
+-- A joined queued job is claimed only after this commits, under the lock of the mailbox.
 --
 -- Returns the job id of each spec: its own, or that of the job that it joined. `waiting_quota` is the default quota of
--- waiting jobs per owner (see `job_quota`); null: not checked.
+-- waiting jobs per owner (see `job_quota`). Null skips the check.
 --
 -- Each job has a delivery, or waits behind a job that has one. In a limited mailbox it waits behind the jobs that fill
 -- it, each of which sends the next delivery when it ends. In any other mailbox it waits behind a job that was due when
@@ -58,7 +58,7 @@ begin
     select distinct on (mailbox, run_at) id, run_at from added order by mailbox, run_at, ordinal) firsts;
   blocked := job_blocked_ids(to_deliver);
   if cardinality(blocked) > 0 then
-    -- A claim of the jobs ahead holds this lock until its commit; after that, nothing is ahead of these jobs.
+    -- A claim of the jobs ahead holds this lock until its commit. After that, nothing is ahead of these jobs.
     perform pg_advisory_xact_lock_shared(key) from (
       select distinct mailbox_lock_key(mailbox) as key from job where id = any(blocked) order by 1) locks;
     blocked := job_blocked_ids(blocked);
@@ -88,7 +88,7 @@ begin
     free_slots := spec.mailbox_limit
       - (select count(*) from job where mailbox = spec.mailbox and lease_id is not null and mailbox_limit is not null)
       - (select count(*) from (
-          -- Not now(): jobs committed since this transaction began are due, too.
+          -- Not now(), because jobs committed since this transaction began are due, too.
           select from job where mailbox = spec.mailbox and status = 'queued' and not later
             and (mailbox_limit = 1 and attempt > 0 or run_at <= clock_timestamp())
           limit spec.mailbox_limit) waiting);

@@ -1,15 +1,15 @@
 -- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms. Outcomes:
 --
--- - done, failed, cancelled
--- - retry: requeue after delay_ms; counts as a try
--- - release: requeue immediately; does not count as a try
--- - interrupted: the same, but counts as an interruption; its process died while it ran the job next to others
--- - crashed: the same, but in isolation; fails with code and detail at `max_interruptions` in total.
+-- - `done`, `failed` and `cancelled` end the job.
+-- - `retry` requeues the job after delay_ms and counts as a try.
+-- - `release` requeues it immediately and does not count as a try.
+-- - `interrupted` is a release that counts as an interruption: the process died while it ran the job next to others.
+-- - `crashed` is an interruption in isolation. At `max_interruptions` in total, the job fails with code and detail.
 --
 -- A job never fails from `interrupted` alone, which raises its interruptions only up to `suspect`. From that number on,
--- it runs in isolation. Sends the next job of each limited mailbox. Stores an event, with the end of the attempt, only
--- for requeued jobs: the row of any other job holds its own end. Returns the ids of the jobs whose attempt this call
--- has ended.
+-- it runs in isolation. Sends the next job of each limited mailbox. Stores an event with the end of the attempt only
+-- for requeued jobs, because the row of any other job holds its own end. Returns the ids of the jobs whose attempt this
+-- call has ended.
 create or replace function job_finish(entries jsonb, suspect integer, max_interruptions integer)
 returns setof uuid
 language plpgsql
@@ -26,7 +26,7 @@ begin
   perform mailbox_lock(array(
     select job.mailbox from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id where job.mailbox_limit is not null));
 
-  -- Waits for these attempts' fenced writes.
+  -- Waits for the fenced writes of these attempts.
   perform from jsonb_to_recordset(entries) as e(id uuid, attempt integer) join job on job.id = e.id
   where job.attempt = e.attempt and job.lease_id is not null order by job.id for update of job;
 
@@ -66,9 +66,9 @@ begin
     select moved.id, moved.seq, 'status', jsonb_build_object('status', 'queued', 'label', moved.label,
       'current', moved.progress_current, 'total', moved.progress_total), moved.attempt, jsonb_strip_nulls(jsonb_build_object(
         'outcome', case moved.outcome when 'crashed' then 'interrupted' else moved.outcome end, 'worker', moved.worker,
-        -- The value before this statement.
+        -- Reads the value before this statement.
         'due_at', (select before.run_at from job before where before.id = moved.id),
-        -- For a crash, code and detail describe why the job is given up, so they do not apply to a requeue.
+        -- The code and detail of a crash describe why the job is given up, so they do not apply to a requeue.
         'code', case when moved.outcome <> 'crashed' then moved.code end,
         'detail', case when moved.outcome <> 'crashed' then moved.detail end))
     from moved where moved.status = 'queued'
@@ -87,7 +87,7 @@ begin
   if ended_queues is not null then
     perform webhook_jobs_ended(ended);
   end if;
-  -- `requeued_ids` has no actor's jobs: a requeued one is its actor's next, which job_send_next sends.
+  -- `requeued_ids` excludes actors' jobs. A requeued one is its actor's next job, which job_send_next sends.
   perform job_send(requeued_ids, array(
     select (select ordinal from job where job.id = a.id) from unnest(requeued_ids) with ordinality a(id, n) order by n));
   perform job_send_next(freed);

@@ -1,4 +1,4 @@
--- A job as clients see it.
+-- Returns a job as public JSON.
 create or replace function job_json(job job) returns json language sql stable parallel safe
   return json_build_object(
     'job_id', job.id, 'name', job.name, 'queue', job.queue, 'status', job.status, 'label', job.label,

@@ -1,4 +1,4 @@
--- True if a job matches a filter of `jobs/search.ts`; fields missing from the filter match anything.
+-- True if a job matches a filter of `jobs/search.ts`. Fields missing from the filter match anything.
 create or replace function job_matches(j job, filter jsonb) returns boolean language sql stable parallel safe
   return (filter ->> 'status' is null or j.status = filter ->> 'status')
     and (filter ->> 'queue' is null or j.queue = filter ->> 'queue')

@@ -1,7 +1,7 @@
--- Stores progress and other events of running attempts, in the given order. Each entry: id, attempt, n (counts from 1
--- within the attempt, so a repeated call stores nothing twice), kind, data. An event of kind `status` updates the row's
--- label and progress. Returns the ids whose attempt is still current. For any other id nothing was written: its attempt
--- has been taken over.
+-- Stores progress and other events of running attempts, in the given order. Each entry: id, attempt, n, kind, data. `n`
+-- counts from 1 within the attempt, so that a repeated call stores nothing twice. An event of kind `status` updates the
+-- row's label and progress. Returns the ids whose attempt is still current. Writes nothing for any other id, whose
+-- attempt has been taken over.
 create or replace function job_progress(entries jsonb)
 returns setof uuid
 language sql
@@ -28,7 +28,7 @@ as $$
   )
   select id from moved
   union
-  -- Stored by an earlier call whose response was lost with its connection: the attempt is still current.
+  -- An earlier call stored these entries but lost its response with its connection. The attempt is still current.
   select job.id from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer)
   join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n <= job.reported
 $$;

@@ -1,6 +1,6 @@
 -- Rescues jobs that nothing would start: queued jobs that are due but have no delivery. Also releases deliveries that
 -- have been locked for long, even by the pool of a live worker. The service itself never leaves such rows behind, but a
--- database restored to an earlier moment does. There, a pool does not know its earlier locks. Handling a delivery takes
+-- database restored to an earlier moment has them. Its pools do not know their earlier locks. Handling a delivery takes
 -- moments, and handling it twice does no harm.
 --
 -- Skips jobs that became due within `grace`. Restarts schedules whose last run is in the future. Returns the jobs for
@@ -9,7 +9,7 @@ create or replace function job_rescue_queued(grace interval) returns setof uuid 
 declare
   undelivered uuid[];
 begin
-  -- One at a time: concurrent rescues would find the same rows.
+  -- Admits one call at a time, because concurrent rescues would find the same rows.
   if not pg_try_advisory_xact_lock(7236501147) then return; end if;
 
   perform graphile_worker.force_unlock_workers(array_agg(locked_by)) from (
@@ -17,7 +17,7 @@ begin
     where locked_by is not null and locked_at < now() - grace) stale
   having count(*) > 0;
 
-  -- A schedule never runs before its last run: a worker whose clock was ahead has stopped it until then.
+  -- A schedule never runs before its last run. A worker whose clock was ahead has stopped it until then.
   update graphile_worker._private_known_crontabs set last_execution = now() where last_execution > now() + interval '5 min';
 
   -- Skips from mailbox to mailbox with the index, however many jobs each has.
@@ -38,8 +38,8 @@ begin
     (select job.* from job where job.mailbox = mailboxes.mailbox and job.status = 'queued' and job.later
       and job.run_at <= now() order by job.ordinal limit 1)) head
   where greatest(head.created_at, head.run_at) < now() - grace
-    -- In a limited mailbox any delivery will do. While the mailbox is full, each job that ends sends the next delivery,
-    -- but not for scheduled jobs.
+    -- In a limited mailbox, any delivery is enough. While the mailbox is full, each job that ends sends the next
+    -- delivery, but not for scheduled jobs.
     and not exists (
       select from delivery where delivery.mailbox = head.mailbox and (
         head.mailbox_limit is not null or delivery.first <= head.ordinal and coalesce(delivery.last, head.ordinal) >= head.ordinal))

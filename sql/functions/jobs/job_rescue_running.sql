@@ -1,9 +1,9 @@
 -- Rescues the running jobs of workers whose lease has expired. After an outage, a restart or a failover, every lease
--- looks expired though its worker is alive. So a worker may rescue only if its own lease has been renewed on time for
--- `steady`: all workers could reach the database that long. `rescuer` is its lease; null: skip this check.
+-- looks expired although its worker is alive. So a worker may rescue only if its own lease `rescuer` has been renewed
+-- on time for `steady`. All workers could then reach the database during that time. A null `rescuer` skips this check.
 --
--- Rescues at most `batch_size` jobs; the caller repeats it until there are none. Each limited mailbox takes an entry of
--- the lock table, which all connections share.
+-- Rescues at most `batch_size` jobs. The caller repeats the call until none is left. Each limited mailbox takes an
+-- entry of the lock table, which all connections share.
 create or replace function job_rescue_running(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
 returns setof uuid
 language plpgsql

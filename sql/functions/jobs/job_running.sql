@@ -1,4 +1,5 @@
--- The jobs that run under a lease, as JSON: id, attempt, and `cancel`: true if cancellation was requested.
+-- Returns the jobs that run under a lease as JSON: id, attempt, and `cancel`, which is true if cancellation was
+-- requested.
 create or replace function job_running(lease uuid) returns json language sql stable
 as $$
   select coalesce(json_agg(json_build_object('id', job.id, 'attempt', job.attempt,

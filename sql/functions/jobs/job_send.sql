@@ -1,5 +1,6 @@
--- Sends a delivery for each of these queued jobs. It ranges from the job's ordinal to the element of `lasts` at the
--- same index (null: no upper bound). It is due when the job is, but not before `min_delay` has passed.
+-- Sends a delivery for each of these queued jobs. The delivery ranges from the ordinal of the job to the element of
+-- `lasts` at the same index; null means no upper bound. It is due when the job is, but not before `min_delay` has
+-- passed.
 create or replace function job_send(ids uuid[], lasts bigint[] default null, min_delay interval default '0') returns void
 language plpgsql
 as $$

@@ -1,4 +1,5 @@
--- Adds counts to the current spans, which match `jobs/tallies.ts`. Inserts in key order, so two workers never deadlock.
+-- Adds counts to the current spans, which match `jobs/tallies.ts`. Inserts in key order, so that two workers never
+-- deadlock.
 create or replace function job_tally_add(entries jsonb) returns void language sql as $$
   insert into job_tally as t (span, starts_at, queue, name, outcome, attempts, run_seconds, wait_seconds, runs, waits)
   select span, case span when 0 then 'epoch' else date_bin(make_interval(secs => span), now(), 'epoch') end,

@@ -1,5 +1,5 @@
--- Acquires the locks of these mailboxes until the transaction ends. Always in key order, so two transactions never
--- deadlock.
+-- Acquires the locks of these mailboxes until the transaction ends. Acquires them in key order, so that two
+-- transactions never deadlock.
 create or replace function mailbox_lock(mailboxes text[]) returns void language plpgsql
 as $$
 begin

@@ -1,13 +1,15 @@
 -- Planner settings for the ledger functions.
 --
--- These functions find rows only by key. Statistics mislead them: most are from moments when nothing is queued or
--- running, and a connection keeps the plans that it made then. Under a flood of jobs, every claim of the first minute
--- read the whole table. Each entry of a batch scanned a partial index that the statistics called nearly empty (47 ms
--- for 500 ends, 4 ms now). So joins use only indexes, without sequential scans or materialized results.
+-- These functions find rows only by key. Statistics mislead the planner, because most are from moments when nothing is
+-- queued or running, and a connection keeps the plans that it made then. In a burst of jobs, every claim of the first
+-- minute read the whole table. Each entry of a batch scanned a partial index that the statistics called nearly empty
+-- (47 ms for 500 ends, 4 ms with these settings). So joins use only indexes, without sequential scans or materialized
+-- results.
 --
 -- To test the state of a row found by id, the functions use conditions that no index has. These are a lease for running
--- (job_lease_check), none for queued, and `status || ''` where neither works. For lists read in order, a bitmap scan
--- would sort all queued jobs. Generic plans need no replanning, which took half the time of a call for one job.
+-- (job_lease_check), none for queued, and `status || ''` where neither works. Bitmap scans are disabled, because they
+-- would sort all queued jobs for lists that are read in order. Generic plans need no replanning, which took half the
+-- time of a call for one job.
 do $$
 declare
   called regproc;

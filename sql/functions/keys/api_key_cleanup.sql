@@ -1,5 +1,5 @@
--- Deletes the webhooks and callbacks that a deleted key created, however it was deleted, and clears the account from
--- the caches of all edges.
+-- Deletes the webhooks and callbacks that a deleted key created, and clears the account from the caches of all edges.
+-- Runs whichever way the key was deleted.
 create or replace function api_key_cleanup() returns trigger language plpgsql as $$
 begin
   update webhook_endpoint set is_active = false, deleted_at = now() where api_key_id = old.id and deleted_at is null;

@@ -1,5 +1,5 @@
--- Counts a request against a limit of `max_hits` per `span`. Returns 0, or the milliseconds until the next request is
--- allowed.
+-- Counts a request against a limit of `max_hits` per `span`. Returns 0 if it is allowed, else the milliseconds until
+-- the next request is.
 create or replace function request_limit_acquire(name text, subject text, max_hits integer, span interval)
 returns integer language plpgsql as $$
 #variable_conflict use_column
@@ -13,7 +13,7 @@ begin
     on conflict on constraint request_limit_pkey do nothing;
     select hits into recent from request_limit r
     where r.name = request_limit_acquire.name and r.subject = request_limit_acquire.subject for update;
-    -- The pruner may have deleted the row in between; then the loop inserts it again.
+    -- The pruner may have deleted the row in between. The loop then inserts it again.
     exit when found;
   end loop;
   at := clock_timestamp();

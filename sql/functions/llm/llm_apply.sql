@@ -1,6 +1,6 @@
 -- Makes the tables match a list: {vendors: [{id, name}], models: [{vendor, model_id, …, price}]}. Changed prices are
--- valid from `day`. A built-in list does nothing once another one has been applied. Returns the number of vendors and
--- models, and of models that are new, gone or repriced; null if it did nothing.
+-- valid from `day`. Ignores a built-in list once another one has been applied. Returns the number of vendors and
+-- models, and of models that are new, gone or repriced. Returns null if it ignored the list.
 create or replace function llm_apply(list jsonb, list_source text, list_url text, day date) returns jsonb language plpgsql as $$
 declare
   counts jsonb;

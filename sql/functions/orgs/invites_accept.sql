@@ -1,5 +1,4 @@
--- Accepts all pending invites of an address that an account has just got, and returns them. An existing member keeps
--- their role.
+-- Accepts and returns all pending invites of an address that an account has just got. Existing members keep their role.
 create or replace function invites_accept(account_id integer, address text)
 returns table (invite_id bigint, organization_id integer, role text, was_member boolean) language plpgsql as $$
 #variable_conflict use_column

@@ -1,4 +1,4 @@
--- Keeps deleted accounts from joining: their rows stay until all of their data is gone.
+-- Prevents deleted accounts from joining. Their rows stay until all of their data is gone.
 create or replace function organization_member_check_account() returns trigger language plpgsql as $$
 begin
   perform from account where id = new.user_id and deleted_at is null for key share;

@@ -3,7 +3,7 @@ create or replace function organization_owner() returns trigger language plpgsql
 begin
   perform from organization where id = old.organization_id and deleted_at is null for update;
   if not found then return null; end if;
-  -- A separate statement, so it sees the commit of the lock's previous holder.
+  -- A separate statement, so that it sees the commit of the previous lock holder.
   if not exists (select from organization_member where organization_id = old.organization_id and role = 'owner') then
     raise exception 'An organization must have an owner' using errcode = 'check_violation', constraint = 'organization_owner';
   end if;

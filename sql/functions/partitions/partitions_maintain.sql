@@ -1,7 +1,7 @@
--- Creates missing months of a partitioned table: from `since` to two months ahead, and those of rows in its default
--- partition. Drops months that ended `keep_days` ago (0: none). Leaves a partition with a long reader, such as a
--- backup, to the next call: all later readers would wait behind this call. Runs with its owner's rights, because the
--- workers' role cannot create or drop tables.
+-- Creates missing monthly partitions of a table: from `since` to two months ahead, and those of rows in its default
+-- partition. Drops months that ended `keep_days` ago; 0 drops none. Leaves a partition with a long reader, such as a
+-- backup, to the next call, because all later readers would wait behind this call. Runs with its owner's rights,
+-- because the workers' role cannot create or drop tables.
 create or replace function partitions_maintain(of_table regclass, keep_days integer, since timestamptz default now(),
   out made integer, out dropped integer) language plpgsql
   security definer set search_path = public, pg_temp set timezone = 'utc' set lock_timeout = 0

@@ -1,9 +1,9 @@
--- Applies the provider's reports. Each change: kind, id, ids (of the payment), request, facts.
+-- Applies a list of changes that the provider reported. Each change: kind, id, ids (of the payment), request, facts.
 create or replace function payment_apply(changes jsonb) returns void language plpgsql as $$
 declare
   change record;
 begin
-  -- Changes to the same object are applied one after another. Locks in key order, so two calls never deadlock.
+  -- Serializes changes to the same object. Locks in key order, so that two calls never deadlock.
   perform pg_advisory_xact_lock(key) from (
     select distinct hashtextextended('millrace.payment:' || named, 0) as key
     from jsonb_to_recordset(changes) as c(id text, ids text[]), unnest(c.ids || c.id) named

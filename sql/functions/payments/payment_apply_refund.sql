@@ -1,4 +1,4 @@
--- Applies facts about a refund: the one with this id, or the one that the job `request` asked for.
+-- Applies facts about the refund with this id, or about the one that the job `request` asked for.
 create or replace function payment_apply_refund(refund text, ids text[], request uuid, new_facts jsonb) returns void language plpgsql as $$
 declare
   rows bigint[] := payment_transactions_lock(ids);

@@ -1,5 +1,5 @@
--- Applies facts about a payment, found by any of its ids. Rows that turn out to be the same payment merge into the
--- oldest.
+-- Applies facts about a payment, which it finds by any of its ids. If several rows turn out to be the same payment,
+-- they merge into the oldest.
 create or replace function payment_apply_transaction(ids text[], new_facts jsonb) returns void language plpgsql as $$
 declare
   rows bigint[] := payment_transactions_lock(ids);
@@ -16,7 +16,7 @@ begin
       select facts into duplicate_facts from payment_transaction where id = duplicate;
       joined := payment_join(joined, duplicate_facts);
     end loop;
-    -- Before the refunds move: the payment needs its facts first.
+    -- Updates the payment before its refunds move, because they need its facts.
     update payment_transaction t set facts = joined, customer_id = payment_customer_ensure(joined #>> '{customer,1}')
     where t.id = kept and t.facts <> joined;
     update payment_transaction refund set customer_id = charge.customer_id from payment_transaction charge

@@ -6,7 +6,7 @@ begin
   select coalesce(replaced_by, id) into customer from payment_customer where provider_customer_id = provider_customer;
   if customer is not null then return customer; end if;
   insert into payment_customer (provider_customer_id) values (provider_customer) on conflict do nothing;
-  -- A separate statement, so it sees the row that the insert waited for.
+  -- A separate statement, so that it sees the row that the insert waited for.
   select coalesce(replaced_by, id) into customer from payment_customer where provider_customer_id = provider_customer;
   return customer;
 end $$;

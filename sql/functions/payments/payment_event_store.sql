@@ -1,5 +1,5 @@
--- Stores an event once. `fresh`: true if it needs a job, because it is new, or because it was never applied and no live
--- job has it. Otherwise `job_id` is the job that has it; null: the event was applied.
+-- Stores an event once. `fresh` is true if the event needs a job, because it is new, or because it was never applied
+-- and no live job has it. Otherwise `job_id` is the job that has it, or null if the event was applied.
 create or replace function payment_event_store(id text, type text, created_at timestamptz, data jsonb)
 returns table (fresh boolean, job_id uuid) language plpgsql as $$
 #variable_conflict use_column
@@ -11,7 +11,7 @@ begin
     return query select true, null::uuid;
     return;
   end if;
-  -- Locks the row, so only one of two concurrent redeliveries handles the event.
+  -- Locks the row, so that only one of two concurrent redeliveries handles the event.
   return query select e.applied_at is null and not exists (
       select from job j where j.id = e.job_id and j.status in ('queued', 'running')),
       case when e.applied_at is null then e.job_id end

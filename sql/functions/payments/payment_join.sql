@@ -1,7 +1,7 @@
--- Payments as the provider has reported them, see schema/11-payments.sql.
+-- Merges facts that the provider has reported about payments. See schema/11-payments.sql.
 
--- Merges two sets of facts. The value with the greater stamp wins; of equal stamps, the greater value wins, so the
--- order of the arguments does not matter.
+-- Merges two sets of facts. The value with the greater stamp wins. If the stamps are equal, the greater value wins, so
+-- that the order of the arguments does not matter.
 create or replace function payment_join(one jsonb, other jsonb) returns jsonb language sql immutable parallel safe
 return (
   select coalesce(jsonb_object_agg(key, value), '{}') from (

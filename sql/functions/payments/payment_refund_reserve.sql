@@ -1,5 +1,5 @@
--- Reserves part of a payment for a refund; null: all that is left. Returns the refund, or why there is none: `problem`
--- is `status` or `amount`. No row if the owner has no such payment; `any_owner` ignores the owner.
+-- Reserves part of a payment for a refund; null reserves all that is left. Returns the refund, or the reason why there
+-- is none: `problem` is `status` or `amount`. No row if the owner has no such payment. `any_owner` ignores the owner.
 create or replace function payment_refund_reserve(id bigint, owner integer, any_owner boolean, amount bigint, reason text)
 returns table (refund_id bigint, problem text, status text, available bigint) language plpgsql as $$
 #variable_conflict use_column

@@ -3,7 +3,7 @@ create or replace function payment_refunds_sum() returns trigger language plpgsq
 declare
   payment bigint;
 begin
-  -- Locks first, one payment per iteration: the sums then include the commit of the lock's previous holder.
+  -- Locks one payment per iteration before it sums. The sums then include the commit of the previous lock holder.
   for payment in select distinct c from unnest(array[old.charge_id, new.charge_id]) c where c is not null order by c loop
     perform from payment_transaction where id = payment for update;
     update payment_transaction charge set refunds = sum.accepted, reserved = sum.requested

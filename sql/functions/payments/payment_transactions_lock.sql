@@ -8,7 +8,7 @@ begin
     select coalesce(array_agg(distinct transaction_id order by transaction_id), '{}') into row_ids
     from payment_reference where provider_id = any(ids);
     perform from payment_transaction where id = any(row_ids) order by id for update;
-    -- Two of them may have been merged during the wait.
+    -- Two of these transactions may have been merged during the wait.
     select coalesce(array_agg(distinct transaction_id order by transaction_id), '{}') into row_ids_now
     from payment_reference where provider_id = any(ids);
     exit when row_ids_now = row_ids;

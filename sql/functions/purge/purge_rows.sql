@@ -1,10 +1,10 @@
--- Deletes rows of a table that refer to a deleted row, `batch_size` at most; with `clear_only`, sets their reference to
--- null instead. First deletes rows of `child_tables`, which refer to these rows by `child_columns`, from the same
--- budget. Skips rows that other transactions have locked. Returns the number of rows deleted or cleared; 0: there are
--- no more.
+-- Deletes at most `batch_size` rows of a table that refer to a deleted row. With `clear_only`, sets their reference to
+-- null instead. First deletes rows of `child_tables`, which refer to these rows by `child_columns`, within the same
+-- limit. Skips rows that other transactions have locked. Returns the number of rows deleted or cleared; 0 means that
+-- none are left.
 create or replace function purge_rows(of_table regclass, by_column name, id integer, batch_size integer, clear_only boolean,
   child_tables regclass[], child_columns name[]) returns integer language plpgsql
-  -- Forces index scans: the start of a table may hold nothing but rows that earlier calls have deleted.
+  -- Forces index scans, because the start of a table may hold nothing but rows that earlier calls have deleted.
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare

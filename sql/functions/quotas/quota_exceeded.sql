@@ -1,6 +1,6 @@
--- The kinds of which an account exceeds its quota, as this transaction sees it. `defaults` are the settings; 0: no
--- quota. Admins have none. Call it after the change that may exceed one. If concurrent changes could exceed a quota
--- together, it locks the account before the count, which serializes them.
+-- Returns the kinds of which an account exceeds its quota, as this transaction sees it. `defaults` are the settings; 0
+-- means no quota. Admins have none. Call it after the change that may exceed a quota. If concurrent changes could
+-- exceed a quota together, it locks the account before the count, which serializes them.
 create or replace function quota_exceeded(account integer, kinds text[], defaults bigint[])
 returns table (kind text, quota bigint) language plpgsql as $$
 #variable_conflict use_column

@@ -1,6 +1,6 @@
--- An account's usage of a kind. Documents count until their bytes are deleted, including those in the trash.
+-- Returns an account's usage of a kind. Documents count until their bytes are deleted, including those in the trash.
 create or replace function quota_usage(account integer, kind text) returns bigint language sql stable
-  -- Forces index scans whatever the statistics say: connections cache plans from when tables were small.
+  -- Forces index scans regardless of the statistics, because connections cache plans from when tables were small.
   set enable_seqscan = off as $$
   select case quota_usage.kind
     when 'documents' then (select coalesce(sum(documents), 0) from document_sum where owner_id = account)

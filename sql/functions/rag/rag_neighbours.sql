@@ -1,10 +1,10 @@
--- The chunks of a collection nearest to a vector, best first. If `files` and `ordinals` name chunks, only those are
--- compared, and all of them.
+-- Returns the chunks of a collection nearest to a vector, best first. If `files` and `ordinals` name chunks, compares
+-- all of those and no others.
 create or replace function rag_neighbours(collection integer, of_model text, size integer, query_vector text, max_chunks integer,
   files bigint[] default null, ordinals integer[] default null)
 returns table (file_id bigint, ordinal integer, score double precision) language plpgsql as $$
 begin
-  -- Without these the index would stop at its first candidates, however few of them match.
+  -- Without these settings, the index would stop at its first candidates, however few of them match.
   perform set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', least(1000, max_chunks * 2)::text, true);
   return query execute case when files is null then
     format('select n.file_id, n.ordinal, -(n.embedding <#> $3::vector) from %I n join rag_file f on f.id = n.file_id

@@ -1,7 +1,7 @@
--- Creates a collection of an owner's documents, or updates its selection, and returns its id. Null: the name belongs to
--- another owner or to a collection of files. Waits for document changes in progress, which searched for collections
--- before this one or by its old selection (see rag_affected_collections). So a run that reads the documents afterwards sees those
--- changes.
+-- Creates a collection of an owner's documents, or updates its selection, and returns its id. Returns null if the name
+-- belongs to another owner or to a collection of files. Waits for document changes in progress, which searched for
+-- collections before this one or by its old selection (see rag_affected_collections). So a run that reads the documents
+-- afterwards sees those changes.
 create or replace function rag_open_documents(p_name text, owner integer, new_selection jsonb) returns integer language plpgsql as $$
 declare
   collection_id integer;

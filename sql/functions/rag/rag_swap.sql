@@ -1,7 +1,7 @@
 -- Makes a build part of its collection: deletes replaced and removed files, and increments the version. With a new
--- model, only the vectors of that model stay. Without one, the collection keeps its model while vectors of it are left.
--- A run that lost its model halfway leaves files with vectors of two models, and the next run completes those of the
--- other one. Returns the new counts; no row if the collection was deleted meanwhile.
+-- model, keeps only the vectors of that model. Without one, the collection keeps its model while any of its vectors are
+-- left. A run that lost its model halfway leaves files with vectors of two models. The next run completes those of the
+-- other model. Returns the new counts. No row if the collection was deleted meanwhile.
 create or replace function rag_swap(collection integer, build uuid, removed_files bigint[], request jsonb, new_model text)
 returns table (document_count integer, chunk_count integer) language plpgsql as $$
 begin

@@ -1,4 +1,4 @@
--- A refund counts on the day of its payment, so the days add up to the total revenue.
+-- Counts a refund on the day of its payment, so that the days add up to the total revenue.
 create or replace function payment_sum_of(t payment_transaction) returns setof payment_sum language sql immutable as $$
   select null::bigint, sum_customer, t.currency, (t.created_at at time zone 'utc')::date, 1, paid::integer,
     case when paid then t.amount - least(t.refunded, t.amount) else 0 end

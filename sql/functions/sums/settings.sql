@@ -1,14 +1,14 @@
--- Maintained counts and sums: recomputing them costs more the more rows there are.
+-- Creates the triggers that maintain counts and sums, because recomputing them costs more the more rows there are.
 --
 -- A function `SUMS_of(row)` returns the contribution of a row, as rows of the table SUMS. In that table, bigint and
 -- numeric columns are sums, and the others are their key. The value of a sum is the total of all rows of its key.
 -- Triggers add the changes of a statement. They merge the unlocked rows of each changed key into one, or into none if
--- all sums are 0. So no transaction waits for another, reads are exact, and a key has no more rows than concurrent
+-- all sums are 0. So no transaction waits for another, and reads are exact. A key has no more rows than concurrent
 -- transactions that changed it.
 --
--- The trigger functions are generated here from one template. With a cached plan, one takes 0.1 to 0.2 ms per row; a
--- single generic function that builds its statement each time takes 1 ms. Connections cache plans from when tables were
--- small, so the settings force index scans whatever the statistics say.
+-- The trigger functions are generated here from one template. With a cached plan, one takes 0.1 to 0.2 ms per row. A
+-- single generic function that builds its statement each time takes 1 ms. The settings force index scans regardless of
+-- the statistics, because connections cache plans from when tables were small.
 do $make$
 declare
   target record;

@@ -1,4 +1,5 @@
--- The planner's row estimate for a query, without running it: as accurate as the statistics of its tables.
+-- Returns the planner's row estimate for a query, without running it. It is as accurate as the statistics of the
+-- tables.
 create or replace function planned_rows(query text) returns bigint language plpgsql as $$
 declare
   plan json;

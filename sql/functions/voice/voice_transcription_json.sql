@@ -1,4 +1,4 @@
--- A transcription as lists show it. A single read adds `text` and `segments`.
+-- Returns a transcription as public JSON for lists. Reads of a single one add `text` and `segments`.
 create or replace function voice_transcription_json(t voice_transcription) returns json language sql stable parallel safe
   return json_build_object('id', t.id, 'status', t.status, 'job_id', t.job_id, 'document_id', t.document_id,
     'provider', t.provider, 'model', t.model, 'requested_language', t.requested_language, 'language', t.language,

@@ -1,5 +1,6 @@
--- Sets the account and host of a delivery. Drops the delivery if its account has used up its quota of pending ones. An
--- endpoint that accepts nothing must not fill the database, nor make the event's transaction fail.
+-- Sets the account and host of a delivery. Drops the delivery if its account has used up its quota of pending ones.
+-- Otherwise an endpoint that accepts nothing would fill the database. An error instead would make the event's
+-- transaction fail.
 create or replace function webhook_admit() returns trigger language plpgsql as $$
 declare
   quota bigint;

@@ -1,7 +1,7 @@
 -- True if a caller may see and stop an endpoint: as its account, as an admin or owner of its organization, or with
--- `everything`. Deleted endpoints: never. An API key of an organization manages only endpoints of that organization.
--- The events belong to the account, not to the organization: callers must refuse others any access that shows or
--- redirects them.
+-- `everything`. Always false for deleted endpoints. An API key of an organization manages only endpoints of that
+-- organization. The events belong to the account, not to the organization, so this function does not permit showing or
+-- redirecting them.
 create or replace function webhook_can_manage(e webhook_endpoint, account integer, everything boolean, organization integer)
 returns boolean language sql stable as $$
   select e.deleted_at is null and (organization is null or coalesce(e.organization_id = organization, true))

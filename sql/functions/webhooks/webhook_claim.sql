@@ -1,6 +1,6 @@
--- Claims up to `batch_size` due deliveries of an endpoint to a host, the longest due first. After `failure_threshold`
--- failures in a row, it claims only one. A delivery that is not settled becomes due again after `hold_seconds`. The
--- rate limit depends on whether the endpoint has proved itself. Callbacks count as proved if the account has a proved
+-- Claims up to `batch_size` due deliveries of an endpoint to a host, longest due first. After `failure_threshold`
+-- failures in a row, claims only one. A delivery that is not settled becomes due again after `hold_seconds`. The rate
+-- limit depends on whether the endpoint has proved itself. Callbacks count as proved if the account has a proved
 -- endpoint at their host.
 create or replace function webhook_claim(endpoint bigint, target_host text, batch_size integer, failure_threshold integer, hold_seconds float8,
   proved integer, proved_seconds integer, unproved integer, unproved_seconds integer)

@@ -1,4 +1,4 @@
--- Notifies the endpoints of an account of an event.
+-- Sends an event to the endpoints of an account.
 create or replace function webhook_emit(account integer, type text, data json) returns void language sql as $$
   insert into webhook_delivery (endpoint_id, type, body)
   select e.id, webhook_emit.type, webhook_body(webhook_emit.type, now(), data) from webhook_endpoint e

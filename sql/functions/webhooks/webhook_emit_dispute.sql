@@ -1,4 +1,4 @@
--- Notifies of new disputes and of changed states.
+-- Emits events for new disputes and changed states.
 create or replace function webhook_emit_dispute() returns trigger language plpgsql as $$
 declare
   account integer := webhook_customer_account(new.customer_id);

@@ -1,4 +1,4 @@
--- Notifies of callers' messages whose state has changed.
+-- Emits events for callers' messages whose state has changed.
 create or replace function webhook_emit_send() returns trigger language plpgsql as $$
 begin
   if webhook_is_subscribed(new.owner_id, 'send.changed') then

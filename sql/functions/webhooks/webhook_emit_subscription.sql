@@ -1,4 +1,4 @@
--- Notifies of new subscriptions and of changed states or periods.
+-- Emits events for new subscriptions and for changed states or periods.
 create or replace function webhook_emit_subscription() returns trigger language plpgsql as $$
 declare
   account integer := webhook_customer_account(new.customer_id);

@@ -1,4 +1,4 @@
--- Notifies of new payments and refunds, and of changed states.
+-- Emits events for new payments and refunds, and for changed states.
 create or replace function webhook_emit_transaction() returns trigger language plpgsql as $$
 declare
   account integer := webhook_customer_account(new.customer_id);

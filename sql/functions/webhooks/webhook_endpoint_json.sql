@@ -1,4 +1,4 @@
--- A webhook endpoint as clients see it.
+-- Returns a webhook endpoint as public JSON.
 create or replace function webhook_endpoint_json(e webhook_endpoint) returns json language sql stable parallel safe
   return json_build_object('id', e.id, 'account_id', e.account_id, 'organization_id', e.organization_id, 'url', e.url,
     'events', e.events, 'description', e.description, 'is_active', e.is_active, 'failures', e.failures,

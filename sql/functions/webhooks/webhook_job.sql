@@ -1,4 +1,4 @@
--- A job as webhooks send it; a result over 16,384 characters is omitted.
+-- Returns a job as webhooks send it. Omits a result over 16,384 characters.
 create or replace function webhook_job(j job) returns json language plpgsql stable as $$
 begin
   if j.result is null or length(j.result::text) <= 16384 then return job_json(j); end if;

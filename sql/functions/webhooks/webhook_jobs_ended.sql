@@ -1,7 +1,7 @@
--- Notifies the owners' endpoints and the callbacks of ended jobs, in the transaction that ends them.
+-- Notifies the owners' endpoints and the callbacks of ended jobs. Runs in the transaction that ends the jobs.
 create or replace function webhook_jobs_ended(ids uuid[]) returns void language plpgsql as $$
 begin
-  -- Most deployments have no endpoints: then this check is all that the end of a job costs.
+  -- Most deployments have no endpoints. This check is then all that the end of a job costs.
   if not exists (select from webhook_endpoint) then return; end if;
 
   insert into webhook_delivery (endpoint_id, type, body)

@@ -1,10 +1,11 @@
--- Acquires up to `wanted` deliveries of an account to a host, within a rate limit of `max_deliveries` per `seconds` (0:
--- no limit). Returns how many may be sent now. If fewer than wanted, the host pauses until the next one is allowed.
+-- Acquires up to `wanted` deliveries of an account to a host, within a rate limit of `max_deliveries` per `seconds`. A
+-- limit of 0 means none. Returns how many may be sent now. If they are fewer than wanted, the host pauses until the
+-- next one is allowed.
 create or replace function webhook_rate_acquire(account integer, target_host text, wanted integer, max_deliveries integer, seconds integer)
 returns integer language plpgsql as $$
 #variable_conflict use_column
 declare
-  -- A sixtieth of the period.
+  -- Width of a slot, a sixtieth of the period.
   width float8 := seconds / 60.0;
   slot bigint := floor(extract(epoch from clock_timestamp()) / width);
   rate webhook_rate;
@@ -16,10 +17,10 @@ begin
     insert into webhook_rate (account_id, host, slots, counts, expires_at) values (account, target_host, '{}', '{}', now())
     on conflict on constraint webhook_rate_pkey do nothing;
     select * into rate from webhook_rate where account_id = account and host = target_host for no key update;
-    -- The pruner may have deleted the row in between; then the loop inserts it again.
+    -- The pruner may have deleted the row in between. The loop then inserts it again.
     exit when found;
   end loop;
-  -- One slot more than the period has, because a partly expired slot counts in full.
+  -- Counts one slot more than the period has, because a partly expired slot counts in full.
   select coalesce(array_agg(s order by s), '{}'), coalesce(array_agg(c order by s), '{}'), coalesce(sum(c), 0)
   into rate.slots, rate.counts, sent
   from unnest(rate.slots, rate.counts) u(s, c) where s >= slot - 60;

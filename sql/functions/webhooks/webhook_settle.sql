@@ -1,8 +1,8 @@
--- Records a delivery attempt. `delays`: milliseconds before each further attempt; the delivery fails once they are used
--- up or their sum has passed. An endpoint with `failure_threshold` failures in a row backs off, longer each time. It is
--- disabled if all its attempts fail for that sum of delays, or immediately if it reports `gone`. Returns the delivery's
--- status (delivered, pending, failed); `disabled` if that disabled its endpoint; null if the delivery is no longer
--- pending.
+-- Records a delivery attempt. `delays` are the milliseconds before each further attempt. The delivery fails once they
+-- are used up or their sum has passed. An endpoint with `failure_threshold` failures in a row backs off, longer each
+-- time. It is disabled if all its attempts fail for that sum of delays, or immediately if it reports `gone`. Returns
+-- the status of the delivery (`delivered`, `pending` or `failed`), or `disabled` if the attempt disabled its endpoint.
+-- Returns null if the delivery is no longer pending.
 create or replace function webhook_settle(delivery bigint, outcome text, response jsonb, delays integer[], failure_threshold integer)
 returns text language plpgsql as $$
 #variable_conflict use_column
@@ -18,7 +18,7 @@ begin
   update webhook_delivery w set attempts = d.attempts + 1, answers = d.answers || response,
     status = case when outcome = 'delivered' then 'delivered' when is_last then 'failed' else 'pending' end,
     ended_at = case when outcome = 'delivered' or is_last then now() end,
-    -- Jitter of 10 %, so deliveries that failed together are not retried together.
+    -- Adds jitter of 10 %, so that deliveries that failed together are not retried together.
     due_at = case when outcome <> 'delivered' and not is_last
       then now() + make_interval(secs => delays[d.attempts + 1] * (0.9 + random() * 0.2) / 1000.0) end
   where w.id = delivery returning w.* into d;
