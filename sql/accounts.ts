@@ -14,7 +14,8 @@ export const readAccount: ReadStatement<[id: number]> = {
 
 /**
  * Everything that decides access: the account, its API keys, and an admin's second factors (null for other roles).
- * `ended` lists sessions that ended in the last 25 hours: access tokens, which live for at most a day, may outlast them.
+ * `ended` lists sessions that ended in the last 25 hours. Their access tokens may still be valid, because they live for
+ * up to a day.
  */
 export const readAccountState: ReadStatement<[id: number]> = {
   name: 'account_state',
@@ -33,7 +34,7 @@ export const readAccountState: ReadStatement<[id: number]> = {
 
 export const SESSION_ORDER = { 's.id': 'uuid' } as const
 
-/** Sessions of an account that can still be refreshed, newest first; `callersOwn` is flagged `is_current`. */
+/** Sessions of an account that can still be refreshed, newest first. Flags `callersOwn` as `is_current`. */
 export const readSessions: ReadStatement<[account: number, callersOwn: string | null, ...page: PageValues]> =
   {
     name: 'sessions',
@@ -41,7 +42,7 @@ export const readSessions: ReadStatement<[account: number, callersOwn: string | 
       table: 'session',
       row: 's',
       parameters: 2,
-      // Few rows fail the last condition: expired tokens are pruned every minute.
+      // Few rows fail the last condition, because expired tokens are pruned every minute.
       where: 's.account_id = $1::int and s.revoked_at is null and t.expires_at > now()',
       order: SESSION_ORDER,
       numbered: false,
@@ -56,8 +57,8 @@ export const readSessions: ReadStatement<[account: number, callersOwn: string | 
   }
 
 /**
- * Locks an account, so that additions under a quota run one by one; no row if the account is gone. Count existing rows in a
- * later statement: only that one sees the commit of the previous lock holder.
+ * Locks an account, which serializes additions under a quota. No row if the account is gone. Count existing rows in a
+ * later statement, which sees the commit of the previous lock holder.
  */
 export const lockAccount = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
@@ -75,7 +76,7 @@ const Credentials = z.object({
   totp_id: z.string().nullable(),
 })
 
-/** Credentials to check a login against; `totp_id` is the second factor, null without one. */
+/** Reads the credentials to check a login against. `totp_id` is the second factor; null without one. */
 export const credentialsByEmail = (email: string): Query<z.output<typeof Credentials>> =>
   sql.prepared('credentials', Credentials)`
     select a.id, a.password_hash, a.role, a.is_active, t.id as totp_id
@@ -83,7 +84,7 @@ export const credentialsByEmail = (email: string): Query<z.output<typeof Credent
 
 const FIRST_ADMIN_LOCK = 7_236_501_145
 
-/** Counts the active admins. While there is none, registrations that create one are serialized by {@link lockFirstAdmin}. */
+/** Counts the active admins. While there is none, {@link lockFirstAdmin} serializes registrations that create one. */
 export const countAdmins = (): Query<{ admins: number }> =>
   sql.prepared(
     'count_admins',
@@ -134,12 +135,12 @@ const Left = z.object({
 /** Outcome for the organizations of which an account was the only owner. */
 export type Left = z.output<typeof Left>
 
-/** Organizations that an account leaves in one transaction, which locks them. */
+/** Maximum number of organizations that an account leaves in one transaction, which locks them. */
 export const LEAVE_BATCH = 500
 
 /**
- * Marks an account as deleted and takes it out of at most `max` organizations. Those without another owner pass to an heir
- * or are deleted. No row if the account does not exist. The task `accounts.purge` deletes its rows.
+ * Marks an account as deleted and removes it from at most `max` organizations. Those without another owner pass to an
+ * heir or are deleted. No row if the account does not exist. The task `accounts.purge` deletes its rows.
  * @throws account.last_admin if no active admin would remain.
  */
 export const deleteAccount = (id: number, max = LEAVE_BATCH): Query<Left & { email: string }> =>
@@ -147,7 +148,7 @@ export const deleteAccount = (id: number, max = LEAVE_BATCH): Query<Left & { ema
     Left.extend({ email: z.string() }),
   )`select email, inherited, deleted from account_delete(${id}, ${max}::int)`
 
-/** Takes a deleted account out of at most `max` more organizations; `organizations` counts them. */
+/** Removes a deleted account from at most `max` more organizations, and returns their number as `organizations`. */
 export const leaveOrganizations = (id: number, max = LEAVE_BATCH): Query<Left & { organizations: number }> =>
   sql.type(Left.extend({ organizations: z.number() }))`
     select organizations, inherited, deleted from account_leave(${id}, ${max}::int)`
@@ -158,7 +159,10 @@ export const setPassword = (id: number, passwordHash: string): Query<{ id: numbe
     update account set password_hash = ${passwordHash}, updated_at = now()
     where id = ${id} and deleted_at is null returning id`
 
-/** Locks an account and returns its address. No row if it is gone or its password hash is not `knownHash` (null: any). */
+/**
+ * Locks an account and returns its address. No row if the account is gone or its password hash is not `knownHash`. Null
+ * matches any hash.
+ */
 export const lockCredentials = (id: number, knownHash: string | null): Query<{ email: string }> =>
   sql.type(z.object({ email: z.string() }))`
     select email from account
@@ -170,7 +174,7 @@ const OwnCredentials = z.object({
   totp_id: z.string().nullable(),
 })
 
-/** Credentials for the proof of identity of a signed-in account. */
+/** Reads the credentials with which a signed-in account proves its identity. */
 export const credentialsById = (id: number): Query<z.output<typeof OwnCredentials>> =>
   sql.type(OwnCredentials)`
     select a.email, a.password_hash, t.id as totp_id
@@ -187,7 +191,7 @@ const Recipient = z.object({
   is_verified: z.boolean(),
 })
 
-/** The account that an email is addressed to. */
+/** Reads the account that an email is addressed to. */
 export const recipientById = (id: number): Query<z.output<typeof Recipient>> =>
   sql.type(
     Recipient,
@@ -217,15 +221,15 @@ export const insertMailedToken = (
 
 const TokenOwner = z.object({ account_id: z.number(), email: z.string() })
 
-/** The owner of a token; no row if it is unknown, used or expired. */
+/** Finds the owner of a token. No row if the token is unknown, used or expired. */
 export const mailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
     select t.account_id, a.email from account_token t join account a on a.id = t.account_id and a.deleted_at is null
     where t.digest = ${sql.binary(digest)} and t.kind = ${kind} and t.expires_at > now() and t.used_at is null`
 
 /**
- * Redeems a token and invalidates the account's other tokens of that kind; of two concurrent calls one gets the row. Locks
- * the account first: otherwise two of its tokens, redeemed concurrently, would deadlock.
+ * Redeems a token and invalidates the account's other tokens of that kind. If two calls run concurrently, one gets the row.
+ * Locks the account first, because redeeming two of its tokens concurrently would otherwise deadlock.
  */
 export const redeemMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
@@ -243,13 +247,13 @@ export const redeemMailedToken = (kind: MailedKind, digest: Buffer): Query<z.out
     select owner.id as account_id, owner.email from owner
     where exists (select from used where digest = ${sql.binary(digest)})`
 
-/** Marks the address as verified; changes no row if it already is. */
+/** Marks the address as verified. Changes no row if it already is. */
 export const setVerified = (id: number): Query<unknown> =>
   sql.type(
     noRows,
   )`update account set is_verified = true, updated_at = now() where id = ${id} and not is_verified`
 
-/** Prunes expired mailed tokens; returns their number. */
+/** Prunes expired mailed tokens. Returns the number deleted. */
 export const deleteExpiredMailedTokens = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (
@@ -268,8 +272,9 @@ export const invalidateMailedTokens = (accountId: number): Query<unknown> =>
 const Admin = z.object({ id: z.number(), change: z.enum(['created', 'promoted', 'replaced']) })
 
 /**
- * Makes an account an active admin; no row if it already is one. An account with an unverified address gets this password
- * and becomes verified (`replaced`). An account with a verified address, or with `asItIs`, keeps its password.
+ * Makes an account an active admin. No row if it already is one. If its address is unverified, the account gets this
+ * password and becomes verified (`replaced`). If the address is verified, or with `asItIs`, the account keeps its
+ * password.
  */
 export const upsertAdmin = (
   email: string,
@@ -294,7 +299,7 @@ export interface SessionOrigin {
   readonly byPasskey?: boolean
 }
 
-/** Adds a session with its first refresh token; returns the account's password hash. */
+/** Adds a session with its first refresh token. Returns the account's password hash. */
 export const insertSession = (
   sessionId: string,
   accountId: number,
@@ -314,12 +319,12 @@ export const insertSession = (
 
 const Touched = z.object({ role: z.string(), is_active: z.boolean() })
 
-/** The credentials that a login was checked against. */
+/** Credentials that a login was checked against. */
 export interface CheckedLogin {
   readonly passwordHash: string
   /** The second factor; null if the account has none. */
   readonly totpId: string | null
-  /** A new hash of the same password to store instead; null keeps the current one. */
+  /** New hash of the same password, to store instead; null keeps the current one. */
   readonly rehashed?: string | null
 }
 
@@ -343,8 +348,9 @@ const Refreshed = z.object({
 })
 
 /**
- * Exchanges a refresh token; no row if that is not allowed. If `replayed`, the call has ended the session. A session lasts
- * at most `longestSeconds` (null: no limit); `seconds_left` is the rest of that, null without a limit.
+ * Exchanges a refresh token. No row if that is not allowed. If `replayed`, the call has ended the session. A session
+ * lasts at most `longestSeconds`; null means no limit. `seconds_left` is the session's remaining lifetime; null without
+ * a limit.
  */
 export const refreshSession = (
   presented: Buffer,
@@ -360,7 +366,7 @@ export const refreshSession = (
 const Ended = z.object({ id: z.string(), account_id: z.number() })
 
 /**
- * Revokes the session of a refresh token (by digest) or of an access token (by session id); either may be null. Access
+ * Revokes the session of a refresh token (by digest) or of an access token (by session id). Either may be null. Access
  * tokens stay valid until they expire.
  */
 export const revokeSession = (
@@ -374,7 +380,7 @@ export const revokeSession = (
       and exists (select from account a where a.id = account_id and a.deleted_at is null)
     returning id, account_id`
 
-/** A session of an account that is not revoked and began within the last `seconds`; else no row. */
+/** Finds an unrevoked session of an account that began within the last `seconds`. */
 export const recentSession = (
   accountId: number,
   sessionId: string | null,
@@ -384,14 +390,14 @@ export const recentSession = (
     select id from session where id = ${sessionId}::uuid and account_id = ${accountId} and revoked_at is null
       and created_at > now() - make_interval(secs => ${seconds})`
 
-/** Ends one session of an account, including its access tokens; no row if the account has no such live session. */
+/** Ends one session of an account, including its access tokens. No row if the account has no such live session. */
 export const endSession = (accountId: number, sessionId: string): Query<z.output<typeof Ended>> =>
   sql.type(Ended)`
     update session set revoked_at = now(), ended_at = now()
     where id = ${sessionId}::uuid and account_id = ${accountId} and revoked_at is null
     returning id, account_id`
 
-/** Ends all sessions of an account, including their access tokens, except `kept` (null: none). */
+/** Ends all sessions of an account except `kept`, including their access tokens. If `kept` is null, ends them all. */
 export const endSessions = (accountId: number, kept: string | null): Query<unknown> =>
   sql.type(noRows)`
     update session set revoked_at = coalesce(revoked_at, now()), ended_at = now()

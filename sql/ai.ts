@@ -10,8 +10,8 @@ export const CONVERSATION_ORDERS = { updated_at: { 'c.updated_at': 'timestamptz'
 type OwnerFilter = [userId: string, owner: number | null, unowned: boolean]
 
 /**
- * Conversations of an account (null: none); with `unowned` also those of a user_id without an account. `from` and `to` limit
- * the time of the last change; null: no limit.
+ * Conversations of account `owner`; null matches none. With `unowned`, also conversations of `userId` that belong to no
+ * account. `from` and `to` limit the time of the last change; null means no limit.
  */
 export const readConversations = inOrders(
   CONVERSATION_ORDERS,
@@ -45,7 +45,10 @@ export const readConversationOwner: ReadStatement<[id: string]> = {
 
 export const MESSAGE_ORDER = { 'm.ordinal': 'bigint' } as const
 
-/** A conversation with a page of its messages. Pages go from newest to oldest; within a page the oldest comes first. */
+/**
+ * A conversation with a page of its messages. Pages run from newest to oldest, but messages within a page from oldest
+ * to newest.
+ */
 export const readConversation: ReadStatement<[id: string, ...page: PageValues]> = {
   name: 'ai_conversation',
   text: `select json_build_object('id', c.id, 'title', c.title, 'provider', c.provider, 'model', c.model,
@@ -68,13 +71,16 @@ export const readConversation: ReadStatement<[id: string, ...page: PageValues]> 
   where c.id = $1::uuid`,
 }
 
-/** Renames a conversation and returns its summary; no row if it does not exist. */
+/** Renames a conversation and returns its summary. No row if it does not exist. */
 export const renameConversation = (id: string, title: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     update ai_conversation c set title = ${title} where id = ${id}::uuid
     returning ai_conversation_json(c)::text as json`
 
-/** Cancels the pending turns of a conversation, last one first so that no other starts meanwhile; returns their jobs. */
+/**
+ * Cancels the pending turns of a conversation and returns their jobs. Cancels the last one first, so that no other
+ * starts meanwhile.
+ */
 export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>
   sql.type(z.object({ job_id: z.string() }))`
     select job_id from (
@@ -85,7 +91,7 @@ export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>
 export const deleteConversation = (id: string): Query<unknown> =>
   sql.type(noRows)`delete from ai_conversation where id = ${id}::uuid`
 
-/** State for the health check of the AI service. */
+/** Data for the health check of the AI service. */
 export const readAiState: ReadStatement<[defaultAgent: string]> = {
   name: 'ai_state',
   text: `select json_build_object('conversations',
@@ -101,20 +107,20 @@ const AGENT = `json_build_object('slug', a.slug, 'name', a.name, 'description', 
   'system_prompt', a.system_prompt, 'is_active', a.is_active, 'tools', a.tools, 'memory_modules', a.memory_modules,
   'knowledge_base_ids', a.knowledge_base_ids)`
 
-/** All agents, at most 1000; `temperature` and `maxTokens` are defaults for agents without their own. */
+/** All agents, at most 1000. `temperature` and `maxTokens` are defaults for agents without their own. */
 export const readAgents: ReadStatement<[temperature: number, maxTokens: number]> = {
   name: 'ai_agents',
   text: `select coalesce(json_agg(j order by slug), '[]')::text from (
     select a.slug, ${AGENT} as j from ai_agent a order by a.slug limit 1000) agents`,
 }
 
-/** One agent, with the same defaults. */
+/** One agent, with the same defaults as {@link readAgents}. */
 export const readAgent: ReadStatement<[temperature: number, maxTokens: number, slug: string]> = {
   name: 'ai_agent',
   text: `select ${AGENT}::text from ai_agent a where a.slug = $3::text`,
 }
 
-/** Fields of an agent to change; absent fields keep their value. */
+/** Fields of an agent to change. Absent fields keep their value. */
 export interface AgentChanges {
   readonly name?: string | undefined
   readonly description?: string | undefined
@@ -126,7 +132,9 @@ export interface AgentChanges {
   readonly is_active?: boolean | undefined
 }
 
-/** Changes an agent; no row if it does not exist. Takes effect with the next turn: each turn reads the agent. */
+/**
+ * Changes an agent. No row if it does not exist. Takes effect with the next turn, because each turn reads the agent.
+ */
 export const updateAgent = (slug: string, changes: AgentChanges): Query<{ slug: string }> => {
   const given = JSON.stringify(changes)
   return sql.type(z.object({ slug: z.string() }))`

@@ -6,7 +6,7 @@ import type { ReadStatement } from './reader.ts'
 
 /** API keys, their last use and their request allowance. */
 
-/** Ids of the key with a digest and of its account. `readAccountState` says if the key is still valid. */
+/** Ids of the key with a digest and of its account. `readAccountState` decides if the key is still valid. */
 export const readApiKey: ReadStatement<[digest: string]> = {
   name: 'api_key',
   text: `select concat(id, ' ', account_id) from api_key where digest = decode($1, 'hex')`,
@@ -53,10 +53,10 @@ export interface NewApiKey {
   readonly organizationId: number | null
   readonly name: string
   readonly digest: Buffer
-  /** The last characters of the key, to recognize it. */
+  /** Last characters of the key, by which its owner recognizes it. */
   readonly hint: string
   readonly scopes: readonly string[]
-  /** ISO 8601; null: never expires. */
+  /** Expiry time in ISO 8601; null means that the key never expires. */
   readonly expiresAt: string | null
 }
 
@@ -69,15 +69,15 @@ export const insertApiKey = (key: NewApiKey): Query<{ json: string }> =>
 
 const Owners = z.object({ account_id: z.number(), organization_id: z.number().nullable() })
 
-/** Account and organization of a key; no row if the key does not exist. */
+/** Reads the account and organization of a key. No row if the key does not exist. */
 export const apiKeyOwners = (id: string): Query<z.output<typeof Owners>> =>
   sql.type(Owners)`select account_id, organization_id from api_key where id = ${id}::uuid`
 
-/** Deletes a key; a trigger notifies every edge process. No row if it was already gone. */
+/** Deletes a key, and a trigger notifies every edge process. No row if it was already gone. */
 export const deleteApiKey = (id: string): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`delete from api_key where id = ${id}::uuid returning id`
 
-/** Records that keys were used. Skips keys that another edge recorded in the last 30 s or has locked. */
+/** Records that keys were used. Skips keys whose use another edge recorded in the last 30 s, and locked ones. */
 export const recordKeyUse = (ids: readonly string[]): Query<unknown> =>
   sql.type(noRows)`
     update api_key set last_used_at = now() where id in (
@@ -88,8 +88,8 @@ export const recordKeyUse = (ids: readonly string[]): Query<unknown> =>
 const Granted = z.object({ granted: z.number(), remaining: z.number(), reset_ms: z.number() })
 
 /**
- * Grants an edge up to `wanted` of the `max` requests that a key may make per period of `seconds`. A period begins with the
- * first request after the previous period. `remaining` requests can still be granted.
+ * Grants an edge up to `wanted` of the `max` requests that a key may make per period of `seconds`. A period begins with
+ * the first request after the previous period. `remaining` is the number of requests that can still be granted.
  */
 export const reserveRequests = (
   keyId: string,
@@ -108,7 +108,7 @@ export const reserveRequests = (
     returning granted, greatest(0, ${max}::int - taken) as remaining,
       ceil(extract(epoch from began_at + make_interval(secs => ${seconds}) - clock_timestamp()) * 1000)::int as reset_ms`
 
-/** Prunes keys that expired over 30 days ago; returns their number. */
+/** Prunes keys that expired over 30 days ago. Returns the number deleted. */
 export const deleteExpiredApiKeys = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (

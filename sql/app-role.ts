@@ -2,14 +2,17 @@ import type { Client } from './driver.ts'
 import { StartError } from './start-error.ts'
 
 /**
- * Least privilege: the role of edges and workers reads and writes rows, and owns nothing. Only the owner, which
+ * Least privilege: the role of edges and workers reads and writes rows, but owns nothing. Only the owner, which
  * migrates, may change the schema. At run time, `security definer` functions of the owner create tables.
  */
 
 const ROLE = `select rolsuper as "isSuperuser", pg_has_role(rolname, current_user, 'member') as "isOwner"
   from pg_roles where rolname = $1`
 
-/** @throws StartError if the role does not exist, or if it may change the schema. */
+/**
+ * Checks the role of edges and workers.
+ * @throws StartError if the role does not exist, or if it may change the schema.
+ */
 export async function checkAppRole(client: Client, role: string): Promise<void> {
   const { rows } = await client.query<{ isSuperuser: boolean; isOwner: boolean }>(ROLE, [role])
   const found = rows[0]
@@ -23,7 +26,9 @@ export async function checkAppRole(client: Client, role: string): Promise<void> 
     )
 }
 
-/** Grants a role the rights of edges and workers, on existing and future tables. Idempotent; requires a transaction. */
+/**
+ * Grants a role the rights of edges and workers, on existing and future tables. Idempotent. Must run in a transaction.
+ */
 export async function grantAppRole(client: Client, role: string): Promise<void> {
   await client.query("select set_config('millrace.app_role', $1, true)", [role])
   await client.query(GRANTS)

@@ -74,9 +74,9 @@ export type AuditKind = (typeof AUDIT_KINDS)[number]
 
 export interface AuditEvent {
   readonly kind: AuditKind
-  /** The account that acted; null without a signed-in caller. */
+  /** Account that acted; null without a signed-in caller. */
   readonly actorId: number | null
-  /** The account that was affected. */
+  /** Account that the action affected. */
   readonly accountId?: number | null
   readonly organizationId?: number | null
   /** Client address of the request; null for the service's own actions. */
@@ -85,7 +85,7 @@ export interface AuditEvent {
   readonly data?: Readonly<Record<string, unknown>>
 }
 
-/** Appends events, in order, in the transaction of the change they record. */
+/** Appends events in order. Runs in the transaction of the change that they record. */
 export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
   sql.prepared('audit_append', noRows)`
     insert into audit_event (kind, actor_id, account_id, organization_id, address, request_id, data)
@@ -113,8 +113,8 @@ type Filters = [
 ]
 
 /**
- * A page of events, filtered by kind, account (as actor or subject), organization and time; null: any. With both an account
- * and an organization, the search scans the account's events.
+ * A page of events, filtered by kind, account (as actor or subject), organization and time. Null matches any value.
+ * With both an account and an organization, the search scans the account's events.
  */
 export const readAudit = inOrders(
   AUDIT_ORDERS,
@@ -129,7 +129,7 @@ export const readAudit = inOrders(
       ]),
       order,
       direction,
-      // With the time, PostgreSQL looks up the rows of a page only in their partitions.
+      // The time lets PostgreSQL look up the rows of a page only in their partitions.
       id: ['id', 'at'],
       item: `json_build_object('id', e.id, 'at', iso(e.at), 'kind', e.kind, 'actor_id', e.actor_id, 'account_id', e.account_id,
         'organization_id', e.organization_id, 'address', e.address, 'request_id', e.request_id, 'data', e.data)`,

@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
-/** Stored bytes: their locations, and the removal of unneeded ones. */
+/** Locations of stored bytes, and the removal of unneeded ones. */
 
 const BlobLocation = z.object({
   blob_id: z.number(),
-  /** In the format of `BLOB_STORE`. */
+  /** The store, in the format of the setting `BLOB_STORE`. */
   store: z.string(),
-  /** The name of the bytes in their store. */
+  /** Name of the bytes in their store. */
   key: z.string(),
-  /** Multipart upload in progress in an object store; null if there is none. */
+  /** Id of the multipart upload in progress; null if there is none. */
   upload_id: z.string().nullable(),
 })
 /** Location of stored bytes. */
@@ -36,14 +36,14 @@ const Content = z.object({
 })
 export type Content = z.output<typeof Content>
 
-/** Location and metadata of a document's bytes; the location is null if they are not stored. */
+/** Finds the location and metadata of a document's bytes. The location is null if the bytes are not stored. */
 export const documentContent = (id: number, owner: number | null): Query<Content> =>
   sql.prepared('document_content', Content)`
     select ${LOCATION}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
-/** The same for several documents of an owner, each with its id. Omits documents that do not exist. */
+/** Finds the bytes of several documents of an owner, with the document ids. Omits documents that do not exist. */
 export const documentContents = (
   ids: readonly number[],
   owner: number | null,
@@ -53,7 +53,7 @@ export const documentContents = (
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = any(${sql.array(ids, 'int8')}) and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
-/** False if the blob's row is missing. */
+/** True if the blob's row exists. */
 export const hasBlob = <C extends Content>(content: C): content is C & BlobLocation =>
   content.blob_id !== null
 
@@ -61,7 +61,7 @@ export const hasBlob = <C extends Content>(content: C): content is C & BlobLocat
 
 const Chunk = z.object({ bytes: z.instanceof(Uint8Array) })
 
-/** One chunk of a blob; no row past its end. */
+/** Reads one chunk of a blob. No row past the end of the blob. */
 export const blobChunk = (blobId: number, ordinal: number): Query<{ bytes: Uint8Array }> =>
   sql.prepared('blob_chunk', Chunk)`
     select bytes from blob_chunk where blob_id = ${blobId} and ordinal = ${ordinal}`
@@ -70,7 +70,7 @@ export const appendChunk = (blobId: number, ordinal: number, bytes: Buffer): Que
   sql.prepared('append_chunk', noRows)`
     insert into blob_chunk (blob_id, ordinal, bytes) values (${blobId}, ${ordinal}, ${sql.binary(bytes)})`
 
-/** The total size of a blob's chunks in bytes. */
+/** Sums the sizes of a blob's chunks in bytes. */
 export const chunkedBytes = (blobId: number): Query<{ bytes: number }> =>
   sql.type(z.object({ bytes: z.number() }))`
     select coalesce(sum(length(bytes)), 0) as bytes from blob_chunk where blob_id = ${blobId}`
@@ -78,7 +78,8 @@ export const chunkedBytes = (blobId: number): Query<{ bytes: number }> =>
 export const deleteChunks = (blobId: number): Query<unknown> =>
   sql.type(noRows)`delete from blob_chunk where blob_id = ${blobId}`
 
-// Upload: first a row without a digest, then the bytes, then the digest. The row identifies an interrupted upload.
+// Order of an upload: a row without a digest, then the bytes, then the digest. The row identifies an interrupted
+// upload.
 
 export const createBlob = (store = 'postgres'): Query<BlobLocation> =>
   sql.prepared('create_blob', BlobLocation)`
@@ -101,20 +102,20 @@ export const relocateBlob = (id: number, store: string): Query<unknown> =>
   sql.type(noRows)`update blob set store = ${store}, upload_id = null where id = ${id}`
 
 /**
- * Assigns unfinished uploads to folders to another store. The service that made the backup may have finished them
- * since, and garbage collection here would delete its files.
+ * Assigns unfinished uploads to folders to another store. The original service may have finished them since the backup,
+ * and garbage collection here would delete its files.
  */
 export const relocateUnsealed = (store: string): Query<unknown> =>
   sql.type(noRows)`update blob set store = ${store} where sha256 is null and store like 'file:%'`
 
 /**
- * Deletes the rows of unfinished uploads to buckets: the restored service shares the bucket with the one that made the
- * backup. Uploads that neither finishes stay there.
+ * Deletes the rows of unfinished uploads to buckets, because the restored service shares the bucket with the original
+ * one. Uploads that neither service finishes stay there.
  */
 export const forgetUnsealed = (): Query<unknown> =>
   sql.type(noRows)`delete from blob where sha256 is null and store like 's3:%'`
 
-/** Gives an uploaded blob its digest; no row if the same bytes are already stored or the blob is marked deleted. */
+/** Gives an uploaded blob its digest. No row if the same bytes are already stored or the blob is marked deleted. */
 export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ sealed: boolean }> =>
   sql.type(z.object({ sealed: z.boolean() }))`
     update blob set sha256 = ${sql.binary(sha256)}, byte_size = ${byteSize}, upload_id = null
@@ -122,28 +123,28 @@ export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ 
       and not exists (select from blob other where other.sha256 = ${sql.binary(sha256)})
     returning true as sealed`
 
-// Removal: the row is marked deleted first and removed last, so that bytes never exist without a row.
+// Order of a removal: the row is marked deleted first and removed last, so that bytes never exist without a row.
 
-/** Marks a sealed blob as deleted because its store has lost the bytes; a new blob replaces it. */
+/** Marks a sealed blob as deleted because its store has lost the bytes. A new blob replaces it. */
 export const unsealBlob = (id: number): Query<unknown> =>
   sql.type(noRows)`update blob set sha256 = null, deleted = true where id = ${id}`
 
 /**
- * Marks an upload as deleted, after waiting for a seal that may still commit. `deleted` is false if it was sealed, and
- * true if the row no longer exists.
+ * Marks an upload as deleted, after waiting for a seal that may still commit. `deleted` is false if the blob was
+ * sealed, and true if the row no longer exists.
  */
 export const markUploadDeleted = (id: number): Query<{ deleted: boolean }> =>
   sql.type(z.object({ deleted: z.boolean() }))`
     with given_up as (update blob set deleted = true where id = ${id} and sha256 is null returning id)
     select exists (select from given_up) or not exists (select from blob where id = ${id}) as deleted`
 
-/** Deletes the row, after its bytes are gone. */
+/** Deletes the row of a blob. Call it after the bytes are gone. */
 export const deleteBlob = (id: number): Query<unknown> =>
   sql.type(noRows)`delete from blob where id = ${id} and sha256 is null`
 
 // Garbage collection.
 
-/** Deletes the pages of documents that left the trash at least `graceSeconds` ago; returns the number of documents. */
+/** Deletes the pages of documents that left the trash at least `graceSeconds` ago. Returns the number of documents. */
 export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with due as (
@@ -154,7 +155,7 @@ export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query
       collected as (update document set pruned_at = now(), sealed_password = null where id in (select id from due) returning 1)
     select count(*)::int as count from collected`
 
-// A blob is needed by exports, and by documents until some time after they leave the trash.
+// Exports need their blob. Documents need theirs until `graceSeconds` after they leave the trash.
 const isNeeded = (graceSeconds: number) => sql.fragment`
   (exists (select from document d where d.sha256 = b.sha256
     and (d.expires_at is null or d.expires_at > now() - make_interval(secs => ${graceSeconds})))
@@ -163,8 +164,8 @@ const isNeeded = (graceSeconds: number) => sql.fragment`
 const CheckedBatch = z.object({ last: z.number().nullable(), unneeded: z.array(z.number()) })
 
 /**
- * Checks a batch of sealed blobs after an id. Returns the last id, null if there are no more, and the ids of those not
- * needed.
+ * Checks a batch of sealed blobs after an id. Returns the ids of the unneeded blobs and the last id checked, which is
+ * null if there are no more.
  */
 export const unreferencedBlobs = (
   after: number,
@@ -178,20 +179,23 @@ export const unreferencedBlobs = (
     )
     select max(id) as last, coalesce(json_agg(id order by id) filter (where not needed), '[]') as unneeded from looked`
 
-/** The current digest of a blob; no row if it has none. */
+/** Reads the current digest of a blob. No row if it has none. */
 export const blobDigest = (id: number): Query<{ sha256: Uint8Array }> =>
   sql.type(z.object({ sha256: z.instanceof(Uint8Array) }))`
     select sha256 from blob where id = ${id} and sha256 is not null`
 
 /**
- * Marks a blob as deleted if it is still not needed. The caller holds the lock of its digest, so no upload relies on
- * it.
+ * Marks a blob as deleted if it is still unneeded. The caller must hold the lock of its digest, so that no upload
+ * relies on it.
  */
 export const markUnreferencedDeleted = (id: number, graceSeconds: number): Query<unknown> =>
   sql.type(noRows)`
     update blob b set sha256 = null, deleted = true where id = ${id} and sha256 is not null and not ${isNeeded(graceSeconds)}`
 
-/** Marks abandoned uploads as deleted; returns all blobs marked deleted after an id, for removal of their bytes. */
+/**
+ * Marks abandoned uploads as deleted. Returns all blobs after an id that are marked deleted, so that their bytes can be
+ * removed.
+ */
 export const abandonedBlobs = (after: number, graceSeconds: number, batch: number): Query<BlobLocation> =>
   sql.type(BlobLocation)`
     with abandoned as (

@@ -107,11 +107,11 @@ export const readTags: ReadStatement<PageValues> = {
   }),
 }
 
-/** One post as public JSON. */
+/** Reads one post as public JSON. */
 export const post = (id: number): Query<{ json: string }> =>
   sql.prepared('blog_post', JsonText)`select ${POST_JSON} as json from blog_post p where id = ${id}`
 
-/** Fields of a post that an editor sets. */
+/** Fields of a post that editors can set. */
 export interface PostFields {
   readonly title: string
   readonly content: string
@@ -127,7 +127,7 @@ export interface NewPost extends PostFields {
   readonly authorName: string | null
 }
 
-/** Adds a draft; no row if the slug is taken. */
+/** Adds a draft. No row if the slug is taken. */
 export const insertPost = (p: NewPost): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     insert into blog_post (title, slug, content, excerpt, seo_title, seo_description, hero_image_url, author_id, author_name)
@@ -136,7 +136,9 @@ export const insertPost = (p: NewPost): Query<{ id: number }> =>
     on conflict (slug) do nothing
     returning id`
 
-/** Changes fields of a post: null clears, absent keeps. No row if the post does not exist. */
+/**
+ * Changes fields of a post: null clears a field, and absent fields keep their value. No row if the post does not exist.
+ */
 export const updatePost = (
   id: number,
   changes: Partial<PostFields> & { readonly slug?: string },
@@ -159,8 +161,8 @@ export const lockPost = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from blog_post where id = ${id} for update`
 
 /**
- * Publishes a post and keeps the time of its first publication. No row if the post does not exist. Locks the row even if
- * nothing changes, so that a post being deleted concurrently is not found.
+ * Publishes a post and keeps the time of its first publication. No row if the post does not exist. Locks the row even
+ * if nothing changes, so that a post under concurrent deletion is not found.
  */
 export const publishPost = (id: number): Query<{ id: number }> => sql.type(z.object({ id: z.number() }))`
     with found as (select id from blog_post where id = ${id} for no key update), changed as (
@@ -180,7 +182,7 @@ export const deletePost = (id: number): Query<unknown> =>
 
 const Slugged = z.object({ id: z.number(), slug: z.string() })
 
-/** Tags with these slugs; the lock prevents their deletion until the transaction ends. */
+/** Finds and locks the tags with these slugs. The lock prevents their deletion until the transaction ends. */
 export const tagsBySlug = (slugs: readonly string[]): Query<z.output<typeof Slugged>> =>
   sql.type(Slugged)`
     select id, slug from blog_tag where slug = any(${sql.array([...slugs], 'text')}) order by id for key share`
@@ -199,7 +201,7 @@ export const insertTag = (name: string, slug: string): Query<{ json: string }> =
     JsonText,
   )`insert into blog_tag as t (name, slug) values (${name}, ${slug}) returning blog_tag_json(t)::text as json`
 
-/** Changes a tag; null keeps a field, no row if the tag does not exist. {@link applyTag} updates its posts. */
+/** Changes a tag; null keeps a field. No row if the tag does not exist. {@link applyTag} updates its posts. */
 export const updateTag = (id: number, name: string | null, slug: string | null): Query<{ json: string }> =>
   sql.type(JsonText)`
     update blog_tag t set name = coalesce(${name}, name), slug = coalesce(${slug}, slug),
@@ -207,19 +209,27 @@ export const updateTag = (id: number, name: string | null, slug: string | null):
     where id = ${id} and deleted_at is null
     returning blog_tag_json(t)::text as json`
 
-/** Hides a tag; 0 rows if it does not exist. {@link applyTag} removes it from its posts, then deletes its row. */
+/**
+ * Hides a tag. Affects no row if the tag does not exist. {@link applyTag} removes it from its posts, then deletes its
+ * row.
+ */
 export const hideTag = (id: number): Query<unknown> =>
   sql.type(noRows)`
     update blog_tag set name = null, slug = null, deleted_at = now(), applied_to = 0 where id = ${id} and deleted_at is null`
 
-/** Posts to update per transaction after a tag was changed or deleted: they stay locked for about 30 ms. */
+/**
+ * Maximum number of posts to update per transaction after a change or deletion of a tag. They stay locked for about 30
+ * ms.
+ */
 export const RETAG_BATCH = 500
 
-/** Applies the change or deletion of a tag to at most `max` more posts; a count below `max` means it is done. */
+/**
+ * Applies the change or deletion of a tag to at most `max` more posts. A count below `max` means that none are left.
+ */
 export const applyTag = (id: number, max: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`select blog_tag_apply(${id}, ${max}::int) as count`
 
-/** A tag with posts still to update, and their number; no row if all tags are applied. */
+/** Finds a tag with posts still to update, and their number. No row if all tags are applied. */
 export const unappliedTag = (): Query<{ id: number; posts: number }> =>
   sql.type(z.object({ id: z.number(), posts: z.number() }))`
     select t.id, (select count(*)::int from blog_post_tag l where l.tag_id = t.id and l.post_id > t.applied_to) as posts

@@ -4,7 +4,7 @@ import type { ErrorCode } from './errors.ts'
 import { arrayText, branchByValue, inOrders, inTimeSpan, type PageValues, pairConditions } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** The ledger of messages: see `schema/10-comms.sql` for its states. */
+/** Ledger of messages. See `schema/10-comms.sql` for their states. */
 
 export const CHANNELS = ['email', 'sms', 'call'] as const
 export type Channel = (typeof CHANNELS)[number]
@@ -29,11 +29,11 @@ export interface NewSend {
   readonly jobId: string
   readonly recipients: readonly string[]
   readonly message: object
-  /** When to send it, ISO 8601; null: immediately. */
+  /** Time to send the message, in ISO 8601; null sends it immediately. */
   readonly sendAt?: string | null
-  /** Name of the template that the message was rendered from. */
+  /** Name of the template that rendered the message. */
   readonly template?: string | null
-  /** Only for mail. */
+  /** Attachments, which only mail supports. */
   readonly attachments?: readonly SendAttachment[]
 }
 
@@ -43,7 +43,7 @@ const SendAttachment = z.object({
   media_type: z.string(),
   byte_size: z.number(),
 })
-/** A stored document attached to a mail. */
+/** A stored document that is attached to a mail. */
 export type SendAttachment = z.output<typeof SendAttachment>
 
 export const insertSend = (send: NewSend): Query<unknown> =>
@@ -54,12 +54,15 @@ export const insertSend = (send: NewSend): Query<unknown> =>
       ${send.sendAt == null ? 'queued' : 'scheduled'}, ${send.sendAt ?? null}::timestamptz,
       ${send.template ?? null}, ${JSON.stringify(send.attachments ?? [])}::jsonb)`
 
-/** Milliseconds from the start of this transaction to a time, by the database's clock; negative for a past time. */
+/**
+ * Computes the milliseconds from the start of this transaction to a time, by the database's clock. Negative for a past
+ * time.
+ */
 export const msUntil = (time: string): Query<{ ms: number }> =>
   sql.prepared('comms_ms_until', z.object({ ms: z.number() }))`
     select extract(epoch from ${time}::timestamptz - now())::float8 * 1000 as ms`
 
-/** Adds a mail about an account, once per job, without its text. Only admins see it. */
+/** Adds a mail about an account, once per job. Omits its text. Only admins see the mail. */
 export const insertAccountMail = (jobId: string, recipient: string, subject: string): Query<unknown> =>
   sql.type(noRows)`
     insert into comms_send (id, channel, purpose, job_id, recipients, message)
@@ -77,9 +80,9 @@ const Send = z.object({
   provider_id: z.string().nullable(),
   provider_status: z.string().nullable(),
   detail: z.string().nullable(),
-  /** Milliseconds since the epoch, on the database's clock. */
+  /** Creation time in ms since the epoch, on the database's clock. */
   created_ms: z.number(),
-  /** Scheduled time; the creation time of a message that was not scheduled. */
+  /** Scheduled time in ms; the creation time if the message was not scheduled. */
   due_ms: z.number(),
   requested_ms: z.number().nullable(),
 })
@@ -94,8 +97,8 @@ export const sendById = (id: string): Query<Send> =>
   sql.type(Send)`select ${SEND} from comms_send where id = ${id}::uuid`
 
 /**
- * Records that a request is about to be sent. No row if it must not be sent: the message has its outcome, or the provider
- * may have accepted an earlier request. `repeatable` allows the latter, for requests that are idempotent.
+ * Records that a request is about to be sent. No row if the message already has its outcome. Also no row if the
+ * provider may have accepted an earlier request, unless the request is `repeatable`, which means idempotent.
  */
 export const beginRequest = (
   id: string,
@@ -122,7 +125,9 @@ export const markSent = (
         and other.provider_id = ${accepted.providerId}::text and other.id <> comms_send.id)
     returning ${SEND}`
 
-/** Marks a message as failed if the provider certainly rejected this attempt. A later attempt's request is left alone. */
+/**
+ * Marks a message as failed if the provider certainly rejected this attempt. Does not affect a later attempt's request.
+ */
 export const markFailed = (id: string, attempt: number, code: string, detail: string): Query<unknown> =>
   sql.type(noRows)`
     update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
@@ -130,8 +135,8 @@ export const markFailed = (id: string, attempt: number, code: string, detail: st
       and (status in ('scheduled', 'queued', 'failed') or (status = 'sending' and attempt = ${attempt}))`
 
 /**
- * Cancels a message and its job, unless a request is under way. Returns the resulting status: `cancelled`, or another one if
- * it was too late. No row if the message does not exist.
+ * Cancels a message and its job, unless a request is under way. Returns the resulting status, which is not `cancelled`
+ * if the call was too late. No row if the message does not exist.
  */
 export const cancelSend = (id: string): Query<{ status: string; job_id: string }> =>
   sql.prepared('comms_send_cancel', z.object({ status: z.string(), job_id: z.string() }))`
@@ -143,7 +148,7 @@ export const markUnknown = (id: string, detail: string): Query<Send> =>
     update comms_send set status = 'unknown', detail = ${detail}, settled_at = now()
     where id = ${id}::uuid and status = 'sending' returning ${SEND}`
 
-/** Provider ids of messages to a recipient that were requested since a time (ms since the epoch). */
+/** Finds the provider ids of messages to a recipient that were requested since a time (ms since the epoch). */
 export const acceptedIds = (
   channel: Channel,
   recipient: string,
@@ -157,8 +162,9 @@ export const acceptedIds = (
 const Unknown = z.object({ id: z.string(), channel: z.enum(CHANNELS) })
 
 /**
- * A random sample of text messages and calls requested within a day whose outcome is unknown: the provider may still report
- * it. Random order keeps messages that the provider never got from starving the others.
+ * Finds a random sample of text messages and calls with an unknown outcome. Limited to requests of the last day, whose
+ * outcome the provider may still report. Random order keeps messages that the provider never received from starving the
+ * others.
  */
 export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
   sql.type(Unknown)`
@@ -167,8 +173,8 @@ export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
     order by random() limit ${limit}`
 
 /**
- * Closes messages older than 10 s that no unfinished job works on. A message that was `sending` becomes `unknown`, since the
- * provider may have accepted it; any other becomes `failed`.
+ * Closes messages older than 10 s that no unfinished job works on. A message that was `sending` becomes `unknown`,
+ * because the provider may have accepted it. Any other becomes `failed`.
  */
 export const closeOrphans = (limit: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
@@ -192,18 +198,18 @@ export interface SendEvent {
   readonly channel: Channel
   /** The provider's id for the message. */
   readonly providerId: string
-  /** Our id of the message; null if the event does not carry it. */
+  /** Our id for the message; null if the event does not carry it. */
   readonly sendId: string | null
   readonly status: 'sent' | 'delivered' | 'failed' | 'bounced' | 'complained'
   readonly providerStatus: string
-  /** Set for `failed`, else null. */
+  /** Reason of the status `failed`; null for any other status. */
   readonly errorCode: ErrorCode | null
   readonly detail: string | null
-  /** The address to suppress, and the event's id; for `bounced` and `complained`. */
+  /** Address to suppress, and the id of the event. Only for `bounced` and `complained`. */
   readonly suppresses?: { readonly address: string; readonly eventId: string }
 }
 
-/** Applies provider events to messages; returns how many messages changed their status. */
+/** Applies provider events to messages. Returns how many messages changed their status. */
 export const applyEvents = (events: readonly SendEvent[]): Query<{ moved: number }> => {
   const rows = events.map((event) => ({
     channel: event.channel,
@@ -220,15 +226,15 @@ export const applyEvents = (events: readonly SendEvent[]): Query<{ moved: number
     select comms_events_apply(${JSON.stringify(rows)}::jsonb) as moved`
 }
 
-// Reads for the edge. `who` is the caller's account id; `everything` is true for admins.
+// Reads for the edge. `who` is the caller's account id. `everything` is true for admins.
 
 const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
   'provider_id', s.provider_id, 'provider_status', s.provider_status, 'requests', s.requests, 'detail', s.detail,
   'job_id', s.job_id, 'created_at', iso(s.created_at), 'send_at', iso(s.send_at), 'template', s.template, 'attachments', s.attachments, 'requested_at', iso(s.requested_at),
   'settled_at', iso(s.settled_at))`
 
-// Admins see everything; others see their own messages and those of callers without an account. Mails about accounts are
-// excluded because they name addresses. No two conditions hold for the same row.
+// Admins see every message. Others see their own messages and those of callers without an account. They do not see
+// mails about accounts, which name addresses. No two conditions hold for the same row.
 const VISIBLE = [
   '$2::boolean',
   'not $2::boolean and s.owner_id = $1::int',
@@ -248,7 +254,7 @@ type Filters = [
   to: string | null,
 ]
 
-/** Messages, filtered by channel, status and time; null: any. */
+/** Messages filtered by channel, status and time. Null matches any value. */
 export const readSends = inOrders(
   SEND_ORDERS,
   (column, order, direction): ReadStatement<[...Filters, ...page: PageValues]> => ({
@@ -274,7 +280,9 @@ export const readSend: ReadStatement<[who: number | null, everything: boolean, i
   text: `select ${SEND_JSON}::text from comms_send s where (${VISIBLE.join(' or ')}) and s.id = $3::uuid`,
 }
 
-/** `true` if the caller may cancel a message, `false` if it has no owner; no row if the caller cannot see it. */
+/**
+ * `true` if the caller may cancel a message, `false` if the message has no owner. No row if the caller cannot see it.
+ */
 export const readSendIsOwn: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
   name: 'comms_send_is_own',
   text: `select ($2::boolean or s.owner_id is not null)::text from comms_send s where (${VISIBLE.join(' or ')}) and s.id = $3::uuid`,

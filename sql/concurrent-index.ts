@@ -1,11 +1,11 @@
 import type { Client } from './driver.ts'
 
 /**
- * Migrations that build an index without blocking writers. Such a statement runs outside a transaction, so the next
- * attempt first removes the remains of a failed one.
+ * Migrations that build an index without blocking writers. They run outside a transaction, so the next attempt first
+ * removes the remains of a failed one.
  */
 
-// Content of migrations/NNNNNN-name.sql.
+// Patterns for the text of a migration.
 const NOT_IN_TRANSACTION = /^-- not in a transaction\n/
 const STATEMENT = /^create (?:unique )?index concurrently ([a-z0-9_]+) on /m
 
@@ -29,7 +29,7 @@ export async function buildIndex(client: Client, migration: string, text: string
   if (rows[0]?.valid) return
   if (rows.length > 0) await client.query(`drop index concurrently ${index}`)
   try {
-    // It waits for every earlier transaction, however long that takes, without blocking others.
+    // The statement waits for every earlier transaction, however long that takes, without blocking others.
     await client.query(text)
   } catch (error) {
     throw new Error(`Migration ${migration} could not be applied`, { cause: error })

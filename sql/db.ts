@@ -22,21 +22,21 @@ import type { SlowStatements } from './slow.ts'
  */
 export const sql = slonikSql
 
-/** A query whose rows are `T`. */
+/** A query that returns rows of the type `T`. */
 export type Query<T> = QuerySqlToken<z.ZodType<T>>
 
-/** Row schema for statements whose rows are ignored. */
+/** Schema for statements whose rows are ignored. */
 export const noRows = z.object({}).loose()
 
 /** A JSON text that PostgreSQL built, passed on unparsed. */
 export const JsonText = z.object({ json: z.string() })
 
 export interface Queries {
-  /** @throws an internal error unless there is exactly one row. */
+  /** Returns the only row. @throws an internal error unless there is exactly one row. */
   one<T>(query: Query<T>): Promise<T>
   maybeOne<T>(query: Query<T>): Promise<T | null>
   any<T>(query: Query<T>): Promise<readonly T[]>
-  /** Runs a statement; returns the number of affected rows. */
+  /** Runs a statement. Returns the number of affected rows. */
   run(query: Query<unknown>): Promise<number>
 }
 
@@ -49,8 +49,8 @@ export interface Transaction extends Queries {
 const FirstColumn = z.record(z.string(), z.string().nullable())
 
 /**
- * Runs a reader's statement in this transaction. Code that holds a connection must not wait for a second one: such
- * callers can exhaust the connections of a pooler and deadlock.
+ * Runs a reader's statement in this transaction. Code that holds a connection must not wait for a second one, because
+ * such callers can exhaust the connections of a pooler and deadlock.
  */
 export async function readWithin<P extends readonly ReadValue[] = []>(
   tx: Queries,
@@ -67,7 +67,7 @@ export async function readWithin<P extends readonly ReadValue[] = []>(
 export interface Usage {
   readonly active: number
   readonly idle: number
-  /** Callers waiting for a connection. */
+  /** Number of callers that wait for a connection. */
   readonly waiting: number
 }
 
@@ -84,7 +84,7 @@ export interface Database extends Queries {
 export interface DatabaseOptions {
   readonly url: string
   readonly applicationName: string
-  /** The maximum number of connections. */
+  /** Maximum number of connections. */
   readonly size: number
   /** True to check each row against its query's schema, in tests and development. */
   readonly validateRows: boolean
@@ -93,13 +93,13 @@ export interface DatabaseOptions {
    * sets its own. Single statements rely on the timeouts of the pooler and of this process.
    */
   readonly pooled?: boolean
-  /** Time limit of a statement in this process, in ms; the server gets 90 % of it. Default 30 s. */
+  /** Time limit of a statement in this process, in ms. The server gets 90 % of it. Default 30 s. */
   readonly statementMs?: number
-  /** Maximum wait for a connection in ms, after which a query fails with `database.busy`; default unlimited. */
+  /** Maximum wait for a connection in ms. After it, a query fails with `database.busy`. Default unlimited. */
   readonly waitMs?: number
-  /** The group to which the pool adds its connections. */
+  /** Group to which the pool adds its connections. */
   readonly connections?: Connections
-  /** Receives the end of the WAL after each commit, including single statements: see `sql/wal.ts`. */
+  /** Receives the end of the WAL after each commit, including those of single statements. See `sql/wal.ts`. */
   readonly onCommit?: (position: string) => void
   /** Receives slow statements. */
   readonly slow?: SlowStatements | undefined
@@ -116,7 +116,7 @@ export function createDatabase(options: DatabaseOptions): Database {
   let opened: Promise<DatabasePool> | null = null
   let pool: DatabasePool | null = null
   let isClosed = false
-  // slonik drops waiting callers when all connections in use die together, so callers wait here instead.
+  // Callers wait here, because slonik drops waiting callers when all connections in use die together.
   const semaphore = createSemaphore(options.size, waitLimitOf(options))
   const open = (): Promise<DatabasePool> => {
     opened ??= openPool(options).then(
@@ -133,7 +133,7 @@ export function createDatabase(options: DatabaseOptions): Database {
   }
   const withPool = <T>(use: (pool: DatabasePool) => Promise<T>): Promise<T> =>
     semaphore.run(async () => {
-      // After close, callers that retry get the same error as in an outage.
+      // After close(), callers that retry get the same error as in an outage.
       if (isClosed || options.connections?.isRefusing) throw fail('database.down')
       return use(await open())
     })
@@ -184,14 +184,16 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
     connectionRetryLimit: serversOf(url).urls.length,
     maxPoolSize: size,
     idleTimeout: 60_000,
-    // The default sends DISCARD ALL on each release, which costs a third of the throughput; our settings are all `set
-    // local`.
+    // By default, slonik sends DISCARD ALL on each release, which costs a third of the throughput. Our settings are all
+    // `set local`.
     resetConnection: () => Promise.resolve(),
     interceptors: validateRows ? [rowValidation] : [],
   })
 }
 
-/** Lower than our own limit: a responsive server then cancels the statement, and the connection survives. */
+/**
+ * The server limit is lower than ours, so that a responsive server cancels the statement and the connection survives.
+ */
 const serverLimitMs = (statementMs: number): number => Math.ceil(statementMs * 0.9)
 
 /** Without limits, a process that freezes in a transaction would never release its locks. */
@@ -215,7 +217,7 @@ async function runTransaction<T>(pool: DatabasePool, work: (tx: Transaction) => 
   let effects: (() => void)[] = []
   const outcome = await pool.connect(async (connection): Promise<{ value: T } | { failure: Failure }> => {
     try {
-      // Errors inside stay unmapped: slonik reruns the work for SQLSTATE class 40.
+      // Errors stay unmapped inside the transaction, because slonik reruns the work for SQLSTATE class 40.
       const value = await connection.transaction((tx) => {
         effects = []
         return work({ ...queries(tx, passThrough), afterCommit: (effect) => effects.push(effect) })

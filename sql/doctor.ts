@@ -1,15 +1,18 @@
 import { type Client, connect } from './driver.ts'
 import { APPLIED_FUNCTIONS, type AppliedFunctions, changedAreas, migrationNames } from './migrations.ts'
 
-/** Facts about a database for `npm run doctor`. */
+/** Facts about a database that `npm run doctor` reports. */
 export interface DatabaseFacts {
-  /** As in server_version_num, such as 180004. */
+  /** Version in the format of server_version_num, such as 180004. */
   readonly version: number
   readonly address: string
   readonly readOnly: boolean
-  /** Minimum lead of its clock over ours in ms; negative if it is behind. */
+  /** Minimum lead of the database's clock over ours in ms; negative if it is behind. */
   readonly clockOffsetMs: number
-  /** `max`: connections for users that are not superusers; `ofOthers`: connections of other programs. */
+  /**
+   * `max` counts the connections for roles that are not superusers. `ofOthers` counts the connections of other
+   * programs.
+   */
   readonly connections: { readonly max: number; readonly ofOthers: number }
   /** True if the role is a superuser. */
   readonly isSuperuser: boolean
@@ -19,11 +22,11 @@ export interface DatabaseFacts {
   readonly vector: string | null
   readonly isVectorInstalled: boolean
   readonly pendingMigrations: readonly string[]
-  /** Areas whose functions differ from this version's; empty before the first migration. */
+  /** Areas whose functions differ from this version's. Empty before the first migration. */
   readonly changedFunctions: readonly string[]
   /** Number of live workers; null before the first migration. */
   readonly workers: number | null
-  /** Queues with queued jobs and no live worker. */
+  /** Queues with queued jobs but no live worker. */
   readonly unserved: readonly string[]
 }
 
@@ -86,8 +89,8 @@ export async function inspectDatabase(url: string, projectName: string): Promise
 }
 
 /**
- * Returns the distance in ms of a reported time from the interval in which it was requested; 0 inside it. A late answer
- * alone is no evidence of a wrong clock.
+ * Returns the distance in ms of a reported time from the interval in which it was requested. Returns 0 inside the
+ * interval, because a late answer alone is no evidence of a wrong clock.
  */
 export function clockOffset(reported: number, askedAt: number, answeredAt: number): number {
   return reported - Math.min(Math.max(reported, askedAt), answeredAt)

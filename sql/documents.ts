@@ -3,7 +3,7 @@ import { type Query, sql } from './db.ts'
 import { inOrders, type List, listText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Documents. The owner is an account id, or null without authentication. */
+/** Queries about documents. The owner is an account id, or null without authentication. */
 
 const OWNED_LIVE = 'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
@@ -21,8 +21,8 @@ const matchesFilters = (row: string): string => `($2::text is null or ${row}.kin
 const TAGGED = '($3::text[] is null or d.tags @> $3)'
 
 /**
- * Documents of an owner ($1), filtered by kind ($2), tags ($3, all of them), first day ($4) and last day ($5); null: any.
- * Includes superseded documents if $6.
+ * Selects documents of an owner ($1) by kind ($2), all of the tags ($3), first day ($4) and last day ($5). Null matches
+ * any value. Includes superseded documents if $6 is true.
  */
 export const LISTED = `${LIVE_OF_OWNER} and ${matchesFilters('d')} and ${TAGGED} and ($6::boolean or d.superseded_by_id is null)`
 
@@ -35,14 +35,14 @@ export type Filters = [
 ]
 export type Listed = [...Filters, withSuperseded: boolean]
 
-/** Sort orders of documents: request column -> keys of the list. */
+/** Sort orders of documents: the list keys of each column that requests can name. */
 export const DOCUMENT_ORDERS = {
   received_at: { 'd.id': 'bigint' },
   document_date: { 'd.day': 'date', 'd.id': 'bigint' },
   title: { 'lower(d.title)': 'text', 'd.id': 'bigint' },
 } as const satisfies Record<string, List['order']>
 
-/** A page of the list. */
+/** A page of an owner's documents. */
 export const readDocuments = inOrders(
   DOCUMENT_ORDERS,
   (column, order, direction): ReadStatement<[...Listed, ...page: PageValues]> => ({
@@ -61,14 +61,14 @@ export const readDocuments = inOrders(
 
 const OF_TAG_COUNT = 'from document_tag_count where owner_id = coalesce($1::int, 0)'
 
-/** The same documents, found by the rows of their rarest tag; matches nothing without tags. */
+/** Selects the same documents as {@link LISTED}, by the rows of their rarest tag. Matches nothing without tags. */
 export const LISTED_BY_TAG = `t.owner_id = coalesce($1::int, 0) and t.label = (
     select label from unnest($3::text[]) label
     order by (select coalesce(sum(documents), 0) ${OF_TAG_COUNT} and document_tag_count.label = label), label limit 1)
   and ${matchesFilters('t')} and ($6::boolean or not t.superseded)
   and (cardinality($3) = 1 or (select d.tags @> $3 from document d where d.id = t.document_id))`
 
-// Total of a list that only one tag filters, from kept counts; null for other lists.
+// Total of a list that only one tag filters, from maintained counts; null for other lists.
 const TAG_TOTAL = `case when cardinality($3) = 1 and $2 is null and $4 is null and $5 is null then (
   select coalesce(sum(case when $6::boolean then documents else documents - superseded end), 0) ${OF_TAG_COUNT} and label = $3[1]) end`
 
@@ -78,7 +78,7 @@ const TAGGED_ORDERS = {
   title: { 't.title': 'text', 't.document_id': 'bigint' },
 } as const satisfies Record<keyof typeof DOCUMENT_ORDERS, List['order']>
 
-/** A page of the documents with some tags; its cursors are those of `readDocuments`. */
+/** A page of the documents with some tags. Cursors are compatible with those of `readDocuments`. */
 export const readTaggedDocuments = inOrders(
   TAGGED_ORDERS,
   (column, order, direction): ReadStatement<[...Listed, ...page: PageValues]> => ({
@@ -116,7 +116,7 @@ export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
   }),
 }
 
-/** Tags of an owner's documents, including superseded ones: the 1000 most used, most used first. */
+/** Tags of an owner's documents, including superseded ones. Limited to the 1000 most used, most used first. */
 export const readTags: ReadStatement<[owner: number | null]> = {
   name: 'document_tags',
   text: `
@@ -124,7 +124,7 @@ export const readTags: ReadStatement<[owner: number | null]> = {
       select label, sum(documents) as count ${OF_TAG_COUNT} group by label having sum(documents) > 0 order by count desc, label limit 1000) tags`,
 }
 
-/** Changes to a document; null clears, absent keeps. */
+/** Changes to a document: null clears a field, and absent fields keep their value. */
 export interface DocumentChanges {
   readonly title?: string
   readonly kind?: string
@@ -135,7 +135,7 @@ export interface DocumentChanges {
   readonly protected?: boolean
 }
 
-/** Changes a document; no row if the owner does not have it. @throws document.supersedes_* for a bad supersedes_id. */
+/** Changes a document. No row if the owner does not have it. @throws document.supersedes_* for a bad supersedes_id. */
 export const updateDocument = (
   id: number,
   owner: number | null,
@@ -159,7 +159,7 @@ type Fragment = ReturnType<typeof sql.fragment>
 
 type Retag = (ids: readonly number[], owner: number | null, label: string) => Query<z.output<typeof Tagged>>
 
-/** Locks in order of id, so that two statements about several documents never deadlock. */
+/** Locks documents in id order, so that two statements about several documents never deadlock. */
 const updateTags = (
   ids: readonly number[],
   owner: number | null,
@@ -178,8 +178,8 @@ const updateTags = (
     select id, had, "full" from owned`
 
 /**
- * Adds a label to documents; an existing label keeps its position. Returns a row for each document that the owner has. With
- * `full` and without `had`, the document already has the maximum of labels and was not changed.
+ * Adds a label to documents. An existing label keeps its position. Returns a row for each document that the owner has.
+ * `full` without `had` means that the document has the maximum of labels and was not changed.
  */
 export const addTag: Retag = (ids, owner, label) =>
   updateTags(
@@ -207,13 +207,15 @@ export interface NewDocument {
   readonly source?: string | undefined
   readonly channel?: string | undefined
   readonly note?: string | undefined
-  /** The document of the mail that it was attached to. */
+  /** Document id of the mail that this document was attached to. */
   readonly attachedToId?: number
 }
 
 const Stored = z.object({ id: z.number(), created: z.boolean() })
 
-/** Stores a document, unless its owner already has the same bytes; returns the id of either. */
+/**
+ * Stores a document, unless its owner already has the same bytes. Returns the id of the new or the existing document.
+ */
 export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =>
   sql.type(Stored)`
     with inserted as (
@@ -232,12 +234,12 @@ export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =
       and sha256 = ${sql.binary(d.sha256)} and deleted_at is null
       and not exists (select from inserted)`
 
-// Deleting. These compare with `clock_timestamp()`: by `now()`, the start of the transaction, a document that was deleted
-// permanently since then would still be in the trash.
+// Deletion. These statements compare with `clock_timestamp()` instead of `now()`, the start of the transaction. By
+// `now()`, a document that was deleted permanently since then would still be in the trash.
 
 /**
- * Moves documents to the trash for `trashDays`; null deletes them permanently, also from the trash. Returns a row for each
- * document found; `protected` ones were not deleted.
+ * Moves documents to the trash for `trashDays`. Null deletes them permanently, also from the trash. Returns a row for
+ * each document found. Documents that are `protected` were not deleted.
  */
 export const deleteDocuments = (
   ids: readonly number[],
@@ -263,14 +265,14 @@ export const alreadyDeleted = (ids: readonly number[], owner: number | null): Qu
     select id from document
     where id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is not null`
 
-/** Digest of a document in the trash; no row if it is not there. */
+/** Reads the digest of a document in the trash. No row if the document is not there. */
 export const trashedDigest = (id: number, owner: number | null): Query<{ sha256: Uint8Array }> =>
   sql.type(z.object({ sha256: z.instanceof(Uint8Array) }))`
     select sha256 from document
     where id = ${id} and owner_id is not distinct from ${owner}::int and expires_at > clock_timestamp()`
 
 /**
- * Restores a document from the trash; no row if it is not there. The caller holds the lock of its digest.
+ * Restores a document from the trash. No row if it is not there. The caller must hold the lock of its digest.
  * @throws document.stored_again if the owner has stored the same bytes again.
  */
 export const restoreDocument = (id: number, owner: number | null): Query<{ id: number }> =>

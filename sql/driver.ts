@@ -11,32 +11,32 @@ export const typeParserOf = pg.types.getTypeParser
 
 /** Target, application name and limits of a connection. */
 export interface ConnectOptions {
-  /** May name several servers: {@link serversOf}. */
+  /** Connection string, which may name several servers. See {@link serversOf}. */
   readonly url: string
   readonly applicationName: string
-  /** The group to which the connection is added. */
+  /** Group to which the connection is added. */
   readonly connections?: Connections
-  /** statement_timeout of the session. Poolers refuse it. */
+  /** `statement_timeout` of the session. Poolers refuse it. */
   readonly statementMs?: number
-  /** idle_in_transaction_session_timeout of the session. Poolers refuse it. */
+  /** `idle_in_transaction_session_timeout` of the session. Poolers refuse it. */
   readonly idleInTransactionMs?: number
-  /** Time limit of a statement on the client, in ms; after it the connection is closed. */
+  /** Time limit of a statement on the client, in ms. After it, the connection is closed. */
   readonly answerMs?: number
-  /** Receives slow statements; requires `answerMs`. */
+  /** Receives slow statements. Requires `answerMs`. */
   readonly slow?: SlowStatements | undefined
   /** Command-line options for the session, as in `psql "options=…"`. Poolers refuse them. */
   readonly startOptions?: string
-  /** True to send statements without waiting for earlier answers. */
+  /** True to send statements without waiting for earlier results. */
   readonly pipeline?: boolean
   /** Connect timeout in ms; default 5 s, or 2 s when there are other servers to try. */
   readonly connectMs?: number
 }
 
-// read_only_sql_transaction: the error of a write on such a server.
+// SQLSTATE of read_only_sql_transaction: the error of a write on a read-only server.
 const READ_ONLY = '25006'
 // sqlserver_rejected_establishment_of_sqlconnection
 const REJECTED = '08004'
-// Time to read an answer that arrived while the process was blocked.
+// Grace period in ms to read an answer that arrived while the process was blocked.
 const GRACE_MS = 100
 const NO_ANSWER = 'Connection terminated: the database does not answer'
 const CONNECT_MS = 5_000
@@ -57,7 +57,7 @@ export class Connections {
   /** True while no connection may be opened, because the database is unresponsive. */
   isRefusing = false
 
-  /** Closes all connections: every statement in flight fails. */
+  /** Closes all connections, which fails every statement in flight. */
   break(): void {
     for (const client of this.#open) client.break()
   }
@@ -73,10 +73,10 @@ export class Connections {
   }
 }
 
-// Index of the next server to try, by connection string, so that a lost server costs only one timeout.
+// Index of the next server to try, by connection string. Remembered so that a lost server costs only one timeout.
 const nextServers = new Map<string, number>()
 
-/** A client of one server; after a failure, the next client tries the next server. */
+/** A client of one server. After a failure, the next client tries the next server. */
 export class ServerClient extends pg.Client {
   readonly #options: ConnectOptions
   readonly #servers: Servers
@@ -104,12 +104,12 @@ export class ServerClient extends pg.Client {
     this.#servers = servers
     this.#index = index
     this.#connectMs = connectMs
-    // Pending queries are rejected with the same error, and `end` follows.
+    // Ignores the error, because pending queries are rejected with it and `end` follows.
     this.on('error', () => {})
     if (options.answerMs !== undefined) this.query = limitAnswers(this, options.answerMs, options.slow)
   }
 
-  // pg-pool passes a callback.
+  // Supports callbacks, because pg-pool passes one.
   override connect(): Promise<this>
   override connect(callback: (error: Error) => void): void
   override connect(callback?: (error: Error) => void): Promise<this> | undefined {
@@ -139,7 +139,7 @@ export class ServerClient extends pg.Client {
   }
 
   async #assertRole(wanted: 'primary' | 'standby'): Promise<void> {
-    // Without it, a server that goes silent right after the connect would block this query forever.
+    // Without this timer, a server that goes silent right after the connect would block the query forever.
     const limit = new AnswerTimer(this, this.#connectMs)
     const { rows } = await this.query<{ read_only: string; is_standby: boolean }>(
       `select current_setting('transaction_read_only') as read_only, pg_is_in_recovery() as is_standby`,
@@ -184,13 +184,13 @@ function limitAnswers(client: ServerClient, ms: number, slow: SlowStatements | u
 
 type QueryInput = string | { readonly name?: string; readonly text: string }
 
-/** Closes a client's connection unless cleared in time. */
+/** Closes a client's connection unless the timer is cleared in time. */
 class AnswerTimer {
   #timer: NodeJS.Timeout
   #report: (() => void) | undefined
 
   constructor(client: ServerClient, ms: number) {
-    // After a freeze, timers fire before pending input is read; hence a second timer.
+    // A second timer follows, because after a freeze timers fire before pending input is read.
     this.#timer = setTimeout(() => {
       this.#timer = setTimeout(() => client.break(), GRACE_MS)
     }, ms)
@@ -212,7 +212,7 @@ class AnswerTimer {
   }
 }
 
-/** Opens a client on the first server that accepts it. The caller handles `end` and closes the client. */
+/** Opens a client on the first server that accepts it. The caller must handle `end` and close the client. */
 export async function connect(options: ConnectOptions): Promise<Client> {
   for (let attempts = serversOf(options.url).urls.length; ; attempts--) {
     try {
@@ -238,8 +238,7 @@ export async function connectSocket(options: ConnectOptions): Promise<Socket> {
 
 /**
  * Creates the pool through which graphile-worker fetches deliveries. Its commits do not wait for the disk, because
- * deliveries are hints. One that reappears after a server crash starts no job that the ledger already started. Poolers
- * refuse this option.
+ * deliveries are hints. A delivery that reappears after a server crash starts no job twice. Poolers refuse this option.
  */
 export function createQueuePool(
   options: ConnectOptions & { size: number; pooled?: boolean; onError: (error: Error) => void },

@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url'
 import { type Client, connect } from './driver.ts'
 
 /**
- * Returns the schema `public` as text, from the catalogs and in a fixed order: equal schemas give equal text. Omits the
+ * Returns the schema `public` as text, from the catalogs and in a fixed order. Equal schemas give equal text. Omits the
  * tables of the queue library and objects of extensions.
  */
 export async function dumpSchema(url: string): Promise<string> {
@@ -64,7 +64,7 @@ const COLUMN = `format('  %I %s%s%s%s%s', attname, format_type(atttypid, atttypm
   case when attstorage <> typstorage then ' storage ' || case attstorage
     when 'p' then 'plain' when 'e' then 'external' when 'm' then 'main' else 'extended' end else '' end)`
 
-// NOT NULL is shown with its column; servers since version 18 list it among the constraints too.
+// The column shows NOT NULL. Servers since version 18 also list it among the constraints.
 const TABLES = `
   select format(E'create table %I (\\n%s\\n)%s;', relname, (
     select string_agg(line, E',\\n' order by sort_key, line collate "C") from (
@@ -100,7 +100,7 @@ const VIEWS = `
   where relnamespace = 'public'::regnamespace and relkind in ('v', 'm') and ${notInExtension('pg_class', 'c.oid')}
   order by relname collate "C"`
 
-// Function bodies have files of their own: this shows parameters, result, settings and a digest of the body.
+// Shows parameters, result, settings and a digest of the body. Function bodies have files of their own.
 const FUNCTIONS = `
   select rtrim(replace(pg_get_functiondef(p.oid), prosrc, md5(prosrc)), E' \\n') || ';' as line from pg_proc p
   where pronamespace = 'public'::regnamespace and prokind in ('f', 'p') and ${notInExtension('pg_proc', 'p.oid')}

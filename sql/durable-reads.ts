@@ -14,11 +14,11 @@ export interface DurableReads extends Reads {
   withDurableReads<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** Writes an empty WAL record: its commit waits for the synchronous standby, if there is one. */
+/** Writes an empty WAL record. Its commit waits for the synchronous standby, if there is one. */
 export const commitBarrier = (): Query<unknown> =>
   sql.type(z.unknown())`select pg_logical_emit_message(true, 'millrace.confirmed', '')`
 
-/** @param confirm runs {@link commitBarrier} and resolves after its commit. */
+/** Creates durable reads. @param confirm runs {@link commitBarrier} and resolves after its commit. */
 export function createDurableReads(reader: Reader, confirm: () => Promise<unknown>): DurableReads {
   // Number of the connection whose reads are confirmed.
   let confirmedConnection = 0

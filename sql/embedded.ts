@@ -12,30 +12,33 @@ import { acquireLock } from './file-lock.ts'
 import { StartError } from './start-error.ts'
 
 export interface EmbeddedOptions {
-  /** Holds the data (`postgres/`), `postgres.password`, `postgres.log` and `lock`. Created if missing. */
+  /** Folder of the data (`postgres/`), `postgres.password`, `postgres.log` and `lock`. Created if missing. */
   readonly dataDir: string
-  /** Receives the few notable events: a first start, recovery from a crash. */
+  /** Receives log lines for the few notable events, such as a first start or recovery from a crash. */
   readonly log?: (line: string) => void
   /**
-   * True in tests: nothing is flushed to disk, so a crash loses the last commits, or all data. `stop` deletes data that
+   * True in tests. Nothing is flushed to disk, so a crash loses the last commits or all data. `stop` deletes data that
    * can't live in `dataDir` (see `findLocation`).
    */
   readonly ephemeral?: boolean
   /** PostgreSQL settings that extend or override ours. */
   readonly settings?: Record<string, string>
-  /** Time in ms that a stop allows for the fast shutdown before the immediate one. Default 5000. */
+  /** Time in ms after which a fast shutdown becomes an immediate one. Default 5000. */
   readonly stopTimeoutMs?: number
 }
 
 export interface EmbeddedDatabase {
   /** Connection string of the database `millrace` over the Unix socket, in the form that both pg and slonik parse. */
   readonly url: string
-  /** The role of edges and workers, to which migrations grant rights. The role of `url` is a superuser. */
+  /** Role of edges and workers, which gets its rights from migrations. The role of `url` is a superuser. */
   readonly appRole: string
   readonly appUrl: string
-  /** Returns `url` for another database of the server, without creating that. */
+  /** Returns `url` for another database of the server, without creating that database. */
   urlFor(database: string): string
-  /** Fast shutdown, after `stopTimeoutMs` immediate shutdown, then SIGKILL. Safe to call twice. */
+  /**
+   * Stops the server by fast shutdown, after `stopTimeoutMs` by immediate shutdown, then by SIGKILL. Safe to call
+   * twice.
+   */
   stop(): Promise<void>
 }
 
@@ -109,7 +112,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
   }
 }
 
-/** Returns the URL of the database that another process runs on `dataDir`; null if none does. */
+/** Returns the URL of the database that another process runs on `dataDir`, or null if none does. */
 export function findRunningUrl(dataDir: string): string | null {
   if (!existsSync(dataDir)) return null
   const { data } = findLocation(path.resolve(dataDir), false, () => {})
@@ -119,14 +122,14 @@ export function findRunningUrl(dataDir: string): string | null {
   return urlOf(password, found.sockets, found.port, DATABASE)
 }
 
-// The URL's host is the socket folder with escaped slashes: the only form on which pg and slonik agree.
+// The host is the socket folder with escaped slashes, the only form that both pg and slonik understand.
 function urlOf(password: string, sockets: string, port: number, database: string, role = 'postgres'): string {
   return `postgresql://${role}:${password}@${encodeURIComponent(sockets)}:${port}/${encodeURIComponent(database)}`
 }
 
 /**
- * Creates the database and the role if missing. Always sets the role's password, which changes when the password file
- * is lost.
+ * Creates the database and the role if missing. Always sets the password of the role, because it changes when the
+ * password file is lost.
  */
 async function prepareDatabase(url: string, appPassword: string): Promise<void> {
   const client = await connect({ url, applicationName: 'millrace-start' })

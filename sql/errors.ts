@@ -7,16 +7,16 @@ import { ragErrors } from './rag/errors.ts'
 import { voiceErrors } from './voice-errors.ts'
 
 /**
- * The table of all errors: the public text of each, and whether a retry can help. The edge maps each code to an HTTP status.
- * Routes declare the codes they can return, jobs store `{code, detail}`, and OpenAPI lists both.
+ * Table of all errors, with the public text of each and whether a retry can help. The edge maps each code to an HTTP
+ * status. Routes declare the codes they can return, jobs store `{code, detail}`, and OpenAPI lists both.
  */
 
 interface ErrorRow {
-  /** Public text; `{name}` placeholders are filled from the failure's data. Never contains exception text. */
+  /** Public text. The failure's data fills its `{name}` placeholders. Never contains exception text. */
   readonly detail: string
-  /** Set if a job that fails with this error is retried. */
+  /** Set if jobs that fail with this error are retried. */
   readonly retry?: 'later'
-  /** Public code, if clients know the error by another name than its key in the table. */
+  /** Public code, if it differs from the error's key in the table. */
   readonly code?: string
 }
 
@@ -218,7 +218,7 @@ const table = {
 
 export type ErrorCode = keyof typeof table
 
-/** Constraint name -> error code reported when it is violated. */
+/** Maps the name of a violated constraint to an error code. */
 const constraints: Readonly<Record<string, ErrorCode>> = {
   account_email_key: 'account.email_taken',
   account_last_admin: 'account.last_admin',
@@ -253,7 +253,7 @@ const constraints: Readonly<Record<string, ErrorCode>> = {
   organization_invite_pending_key: 'invite.pending',
 }
 
-/** One problem with a request's input, as in a 422 body. */
+/** One problem with a request's input, as listed in a 422 body. */
 export interface InputProblem {
   readonly loc: readonly (string | number)[]
   readonly msg: string
@@ -264,18 +264,18 @@ interface FailureOptions {
   readonly cause?: unknown
   readonly problems?: readonly InputProblem[]
   readonly retryAfter?: number
-  /** The scope that an API key lacks. */
+  /** Scope that an API key lacks. */
   readonly scope?: string
 }
 
-/** A failure that clients may see. Created by {@link fail}, rendered by the edge, stored by jobs. */
+/** A failure that clients may see. {@link fail} creates it, the edge renders it, and jobs store it. */
 export class Failure extends Error {
   readonly code: ErrorCode
   readonly detail: string
   readonly problems: readonly InputProblem[] | undefined
   /** Seconds after which a retry can help; undefined if unknown. */
   readonly retryAfter: number | undefined
-  /** The scope that an API key lacks; only of `auth.scope`. */
+  /** Scope that an API key lacks; only set for `auth.scope`. */
   readonly scope: string | undefined
 
   constructor(code: ErrorCode, detail: string, options?: FailureOptions) {
@@ -294,8 +294,8 @@ export class Failure extends Error {
 }
 
 /**
- * Creates the failure for a code and fills in its text from `data`.
- * It does not throw: write `throw fail('document.missing')`.
+ * Creates the failure for a code and fills in its text from `data`. Does not throw it: write `throw
+ * fail('document.missing')`.
  */
 export function fail(
   code: ErrorCode,
@@ -306,12 +306,12 @@ export function fail(
   return new Failure(code, detail, options)
 }
 
-/** The table row of a code; its text still contains the placeholders. */
+/** Returns the table row of a code. Its text still contains the placeholders. */
 export function errorRow(code: ErrorCode): ErrorRow {
   return table[code]
 }
 
-/** The `code` of an error body: the row's own, by default the error code. */
+/** Returns the `code` for error bodies: the row's own code, or else the error code. */
 export function publicCode(code: ErrorCode): string {
   return errorRow(code).code ?? code
 }
@@ -350,11 +350,11 @@ export function mapDatabaseError(error: unknown): unknown {
     if (code === '57014') return fail('database.too_slow', {}, { cause: error })
     if (OUTAGE_CODES.has(code) || code.startsWith('08') || code.startsWith('57P'))
       return fail('database.down', {}, { cause: error })
-    // Class 53 means that memory, locks or connections ran out. It is not an outage, which jobs wait out without limit: the
-    // statement itself may be the cause.
+    // Class 53 means that memory, locks or connections ran out. It does not count as an outage, which jobs wait out
+    // without limit, because the statement itself may be the cause.
     if (code.startsWith('53') || code === '55P03') return fail('database.busy', {}, { cause: error })
   }
-  // An error with a code may be a wrong password, which slonik reports only as a failed connection.
+  // slonik also reports a wrong password as a failed connection, but then the cause has a code.
   return isLost && !hasCode ? fail('database.down', {}, { cause: error }) : error
 }
 
@@ -376,12 +376,12 @@ const OUTAGE_CODES = new Set([
   'EPIPE',
   'ETIMEDOUT',
 ])
-// slonik's connection errors; their instances do not set `name`.
+// Names of slonik's connection errors, whose instances do not set `name`.
 const CONNECTION_ERRORS = new Set([
   'BackendTerminatedError',
   'BackendTerminatedUnexpectedlyError',
   'ConnectionError',
 ])
-// Errors of `pg` without a code.
+// Messages of `pg` errors that have no code.
 const OUTAGE_TEXT =
   /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed)/

@@ -4,8 +4,8 @@ import { StartError } from './start-error.ts'
 
 /**
  * Acquires a lock file, which names its owner process, and returns a function that releases it. Replaces a lock whose
- * owner is gone. Excludes only processes on the same machine. Throws a StartError if the lock can't be read.
- *
+ * owner is gone. Excludes only processes on the same machine.
+ * Throws a StartError if the lock can't be read.
  * @param refusal creates the error for a live owner with this process id.
  */
 export function acquireLock(file: string, refusal: (pid: number) => Error): () => void {
@@ -13,7 +13,7 @@ export function acquireLock(file: string, refusal: (pid: number) => Error): () =
   const record = JSON.stringify({ pid: process.pid, started: identify(process.pid) })
   writeFileSync(ownFile, record, { mode: 0o600 })
   try {
-    // A link creates the lock together with its content, or not at all.
+    // Linking creates the lock together with its content, or not at all.
     while (!succeeds(() => linkSync(ownFile, file), 'EEXIST')) removeStale(file, refusal)
   } finally {
     rmSync(ownFile, { force: true })

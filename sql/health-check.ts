@@ -2,23 +2,23 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Client, type Connections, connect } from './driver.ts'
 import { mapDatabaseError } from './errors.ts'
 
-/** `read-only`: responds but refuses writes; `silent`: unresponsive or unreachable. */
+/** `read-only` responds but refuses writes. `silent` is unresponsive or unreachable. */
 export type DatabaseState = 'writable' | 'read-only' | 'silent'
 
 /**
- * A health check of the database once a second, over a dedicated connection. It also measures the offset of the
- * database's clock.
+ * Health check of the database once a second, over a dedicated connection. Also measures the offset of the database's
+ * clock.
  */
 export interface HealthCheck {
   readonly state: DatabaseState
-  /** Lead of the database's clock over this process's at the last probe, in ms. */
+  /** Lead of the database's clock over this process's clock at the last probe, in ms. */
   readonly clockOffsetMs: number
   /**
-   * The database's time in ms since 1970, for times that other processes compare. A monotonic clock advances it between
-   * probes, so changes of the system clock have no effect.
+   * Returns the database's time in ms since 1970, for times that other processes compare. A monotonic clock advances it
+   * between probes, so changes of the system clock have no effect.
    */
   now(): number
-  /** Runs `effect` each time the database responds again after a silence. */
+  /** Runs `effect` each time the database responds again after it was silent. */
   onRecovered(effect: () => void): void
   close(): Promise<void>
 }
@@ -26,24 +26,24 @@ export interface HealthCheck {
 export interface HealthCheckOptions {
   readonly url: string
   readonly applicationName: string
-  /** The process's connections, closed when the database goes silent or becomes read-only. */
+  /** Connections of the process. They are closed when the database goes silent or becomes read-only. */
   readonly connections: Connections
   readonly onChange: (state: DatabaseState, error: unknown) => void
-  /** Called when the clock difference rises above 10 s, and when it falls below again. */
+  /** Runs when the clock difference rises above 10 s, and when it falls below again. */
   readonly onClock?: (offsetMs: number) => void
-  /** SQL expression of type text, evaluated by each probe. */
+  /** SQL expression of type text, which each probe evaluates. */
   readonly expression?: string
-  /** Receives that value. If it throws, the server is not the wanted one, and the check reconnects to find another. */
+  /** Receives the value of `expression`. If the callback throws, the check reconnects to find another server. */
   readonly onValue?: (value: string) => void
   readonly intervalMs?: number
   readonly answerMs?: number
 }
 
-// Together they detect silence less than 3 s after the last answer.
+// These limits together detect silence less than 3 s after the last answer.
 const INTERVAL_MS = 1_000
 const ANSWER_MS = 1_500
 const RETRY_MS = 250
-// Splits the wait, so that pending input is read between two checks after a freeze.
+// Number of parts of the wait for an answer. After a freeze, pending input is read between two of them.
 const CHECKS = 5
 
 class Silence extends Error {}
@@ -56,7 +56,7 @@ interface ProbeRow {
   readonly value: string
 }
 
-/** Starts the health check; resolves with the first answer. @throws the connection error. */
+/** Starts the health check and resolves with the first answer. @throws the connection error. */
 export async function startHealthCheck(options: HealthCheckOptions): Promise<HealthCheck> {
   const healthCheck = new PeriodicHealthCheck(options)
   await healthCheck.start()
@@ -74,7 +74,7 @@ class PeriodicHealthCheck implements HealthCheck {
   state: DatabaseState = 'silent'
   clockOffsetMs = 0
   readonly #options: HealthCheckOptions
-  /** The database's time when `performance.now()` was 0, in ms. */
+  /** Time of the database in ms when `performance.now()` was 0. */
   #originMs = performance.timeOrigin
   readonly #stop = new AbortController()
   readonly #effects: (() => void)[] = []
@@ -133,8 +133,8 @@ class PeriodicHealthCheck implements HealthCheck {
         hasAnswered = true
         await this.#pause(intervalMs, client)
       } catch (error) {
-        // Replace a connection that the server closed before reporting silence, but not one that never answered: a
-        // pooler accepts clients while its server is down.
+        // Replaces a connection that the server closed before reporting silence. A connection that never answered is
+        // not replaced, because a pooler accepts clients while its server is down.
         const isReplaced = hasAnswered && !(error instanceof Silence)
         hasAnswered = false
         client?.end().catch(() => {})
@@ -153,7 +153,7 @@ class PeriodicHealthCheck implements HealthCheck {
 
   #connect(): Promise<Client> {
     const { url, applicationName, answerMs = ANSWER_MS } = this.#options
-    // In no group: it must connect while the others are refused.
+    // Belongs to no group, because the probe must connect while other connections are refused.
     return connect({ url, applicationName, connectMs: answerMs })
   }
 
@@ -194,7 +194,7 @@ class PeriodicHealthCheck implements HealthCheck {
     const before = this.state
     this.state = state
     const { connections } = this.#options
-    // The server is gone or demoted: it will not answer statements in flight.
+    // The server is gone or demoted, so it will not answer statements in flight.
     if (state === 'silent') connections.refuse()
     else connections.accept()
     if (state === 'read-only') connections.break()
@@ -202,12 +202,12 @@ class PeriodicHealthCheck implements HealthCheck {
     if (before === 'silent') for (const effect of this.#effects) effect()
   }
 
-  /** Waits until the time has passed, the connection ends, or the check is closed. */
+  /** Waits until `ms` have passed, the connection ends, or the check is closed. */
   async #pause(ms: number, client: Client | null): Promise<void> {
     if (this.#isStopped) return
     const abort = new AbortController()
     const end = (): void => abort.abort()
-    // Not AbortSignal.any, which would leave a reference in the long-lived signal with each probe.
+    // AbortSignal.any would leave a reference in the long-lived signal with each probe.
     this.#stop.signal.addEventListener('abort', end)
     client?.once('end', end)
     await delay(ms, undefined, { signal: abort.signal }).catch(() => {})

@@ -4,7 +4,9 @@ import { noRows, type Query, sql } from '../db.ts'
 
 /** Everything that gives access to an account: sign-in factors, sessions, API keys, mailed tokens and webhook endpoints. */
 
-/** Locks the one-time codes and passkeys of an address. Sign-ins acquire these locks, too, before that of the account. */
+/**
+ * Locks the one-time codes and passkeys of an address. Sign-ins also acquire these locks, before that of the account.
+ */
 export const lockFactors = (email: string): Query<unknown> =>
   sql.type(noRows)`
     select (select count(*) from (select from account_totp where account_id = a.id for update) code),
@@ -21,19 +23,22 @@ const deleteIssued = (accountId: number) => sql.fragment`
     where account_id = ${accountId} and deleted_at is null)`
 
 /**
- * Ends all credentials of an account except its password, once its owner has gained control: a previous holder may have
- * created any of them. The caller has locked the factors, then the account.
+ * Ends all credentials of an account except its password. Used once the owner has gained control, because a previous
+ * holder may have created any of them. The caller must have locked the factors, then the account.
  */
 export const revokeCredentials = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
     with ${deleteIssued(accountId)}, tokens as (${invalidateMailedTokens(accountId)})
     ${endSessions(accountId, null)}`
 
-/** The same, but keeps sessions and mailed tokens. */
+/** Ends the same credentials as {@link revokeCredentials}, except sessions and mailed tokens. */
 export const revokeIssuedCredentials = (accountId: number): Query<unknown> =>
   sql.type(noRows)`with ${deleteIssued(accountId)} select`
 
-/** Deletes the API keys of an account and everything created with them, and ends its sessions. The caller has locked the account. */
+/**
+ * Deletes the API keys of an account and everything created with them, and ends its sessions. The caller must have
+ * locked the account.
+ */
 export const revokeKeys = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
     with keys as (delete from api_key where account_id = ${accountId})
@@ -41,15 +46,15 @@ export const revokeKeys = (accountId: number): Query<unknown> =>
 
 const Holder = z.object({ account_id: z.number() })
 
-/** The account of a refresh token's live session; no row if the token is rotated, expired or revoked. */
+/** Finds the account of a refresh token's live session. No row if the token is rotated, expired or revoked. */
 export const refreshTokenHolder = (digest: Buffer): Query<z.output<typeof Holder>> =>
   sql.type(Holder)`
     select s.account_id from refresh_token t join session s on s.id = t.session_id
     where t.digest = ${sql.binary(digest)} and t.rotated_at is null and t.expires_at > now() and s.revoked_at is null`
 
 /**
- * `live` is true if neither the session nor the API key has ended; null: the caller has none. Ask while holding the lock of
- * the account: functions that end its credentials hold it, too.
+ * Checks that neither the session nor the API key has ended; null stands for one that the caller does not have. Call it
+ * under the lock of the account, because functions that end its credentials hold that lock, too.
  */
 export const isLive = (sessionId: string | null, keyId: string | null): Query<{ live: boolean }> =>
   sql.type(z.object({ live: z.boolean() }))`

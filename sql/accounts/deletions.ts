@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 
-/** Scheduled deletions of accounts, which their owners can cancel until they are due. */
+/** Scheduled deletions of accounts. Their owners can cancel them until they are due. */
 
 const Standing = z.object({
   json: z.string(),
-  /** True if a deletion is scheduled; `due` is true if its time has come. */
+  /** True if a deletion is scheduled. `due` is true if its time has come. */
   marked: z.boolean(),
   due: z.boolean(),
 })
@@ -19,7 +19,7 @@ export const lockDeletion = (id: number): Query<z.output<typeof Standing>> =>
     select ${STANDING} from account a where a.id = ${id} and a.deleted_at is null for no key update`
 
 /**
- * Schedules the deletion of an account in `days`; until then it works as before.
+ * Schedules the deletion of an account in `days`. The account works normally until then.
  * @throws account.last_admin if no active admin would remain.
  */
 export const scheduleDeletion = (id: number, days: number): Query<z.output<typeof Standing>> =>
@@ -36,18 +36,21 @@ export const deactivateForDeletion = (id: number): Query<{ email: string }> =>
     update account set deletion_at = now(), is_active = false, updated_at = now()
     where id = ${id} and deleted_at is null returning email`
 
-/** Cancels the deletion of a locked account; no row if none is scheduled. */
+/** Cancels the deletion of a locked account. No row if none is scheduled. */
 export const unscheduleDeletion = (id: number): Query<z.output<typeof Standing>> =>
   sql.type(Standing)`
     update account a set deletion_at = null, updated_at = now()
     where a.id = ${id} and a.deletion_at is not null returning ${STANDING}`
 
-/** `due` is true if the deletion of an account is due. */
+/** Checks if the deletion of an account is due. */
 export const isDue = (id: number): Query<{ due: boolean }> =>
   sql.type(z.object({ due: z.boolean() }))`
     select exists (select from account where id = ${id} and deletion_at <= now()) as due`
 
-/** Accounts with a due deletion, after an id. Skips those whose deletion job (`mailbox` plus id) failed within the last hour. */
+/**
+ * Finds accounts with a due deletion, after an id. Skips those whose deletion job (`mailbox` plus id) failed within the
+ * last hour.
+ */
 export const dueAccounts = (after: number, max: number, mailbox: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select id from account where deletion_at <= now() and id > ${after} and not exists (
@@ -57,11 +60,11 @@ export const dueAccounts = (after: number, max: number, mailbox: string): Query<
 const Notice = z.object({
   email: z.string(),
   full_name: z.string().nullable(),
-  /** To the minute, in UTC. */
+  /** Time of the deletion in UTC, to the minute. */
   at: z.string(),
 })
 
-/** Pending deletion of an account, for its notice; no row if none is scheduled. */
+/** Reads the pending deletion of an account for its notice. No row if none is scheduled. */
 export const deletionNotice = (id: number): Query<z.output<typeof Notice>> =>
   sql.type(Notice)`
     select email, full_name, to_char(deletion_at at time zone 'utc', 'YYYY-MM-DD HH24:MI') as at

@@ -4,7 +4,7 @@ import type { ReadStatement } from '../reader.ts'
 
 /** Email changes of accounts; both addresses confirm them. */
 
-/** The two addresses that confirm a change. */
+/** The two addresses that must confirm a change. */
 export const SIDES = ['old', 'new'] as const
 export type Side = (typeof SIDES)[number]
 
@@ -17,7 +17,7 @@ export interface NewEmailChange {
   readonly lifetimeSeconds: number
 }
 
-/** Begins a change and replaces a pending one of the account. The caller has locked the account. */
+/** Begins a change, which replaces the account's pending one. The caller must have locked the account. */
 export const beginEmailChange = (change: NewEmailChange): Query<{ json: string }> =>
   sql.type(JsonText)`
     insert into email_change as c (id, account_id, email, session_id, old_digest, new_digest, expires_at)
@@ -45,7 +45,7 @@ const Pending = z.object({
   is_taken: z.boolean(),
 })
 
-/** Data for the mail to one of the addresses; no row if the change is no longer pending. */
+/** Reads the data for the mail to one of the addresses. No row if the change is no longer pending. */
 export const pendingEmailChange = (id: string, side: Side): Query<z.output<typeof Pending>> =>
   sql.type(Pending)`
     select c.account_id, a.email as old_email, c.email as new_email, a.full_name,
@@ -63,26 +63,26 @@ const Confirmed = z.object({
   session_id: z.string().nullable(),
 })
 
-/** Confirms a change with the token of one address; no row if the token is unknown, used or expired. */
+/** Confirms a change with the token of one address. No row if the token is unknown, used or expired. */
 export const confirmEmailChange = (digest: Buffer): Query<z.output<typeof Confirmed>> =>
   sql.type(Confirmed)`
     select account_id, side, outcome, old_email, new_email, session_id from email_change_confirm(${sql.binary(digest)})`
 
 const Ended = z.object({ account_id: z.number(), email: z.string(), side: z.enum(SIDES) })
 
-/** Refuses a change with the token of either address; no row if the token is unknown or expired. */
+/** Refuses a change with the token of either address. No row if the token is unknown or expired. */
 export const refuseEmailChange = (digest: Buffer): Query<z.output<typeof Ended>> =>
   sql.type(Ended)`
     delete from email_change c
     where ${sql.binary(digest)} in (c.old_digest, c.new_digest) and c.expires_at > now()
     returning account_id, email, case when old_digest = ${sql.binary(digest)} then 'old' else 'new' end as side`
 
-/** Cancels the change of an account; no row if none is pending. */
+/** Cancels the change of an account. No row if none is pending. */
 export const cancelEmailChange = (accountId: number): Query<{ email: string }> =>
   sql.type(z.object({ email: z.string() }))`
     delete from email_change where account_id = ${accountId} and expires_at > now() returning email`
 
-/** Prunes expired changes; returns their number. */
+/** Prunes expired changes. Returns the number deleted. */
 export const deleteExpiredEmailChanges = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (

@@ -8,18 +8,18 @@ export type Fragment = ReturnType<typeof sql.fragment>
 const Row = z.object({ key: z.string(), json: z.string() })
 type Row = z.output<typeof Row>
 
-/** Reader of the rows of an owner, or of one of its rows: at most `max` after a key. */
+/** Reads rows that belong to an owner or a parent row, at most `max` after a key. */
 export interface Rows {
-  /** A key before all others. */
+  /** Key that sorts before all others. */
   readonly start: string
   readonly max: number
   readonly after: (of: string, key: string) => Query<Row>
 }
 
-/** A file of the export. */
+/** One file of an export. */
 export interface Part {
   readonly file: string
-  /** The foreign keys to an account that select the rows, as `table.column`. */
+  /** Foreign keys to the account that select the rows, as `table.column`. */
   readonly by: readonly string[]
   readonly rows: Rows
   /** Files of child rows, selected by the keys of these rows. */
@@ -34,7 +34,7 @@ const FIRST_UUID = '00000000-0000-0000-0000-000000000000'
 
 interface Source {
   readonly from: Fragment
-  /** Condition of the rows that belong to `of`. */
+  /** Returns the condition for rows that belong to `of`, the id of an owner or a parent row. */
   readonly where: (of: string) => Fragment
   /** Sort key, unique among the rows of an owner. */
   readonly key: Fragment
@@ -57,7 +57,7 @@ export function batchedRows({ from, where, key, type, item, max = BATCH }: Sourc
   }
 }
 
-/** Audit events ordered by time, the key of their partitions. */
+/** Reads audit events by time, the key of their partitions. */
 export function auditRows(where: (of: string) => Fragment, item: Fragment): Rows {
   return {
     start: '-infinity|0',
@@ -70,5 +70,5 @@ export function auditRows(where: (of: string) => Fragment, item: Fragment): Rows
   }
 }
 
-/** An account id, from its text. */
+/** Casts the text of an account id to its column type. */
 export const accountId = (of: string): Fragment => sql.fragment`${of}::text::int`

@@ -10,9 +10,9 @@ import {
 } from './export-rows.ts'
 
 /**
- * Files of an account's data export: one of JSON lines for each kind of rows. Queries name each column, so that a new column
- * never adds secrets, derived values or data of other people. `test/sql/export.test.ts` checks that every foreign key to an
- * account is exported or excluded for a reason.
+ * Files of an account's data export, one file of JSON lines per kind of row. Queries name each column, so that a new
+ * column never adds secrets, derived values or other people's data. `test/sql/export.test.ts` checks that every foreign
+ * key to an account is exported or excluded for a reason.
  */
 
 const SESSIONS: Part = {
@@ -28,7 +28,7 @@ const SESSIONS: Part = {
   }),
 }
 
-/** API keys or passkeys of an account. */
+/** Defines the file with the API keys or passkeys of an account. */
 const credentialPart = (file: string, by: string, from: Fragment, item: Fragment): Part => ({
   file,
   by: [by],
@@ -79,7 +79,7 @@ const INVITES: Part = {
   }),
 }
 
-/** Condition: the document exists or is in the trash. After the trash it waits to be collected and cannot be restored. */
+/** True if the document exists or is in the trash. Once it leaves the trash, it cannot be restored. */
 export const RETAINED_DOCUMENT = sql.fragment`coalesce(d.expires_at > now(), true)`
 
 const DOCUMENTS: Part = {
@@ -307,7 +307,8 @@ const WEBHOOKS: Part = {
 const EVENT = sql.fragment`'id', e.id, 'at', iso(e.at), 'kind', e.kind, 'account_id', e.account_id,
   'organization_id', e.organization_id`
 
-// Audit events have no foreign keys. Those of other actors exclude the actor and the client address: they belong to the actor.
+// Audit events have no foreign keys. Events of other actors exclude the actor and the client address, which are
+// personal data of the actor.
 const AUDIT_BY: Part = {
   file: 'audit-done.ndjson',
   by: [],

@@ -9,7 +9,7 @@ import { RETAINED_DOCUMENT } from './export.ts'
 
 const Account = z.object({ json: z.string(), documents: z.number() })
 
-/** The account itself and its number of documents; no row if it is gone. */
+/** Reads the account itself and its number of documents. No row if the account is gone. */
 export const exportedAccount = (id: number): Query<z.output<typeof Account>> =>
   sql.type(Account)`
     select json_build_object('account', account_json(a), 'email_change', (
@@ -28,20 +28,20 @@ const BlobColumns = {
 const Content = z.object({ id: z.number(), title: z.string(), media_type: z.string(), ...BlobColumns })
 type Content = z.output<typeof Content>
 
-/** Locations of the bytes of at most `max` documents after an id. */
+/** Reads the locations of the bytes of at most `max` documents after an id. */
 export const exportedContents = (owner: number, after: number, max: number): Query<Content> =>
   sql.type(Content)`
     select d.id, d.title, d.media_type, d.byte_size, b.id as blob_id, b.store, b.key, b.upload_id
     from document d left join blob b on b.sha256 = d.sha256
     where d.owner_id = ${owner} and ${RETAINED_DOCUMENT} and d.id > ${after} order by d.id limit ${max}`
 
-/** True if the bytes are stored; false if their row is missing. */
+/** True if the row of the bytes exists. */
 export const isStored = <C extends { readonly blob_id: number | null }>(
   content: C,
 ): content is C & BlobLocation => content.blob_id !== null
 
 export interface NewExport {
-  /** The id of its job. */
+  /** Id of the export's job. */
   readonly id: string
   readonly accountId: number
   readonly sha256: Buffer
@@ -54,17 +54,17 @@ export const insertExport = (done: NewExport): Query<unknown> =>
     insert into account_export (id, account_id, sha256, byte_size)
     values (${done.id}::uuid, ${done.accountId}, ${sql.binary(done.sha256)}, ${done.byteSize})`
 
-/** Size of the export of a job; no row if it is not done. */
+/** Reads the size of the export that a job made. No row if the export is not done. */
 export const exportById = (id: string): Query<{ byte_size: number }> =>
   sql.type(z.object({ byte_size: z.number() }))`select byte_size from account_export where id = ${id}::uuid`
 
 const Stored = z.object({ ...BlobColumns, sha256: z.string(), day: z.string() })
 
-// 0 days: exports never expire. The pruner may not have deleted expired ones yet.
+// Excludes expired exports, which the pruner may not have deleted yet. With 0 days, exports never expire.
 const isFresh = (days: number) =>
   sql.fragment`(${days} = 0 or x.created_at > now() - make_interval(days => ${days}::int))`
 
-/** Location of the bytes of an account's export; no row if it is older than `days` (0: no limit). */
+/** Reads the location of the bytes of an account's export. No row if it is older than `days`; 0 means no limit. */
 export const exportContent = (id: string, owner: number, days: number): Query<z.output<typeof Stored>> =>
   sql.type(Stored)`
     select b.id as blob_id, b.store, b.key, b.upload_id, x.byte_size, encode(x.sha256, 'hex') as sha256,
@@ -74,7 +74,7 @@ export const exportContent = (id: string, owner: number, days: number): Query<z.
 
 export const EXPORT_ORDER = { 'x.id': 'uuid' } as const
 
-/** Exports of an account that are at most `days` old (0: no limit), newest first. */
+/** Exports of an account that are at most `days` old, newest first. With 0 days, there is no limit. */
 export const readExports: ReadStatement<[account: number, days: number, ...page: PageValues]> = {
   name: 'account_exports',
   text: arrayText({

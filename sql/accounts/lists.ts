@@ -32,12 +32,12 @@ type Filters = [
   to: string | null,
 ]
 
-// Escapes the wildcards of `like`.
+// Search text with the wildcards of `like` escaped.
 const ESCAPED_SEARCH = String.raw`regexp_replace(folded($3::text), '([\\%_])', '\\\1', 'g')`
 const LISTED = `a.deleted_at is null and ${inTimeSpan('a.created_at', '$4', '$5')}
   and ($3::text is null or a.words like '%' || ${ESCAPED_SEARCH} || '%')`
 
-/** Accounts filtered by role, state, part of the email address or name, and creation time; null: any. */
+/** Accounts filtered by role, state, part of the email address or name, and creation time. Null matches any value. */
 export const readAccounts = inOrders(
   ACCOUNT_ORDERS,
   (column, order, direction): ReadStatement<[...Filters, ...page: PageValues]> => ({

@@ -5,9 +5,9 @@ import { noRows, type Query, sql } from '../db.ts'
 
 export interface UsedSession {
   readonly id: string
-  /** Null if unknown, because the client had disconnected. */
+  /** Null if the address is unknown, because the client had disconnected. */
   readonly address: string | null
-  /** The client's location as reported by a trusted proxy; null without one. */
+  /** Client's location as reported by a trusted proxy; null without one. */
   readonly place: string | null
 }
 
@@ -28,7 +28,7 @@ const idsOf = (used: readonly UsedSession[]) =>
     'uuid',
   )
 
-/** Prunes expired refresh tokens, and sessions left without any; returns the number of tokens. */
+/** Prunes expired refresh tokens, and sessions left without any. Returns the number of tokens deleted. */
 export const deleteExpiredRefreshTokens = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (

@@ -14,30 +14,30 @@ export const readTotp: ReadStatement<[account: number]> = {
 
 const Totp = z.object({ id: z.string(), is_on: z.boolean() })
 
-/** The one-time codes of an account that the caller has locked. */
+/** Finds the one-time codes of an account. The caller must have locked the account. */
 export const findTotp = (accountId: number): Query<z.output<typeof Totp>> =>
   sql.type(
     Totp,
   )`select id, confirmed_at is not null as is_on from account_totp where account_id = ${accountId}`
 
-/** Starts the setup with a new secret; replaces an unconfirmed one. */
+/** Starts the setup with a new secret, which replaces an unconfirmed one. */
 export const insertTotp = (id: string, accountId: number): Query<unknown> =>
   sql.type(noRows)`
     insert into account_totp (id, account_id) values (${id}::uuid, ${accountId})
     on conflict on constraint account_totp_account_id_key do update set id = excluded.id, created_at = now()
       where account_totp.confirmed_at is null`
 
-/** Enables one-time codes; `step` is that of the confirming code, which cannot be used again. */
+/** Enables one-time codes. `step` is the time step of the confirming code, which cannot be used again. */
 export const confirmTotp = (id: string, step: number, recoveryCodes: readonly Buffer[]): Query<unknown> =>
   sql.type(noRows)`
     update account_totp set confirmed_at = now(), last_step = ${step}::bigint, recovery_codes = ${digests(recoveryCodes)}
     where id = ${id}::uuid`
 
-/** Replaces all recovery codes. */
+/** Replaces all recovery codes of an account. */
 export const setRecoveryCodes = (id: string, recoveryCodes: readonly Buffer[]): Query<unknown> =>
   sql.type(noRows)`update account_totp set recovery_codes = ${digests(recoveryCodes)} where id = ${id}::uuid`
 
-/** Disables one-time codes; no row if they were not enabled. */
+/** Disables one-time codes. No row if they were not enabled. */
 export const deleteTotp = (accountId: number): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
     delete from account_totp where account_id = ${accountId} and confirmed_at is not null returning id`

@@ -15,8 +15,8 @@ const Unscored = z.object({
 export type Unscored = z.output<typeof Unscored>
 
 /**
- * Conversations with an unscored answer and no activity for `quietSeconds`, longest waiting first, with their last
- * `messages`. Excludes postponed ones.
+ * Finds conversations with an unscored answer and no activity for `quietSeconds`, longest waiting first, with their
+ * last `messages`. Excludes postponed conversations.
  */
 export const unscoredConversations = (
   quietSeconds: number,
@@ -32,14 +32,14 @@ export const unscoredConversations = (
     where c.unscored_since <= now() and c.updated_at < now() - make_interval(secs => ${quietSeconds}::float8)
     order by c.unscored_since limit ${limit}`
 
-/** A judgement; `score` ranges from -1 to 1. */
+/** Judgement of a conversation. `score` ranges from -1 to 1. */
 export interface Judgement {
   readonly sentiment: (typeof SENTIMENTS)[number]
   readonly performance: (typeof PERFORMANCES)[number]
   readonly score: number
 }
 
-/** Stores the judgement of a conversation, unless it has continued since `c.since`. */
+/** Stores the judgement of a conversation, unless it has continued after `c.since`. */
 export const storeJudgement = (c: { id: string; since: string }, j: Judgement): Query<unknown> =>
   sql.type(noRows)`
     with scored as (
@@ -53,7 +53,7 @@ export const storeJudgement = (c: { id: string; since: string }, j: Judgement): 
     on conflict on constraint ai_sentiment_pkey do update set sentiment = excluded.sentiment,
       performance = excluded.performance, score = excluded.score, scored_at = now()`
 
-/** Postpones a conversation that could not be judged by a day: each request to the model costs money. */
+/** Postpones a failed judgement by one day, because each request to the model costs money. */
 export const postponeJudgement = (c: { id: string; since: string }): Query<unknown> =>
   sql.type(noRows)`
     update ai_conversation set unscored_since = now() + interval '1 day' where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz`
@@ -61,7 +61,8 @@ export const postponeJudgement = (c: { id: string; since: string }): Query<unkno
 const countByValue = (column: string, values: readonly string[]): string =>
   `json_build_object(${values.map((value) => `'${value}', coalesce(sum(scores) filter (where ${column} = '${value}'), 0)`).join(', ')})`
 
-// `enabled` is true if scoring is enabled; `owner` selects the sums, 0 for all accounts.
+// Builds a statement that reads statistics. `enabled` is true if scoring is enabled. `owner` selects the sums; 0 means
+// all accounts.
 const sentimentStats = <M extends readonly ReadValue[]>(
   name: string,
   owner: string,

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Writes at the start of a turn, and reads while it runs. `ai_turn_settle` records its outcome. */
+/** Statements that start a turn, and reads while it runs. `ai_turn_settle` records its outcome. */
 
-/** Agent and conversation for the start of a turn; a null conversation starts a new one. */
+/** Agent and conversation for the start of a turn. A null conversation starts a new one. */
 export const readTurnStart: ReadStatement<[agentSlug: string, conversation: string | null]> = {
   name: 'ai_turn_start',
   text: `select json_build_object(
@@ -13,7 +13,6 @@ export const readTurnStart: ReadStatement<[agentSlug: string, conversation: stri
     'conversation', (select json_build_object('user_id', user_id, 'owner_id', owner_id) from ai_conversation where id = $2::uuid))::text`,
 }
 
-/** A new turn. */
 export interface NewTurn {
   readonly conversationId: string
   readonly jobId: string
@@ -42,7 +41,7 @@ const insertMessages = (turn: NewTurn) => sql.fragment`
   ) as m (n, id, role, status, content, job_id, provider, model, settled_at) order by m.n
   returning id`
 
-/** Adds the question and the pending answer; no row if the conversation no longer exists. */
+/** Adds the question and the pending answer. No row if the conversation no longer exists. */
 export const insertTurn = (turn: NewTurn): Query<{ id: string }> =>
   sql.prepared('ai_turn_insert', Id)`
     with conversation as (
@@ -60,7 +59,7 @@ export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: 
     )
     ${insertMessages(turn)}`
 
-/** The account whose id a user_id is; no row if there is none. */
+/** Finds the account whose id equals a user_id. No row if there is none. */
 export const accountOfUserId = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from account where id = ${id} and deleted_at is null`
 
@@ -69,17 +68,17 @@ const Turn = z.object({
   max_tokens: z.number().nullable(),
   system_prompt: z.string(),
   history: z.array(z.object({ role: z.enum(['user', 'assistant']), content: z.string() })),
-  /** True if subscribers got pieces of an earlier attempt. */
+  /** True if subscribers received pieces of an earlier attempt. */
   shown: z.boolean(),
-  /** Parameters of the model that an admin chose; null: those of the settings. */
+  /** Model parameters that an admin chose; null uses those of the settings. */
   chosen: z.object({ temperature: z.number().nullable(), max_tokens: z.number().nullable() }).nullable(),
 })
 export type Turn = z.output<typeof Turn>
 
 /**
- * Input for the model: the current agent and the last `messages` up to the question, oldest first. Skips unanswered
- * questions: a provider that refused one would refuse the whole request. Also skips questions with a blank answer, which
- * Anthropic refuses. No row if the conversation is gone.
+ * Reads the input for the model: the current agent and the last `messages` up to the question, oldest first. Skips
+ * unanswered questions, because a provider that refused one would refuse the whole request. Also skips questions with a
+ * blank answer, which Anthropic refuses. No row if the conversation is gone.
  */
 export const turnToAnswer = (
   answerId: string,
@@ -107,7 +106,7 @@ export const turnToAnswer = (
     from ai_message answer join ai_agent agent on agent.slug = ${agentSlug}
     where answer.id = ${answerId}::uuid`
 
-/** State of a turn for its stream. */
+/** State of a turn, from which its stream continues. */
 export const TurnState = z.object({
   message_id: z.string(),
   conversation_id: z.string(),
@@ -121,7 +120,7 @@ export const TurnState = z.object({
   response_time_ms: z.number().nullable(),
   error_detail: z.string().nullable(),
   settled_at: z.string().nullable(),
-  /** The seq of the job's last event; null if the job is gone. */
+  /** Seq of the job's last event; null if the job is gone. */
   seq: z.number().nullable(),
   /** True if the job has ended; null if it is gone. */
   ended: z.boolean().nullable(),
@@ -134,13 +133,13 @@ const TURN_STATE = `select json_build_object('message_id', m.id, 'conversation_i
     'seq', job.seq, 'ended', job.finished_at is not null)::text
   from ai_message m join ai_conversation c on c.id = m.conversation_id left join job on job.id = m.job_id`
 
-/** The turn of an answer. */
+/** The turn with this answer. */
 export const readTurn: ReadStatement<[answer: string]> = {
   name: 'ai_turn',
   text: `${TURN_STATE} where m.id = $1::uuid and m.role = 'assistant'`,
 }
 
-/** The turn of a job. */
+/** The turn that this job runs. */
 export const readTurnOfJob: ReadStatement<[job: string]> = {
   name: 'ai_turn_of_job',
   text: `${TURN_STATE} where m.job_id = $1::uuid`,

@@ -1,16 +1,17 @@
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement, ReadValue } from '../reader.ts'
 
-/** Usage of models and its cost. */
+/** Token usage of models, and its cost. */
 
 const START = `coalesce($1::timestamptz, '-infinity')`
 const END = `coalesce($2::timestamptz, 'infinity')`
-// The index of the kept sums covers all of these columns.
+// The index of the maintained sums covers all of these columns.
 const COLUMNS = `s.vendor, s.model, s.requests, s.successes, s.input_tokens, s.output_tokens, s.audio_seconds, s.unpriced,
   s.estimated, s.cost`
 
-// Usage from `start` until before `end` (null: open), with the `recent` latest rows. Whole UTC days come from kept sums, the
-// hours before the first and after the last whole day from rows. `whose` and `summed` select the usage in rows and in sums.
+// Builds a statement that reads usage from `start` until before `end` (null means open) and the `recent` latest rows.
+// Reads whole UTC days from maintained sums, and the hours before the first and after the last whole day from rows.
+// `whose` and `summed` select the usage in rows and in sums.
 const usageStatement = <M extends readonly ReadValue[]>(
   name: string,
   whose: string,
@@ -62,7 +63,7 @@ const usageStatement = <M extends readonly ReadValue[]>(
 /** All usage. */
 export const readUsage = usageStatement<[]>('ai_usage', 'true', `s.user_id = ''`)
 
-/** Usage of a user_id by an account (null: without an account), or by anyone with `ofAnybody`. */
+/** Usage of a user_id by account `owner`, or without an account if `owner` is null. `ofAnybody` ignores `owner`. */
 export const readUsageOf = usageStatement<[userId: string, owner: number | null, ofAnybody: boolean]>(
   'ai_usage_of',
   'u.user_id = $4::text and ($6::boolean or u.owner_id is not distinct from $5::int)',

@@ -4,7 +4,7 @@ import type { Client } from '../driver.ts'
 
 /** Streams table rows through PostgreSQL's COPY. The only importer of pg-copy-streams. */
 
-/** @param onRows receives the number of rows after the last of them. */
+/** Yields the output of a COPY statement. @param onRows receives the number of rows after the last byte. */
 export async function* copyOut(
   client: Client,
   statement: string,
@@ -15,7 +15,7 @@ export async function* copyOut(
   onRows(source.rowCount ?? 0)
 }
 
-/** Returns the number of rows copied. */
+/** Sends data to a COPY statement. Returns the number of rows copied. */
 export async function copyIn(
   client: Client,
   statement: string,

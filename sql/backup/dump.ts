@@ -2,12 +2,12 @@ import { type Client, type ConnectOptions, connect } from '../driver.ts'
 import { copyOut } from './copy.ts'
 import { copyOutStatements, listTables, type Table } from './tables.ts'
 
-/** The header of a section of a backup, by its kind. */
+/** Header of a section of a backup. */
 export type Header =
   | {
       readonly kind: 'backup'
       readonly createdAt: string
-      /** The migrations of the database, which a restore applies before it fills the tables. */
+      /** Migrations of the database. A restore applies them before it fills the tables. */
       readonly migrations: readonly string[]
     }
   /** A large table has several parts, numbered from 0. */
@@ -32,16 +32,16 @@ export interface Source {
 
 async function* noData(): AsyncGenerator<Uint8Array> {}
 
-/** Connections that share one snapshot of the database, for any length of time, and block no other. */
+/** Connections that share one snapshot of the database for any length of time, without blocking other connections. */
 export interface Snapshot {
-  /** For queries about the content. */
+  /** Connection for queries about the content. */
   readonly main: Client
-  /** For reading sections, one at a time on each. */
+  /** Connections for reading sections, one at a time on each. */
   readonly readers: readonly Client[]
   close(): Promise<void>
 }
 
-/** @param readers number of sections to read at a time. */
+/** Opens connections and takes a snapshot. @param readers number of sections to read at a time. */
 export async function openSnapshot(options: ConnectOptions, readers: number): Promise<Snapshot> {
   const clients: Client[] = []
   const close = async (): Promise<void> => {
@@ -67,11 +67,7 @@ export async function openSnapshot(options: ConnectOptions, readers: number): Pr
   }
 }
 
-/**
- * Yields the sections of the database itself.
- *
- * @param onRows receives the number of rows of each section of a table.
- */
+/** Yields the sections of the database itself. @param onRows receives each table section's number of rows. */
 export async function* databaseSections(
   client: Client,
   onRows: (rows: number) => void,
@@ -87,7 +83,7 @@ export async function* databaseSections(
         header: { kind: 'table', ...table, part },
         read: (reader) => copyOut(reader, statement, onRows),
       }
-  // Sequences are outside the snapshot: read after it was taken, they are past every id in it.
+  // Sequences are outside the snapshot. Read after it was taken, they are past every id in it.
   const { rows: sequences } = await client.query<{ name: string; value: string }>(
     `select sequencename as name, last_value as value from pg_sequences where schemaname = 'public' and last_value is not null`,
   )
@@ -95,7 +91,7 @@ export async function* databaseSections(
   yield { header: { kind: 'sequences', values }, read: noData }
 }
 
-/** Returns the sealed bytes in stores that match `like`, a pattern of `blob.store`, ordered by id. */
+/** Returns the sealed bytes whose `blob.store` matches the pattern `like`, ordered by id. */
 export async function storedBytes(client: Client, like: string): Promise<StoredBytes[]> {
   const { rows } = await client.query<StoredBytes>(
     `select id as blob_id, store, key, byte_size::float8 as byte_size from blob
@@ -105,7 +101,7 @@ export async function storedBytes(client: Client, like: string): Promise<StoredB
   return rows
 }
 
-/** @param read reads the bytes from their store. */
+/** Returns the section of stored bytes. @param read reads the bytes from their store. */
 export const bytesSection = (blob: StoredBytes, read: () => AsyncIterable<Uint8Array>): Source => ({
   header: { kind: 'bytes', blob },
   read,

@@ -4,10 +4,10 @@ import { open } from 'node:fs/promises'
 import { createGunzip } from 'node:zlib'
 
 /**
- * A backup file: a line that identifies it, then consecutive gzip members that together hold frames. A frame is a
- * letter, four bytes of length, and the payload. `H` opens a section with its JSON, `D` holds bytes of it, and `E` ends
- * it with their number and SHA-256. `Z` ends the file with the number of sections. These detect truncation and
- * corruption.
+ * Format of a backup file: a line that identifies it, then consecutive gzip members that together hold frames. A frame
+ * is a letter, four bytes of length, and the payload. `H` opens a section with its JSON, `D` holds bytes of it, and `E`
+ * ends it with their number and SHA-256. `Z` ends the file with the number of sections. The numbers and digests detect
+ * truncation and corruption.
  */
 export const MAGIC = 'millrace-backup 2\n'
 
@@ -16,12 +16,12 @@ export interface Section<H> {
   readonly data: AsyncIterable<Uint8Array>
 }
 
-/** The file is not a backup, or is damaged or incomplete. */
+/** Thrown if a file is not a backup, or is damaged or incomplete. */
 export class BackupError extends Error {}
 
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
 
-/** Yields the frames of a section. */
+/** Yields the frames of one section. */
 export async function* sectionFrames<H>({ header, data }: Section<H>): AsyncGenerator<Uint8Array> {
   yield* frame('H', Buffer.from(JSON.stringify(header)))
   const hash = createHash('sha256')
@@ -34,7 +34,7 @@ export async function* sectionFrames<H>({ header, data }: Section<H>): AsyncGene
   yield* frame('E', Buffer.from(JSON.stringify({ bytes, sha256: hash.digest('hex') })))
 }
 
-/** Yields the frame after the last section. */
+/** Yields the frame that ends the file. */
 export const finalFrame = (sections: number): Generator<Uint8Array> =>
   frame('Z', Buffer.from(JSON.stringify({ sections })))
 
@@ -47,8 +47,8 @@ function* frame(letter: string, payload: Uint8Array): Generator<Uint8Array> {
 }
 
 /**
- * Yields the sections of a file in order; the caller reads the data of each before the next. The type `H` is trusted,
- * not checked.
+ * Yields the sections of a file in order. The caller must read the data of each before the next. The headers are not
+ * checked against `H`.
  * @throws BackupError if the file is not a backup, or is damaged or incomplete.
  */
 export async function* readSections<H>(file: string): AsyncGenerator<Section<H>> {

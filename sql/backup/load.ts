@@ -14,7 +14,7 @@ export async function isEmptyDatabase(client: Client): Promise<boolean> {
   return rows[0]!.empty
 }
 
-/** Empties a database after a failed restore; it was empty before. */
+/** Empties a database after a failed restore. The database was empty before it. */
 export async function clearDatabase(client: Client): Promise<void> {
   await client.query('drop schema if exists graphile_worker cascade')
   await client.query('drop schema if exists partitions cascade')
@@ -47,8 +47,8 @@ export async function loadSection(client: Client, { header, data }: Section<Head
 }
 
 /**
- * Creates the pgvector table for vectors of a length; returns false without pgvector. Vectors are then searched in
- * memory.
+ * Creates the pgvector table for vectors of a length. Returns false without pgvector, in which case vectors are
+ * searched in memory.
  */
 async function prepareNeighbours(client: Client, length: number): Promise<boolean> {
   const { rows } = await client.query<{ ready: boolean }>('select rag_neighbours_prepare($1) as ready', [
@@ -88,7 +88,7 @@ export async function beginLoad(client: Client): Promise<LoadState> {
   return { constraints, tables }
 }
 
-/** Ends a load: restores foreign keys, which checks every reference, and triggers, then commits. */
+/** Ends a load: restores the foreign keys, which checks every reference, and the triggers, then commits. */
 export async function endLoad(client: Client, { constraints, tables }: LoadState): Promise<void> {
   for (const { table, name, definition } of constraints)
     await client.query(`alter table ${table} add constraint ${quoteNames([name])} ${definition}`)
@@ -97,8 +97,8 @@ export async function endLoad(client: Client, { constraints, tables }: LoadState
 }
 
 /**
- * Sends deliveries for the queued jobs to workers, once the functions match the tables. Jobs that were running have no
- * worker any more, and the first worker that starts rescues them. Scheduled jobs need deliveries of their own.
+ * Sends deliveries for the queued jobs to workers. Call it once the functions match the tables. The first worker that
+ * starts rescues jobs that were running. Scheduled jobs need deliveries of their own.
  */
 export async function deliverQueuedJobs(client: Client): Promise<void> {
   await client.query(`
@@ -108,7 +108,7 @@ export async function deliverQueuedJobs(client: Client): Promise<void> {
       group by mailbox, greatest(run_at, now()), run_at > now(), case when later then ordinal end) firsts`)
 }
 
-/** Reads a section to its end, which verifies it; returns its number of bytes. */
+/** Reads a section to its end, which verifies it. Returns its number of bytes. */
 export async function readToEnd(data: AsyncIterable<Uint8Array>): Promise<number> {
   let bytes = 0
   for await (const chunk of data) bytes += chunk.length

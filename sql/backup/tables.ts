@@ -1,21 +1,20 @@
 import type { Client } from '../driver.ts'
 
-/** A table in a backup. */
 export interface Table {
   readonly name: string
-  /** Stored columns; generated ones are computed from them. */
+  /** Stored columns. Generated columns are computed from them. */
   readonly columns: readonly string[]
   /** First month of a partitioned table; null if it has no monthly partitions. */
   readonly since: string | null
 }
 
-// Leases of workers that run elsewhere, and tables that the migrations fill.
+// Excludes leases of workers that run elsewhere, and tables that the migrations fill.
 const EXCLUDED = ['worker_lease', 'migration', 'migration_functions']
 
 // `rag_neighbours_prepare` creates these with a reference to existing vectors, so they come last.
 const NEIGHBOURS = '^rag_neighbour_([0-9]+)$'
 
-/** Length of the vectors in a pgvector table; null if it is another table. */
+/** Returns the length of the vectors in a pgvector table, or null for any other table. */
 export function neighbourDimensions(name: string): number | null {
   const length = new RegExp(NEIGHBOURS).exec(name)?.[1]
   return length === undefined ? null : Number(length)
@@ -36,12 +35,13 @@ export async function listTables(client: Client): Promise<Table[]> {
   return rows
 }
 
-// A few MB when compressed.
+// Size of a part, which compresses to a few MB.
 const PART_BYTES = 32 * 1024 * 1024
 
 /**
- * Returns the statements that copy a table in storage order, which is the fastest. A small table has one; a large one
- * has several, each for a range of blocks of about 32 MiB. A partitioned table uses the same range in each partition.
+ * Returns the statements that copy a table in storage order, which is the fastest. A small table has one statement. A
+ * large one has several, each for a range of blocks of about 32 MiB. In a partitioned table, each statement copies the
+ * same range of every partition.
  */
 export async function copyOutStatements(client: Client, { name, columns }: Table): Promise<string[]> {
   const { rows } = await client.query<{ bytes: number; blocks: number }>(

@@ -3,18 +3,18 @@ import type { PostStatus } from '../blog.ts'
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Export of posts, and import of posts from uploaded files. */
+/** Exports posts, and imports posts from uploaded files. */
 
-/** A post of an export. */
+/** A post in an export. */
 export interface ExportedPost {
   readonly id: number
   readonly json: string
 }
 
-// Bytes of content per statement: enough to be worth a round trip. A statement returns at least one post.
+// Bytes of content per statement, enough to be worth a round trip. A statement returns at least one post.
 const EXPORT_BYTES = 1_048_576
 
-/** The next posts after an id, by id, as lines for {@link parseExportedPost}; none after the last post. */
+/** Posts after an id, ordered by id, as lines for {@link parseExportedPost}. */
 export const readExportedPosts: ReadStatement<[after: number, status: PostStatus | null]> = {
   name: 'blog_exported_after',
   text: `
@@ -30,7 +30,7 @@ export const readExportedPosts: ReadStatement<[after: number, status: PostStatus
     from next join blog_post p on p.id = next.id where before < ${EXPORT_BYTES} order by p.id`,
 }
 
-/** Parses a line of {@link readExportedPosts}. */
+/** Parses a line that {@link readExportedPosts} returned. */
 export function parseExportedPost(line: string): ExportedPost {
   const space = line.indexOf(' ')
   return { id: Number(line.slice(0, space)), json: line.slice(space + 1) }
@@ -72,12 +72,12 @@ export const endUpload = (id: number, result: object): Query<unknown> =>
 
 const Chunk = z.object({ bytes: z.instanceof(Uint8Array) })
 
-/** One chunk of an upload; no row past its end. */
+/** Reads one chunk of an upload. No row past the end of the upload. */
 export const uploadChunk = (id: number, ordinal: number): Query<{ bytes: Uint8Array }> =>
   sql.prepared('blog_upload_chunk', Chunk)`
     select bytes from blog_upload_chunk where upload_id = ${id} and ordinal = ${ordinal}`
 
-/** Prunes uploads older than a day whose job has ended or was never added; returns their number. */
+/** Prunes uploads older than a day whose job has ended or was never added. Returns the number deleted. */
 export const deleteAbandonedImports = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with abandoned as (
@@ -88,7 +88,10 @@ export const deleteAbandonedImports = (batch: number): Query<{ count: number }> 
     )
     select count(*)::int as count from abandoned`
 
-/** A post to import. For undefined times and authors, a new post gets those of the import and an existing one keeps its own. */
+/**
+ * A post to import. If a time or the author is undefined, a new post gets that of the import and an existing post keeps
+ * its own.
+ */
 export interface ImportedPost {
   readonly title: string
   readonly slug: string
@@ -98,14 +101,14 @@ export interface ImportedPost {
   readonly seo_title: string | null
   readonly seo_description: string | null
   readonly hero_image_url: string | null
-  /** Null: none; undefined: the importer. */
+  /** Null means no author; undefined means the importer. */
   readonly author_name: string | null | undefined
   readonly created_at: string | undefined
   readonly updated_at: string | undefined
   readonly published_at: string | null | undefined
 }
 
-/** The full name of the importer; null without an importer or a name. */
+/** Reads the full name of the importer. The name is null without an importer, or if the importer has none. */
 export const importer = (id: number | null): Query<{ name: string | null }> =>
   sql.type(z.object({ name: z.string().nullable() }))`
     select (select full_name from account where id = ${id}::int) as name`
@@ -113,7 +116,7 @@ export const importer = (id: number | null): Query<{ name: string | null }> =>
 const Slugged = z.object({ id: z.number(), slug: z.string() })
 export type Slugged = z.output<typeof Slugged>
 
-/** Posts with these slugs; the lock prevents changes to them until the transaction ends. */
+/** Finds and locks the posts with these slugs. The lock prevents changes to them until the transaction ends. */
 export const takenSlugs = (slugs: readonly string[]): Query<Slugged> =>
   sql.type(Slugged)`
     select id, slug from blog_post where slug = any(${sql.array([...slugs], 'text')}) order by id for update`
@@ -126,7 +129,7 @@ const given = (posts: readonly ImportedPost[]) => sql.fragment`(
       (g ->> 'published_at')::timestamptz as published_at, n
     from jsonb_array_elements(${JSON.stringify(posts)}::jsonb) with ordinality as list(g, n))`
 
-/** Adds posts, in order, and returns them; skips posts whose slug is taken. */
+/** Adds posts in order and returns them. Skips posts whose slug is taken. */
 export const insertPosts = (
   posts: readonly ImportedPost[],
   author: { readonly id: number | null; readonly name: string | null },
@@ -154,7 +157,7 @@ export const overwritePosts = (posts: readonly ImportedPost[]): Query<Slugged> =
     from ${given(posts)} g where p.slug = g.slug
     returning p.id, p.slug`
 
-/** A tag that an import needs; `name` is for creating it. */
+/** A tag that an import needs. If it is missing, it is created with this name. */
 export interface NeededTag {
   readonly slug: string
   readonly name: string
@@ -163,7 +166,7 @@ export interface NeededTag {
 const texts = (all: readonly string[]) => sql.array([...all], 'text')
 const numbers = (all: readonly number[]) => sql.array([...all], 'int8')
 
-/** Finds tags by slug and creates missing ones; a tag whose name is taken gets a name derived from its slug. */
+/** Finds tags by slug and creates missing ones. A tag whose name is taken gets a name derived from its slug. */
 export const findOrCreateTags = (tags: readonly NeededTag[]): Query<Slugged> => {
   const slugs = texts(tags.map(({ slug }) => slug))
   return sql.type(Slugged)`

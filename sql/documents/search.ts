@@ -2,27 +2,28 @@ import { type DOCUMENT_ORDERS, LISTED, LIVE_OF_OWNER, type Listed } from '../doc
 import { inOrders, type List, listText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
-// Bounds the cost of a frequent word: a search ranks this many matches of a term, in index order. If there are more, it also
-// ranks the matching pages of as many of the owner's newest documents.
+// Maximum number of matches of a term that a search ranks, in index order. Bounds the cost of a frequent word. If there
+// are more, the search also ranks matching pages of as many of the owner's newest documents.
 const MAX_RANKED = 500
-// Rows with all words of a phrase to check for the phrase itself: the index does not store positions.
+// Maximum number of rows with all words of a phrase to check for the phrase, because the index does not store
+// positions.
 const MAX_WITH_WORDS = 5000
 
-// Snippets per document: of its first matching pages, each with the words around the first match.
+// Snippets per document, from its first matching pages. Each has the words around the first match.
 const MAX_HITS = 3
 const SNIPPET = 'MaxFragments=1, MinWords=10, MaxWords=25, ShortWord=0, StartSel="", StopSel=""'
-// Longer pages are cut: highlighting takes a second for two million characters.
+// Cuts longer pages, because highlighting takes a second for two million characters.
 const SNIPPET_CHARACTERS = 200_000
 
-// Splits words as the index does, but keeps punctuation: each mark is wrapped in U+0001, which no text contains and
-// `translate` then removes.
+// Splits words as the index does, but keeps punctuation. Each mark is wrapped in U+0001, which no text contains, and
+// which `translate` then removes.
 const snippet = (text: string, query: string): string =>
   `translate(ts_headline('folded', separate_words(${text}, E'\\x01\\\\1\\x01'), ${query}, '${SNIPPET}'), E'\\x01', '')`
 
-/** The vector that `words` of a search term match. */
+/** Returns the vector expression that `words` of a search term are matched against. */
 const ownedVector = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
 
-// `offset 0` forces a lookup by key for each document; the planner might otherwise join all pages.
+// `offset 0` forces a lookup by key for each document. The planner might otherwise join all pages.
 const pagesOf = (document: string): string =>
   `(select document_id, search from document_page where document_id = ${document} offset 0)`
 
@@ -42,7 +43,7 @@ const HITS = `(
       select p.page_number, p.text from document_page p where p.document_id = d.id and p.search @@ sought.query
       order by p.page_number limit ${MAX_HITS}) hit)`
 
-// The matching documents with their ranks.
+// Finds the matching documents and their ranks.
 const FOUND = `
   with term as materialized (
     select *, case when is_phrase then ${MAX_WITH_WORDS} else ${MAX_RANKED} end as most from search_terms($1::int, $7)
@@ -92,9 +93,9 @@ const FOUND = `
   )`
 
 /**
- * A page of the documents that match a search, with snippets of their matching pages if `hits`. Every term must occur in a
- * document's title, note, tags or pages. Whole words rank above prefixes and parts, the title above the text. The total is
- * exact if the search saw every match of at least one term.
+ * A page of the documents that match a search. `hits` adds snippets of their matching pages. Every term must occur in a
+ * document's title, note, tags or pages. Whole words rank above prefixes and parts, the title above the text. The total
+ * is exact if the search saw every match of at least one term.
  */
 export const searchDocuments = inOrders(
   SEARCH_ORDERS,

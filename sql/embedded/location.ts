@@ -17,16 +17,16 @@ import { openDataDir } from '../data-dir.ts'
 import { StartError } from '../start-error.ts'
 import { type Account, chooseAccount, makeEnterable, ownerOf } from './account.ts'
 
-/** Location and user of an embedded database. */
+/** Folders and user of an embedded database. */
 export interface ClusterLocation {
   readonly account: Account | undefined
-  /** The folder that holds data, sockets and lock: the data dir, or another folder that the data dir names. */
+  /** Folder of data, sockets and lock: the data dir, or another folder that the data dir names. */
   readonly home: string
   /** True if `home` is outside the data dir. */
   readonly moved: boolean
-  /** PostgreSQL's data folder. It may not exist yet. */
+  /** PostgreSQL's data folder, which may not exist yet. */
   readonly data: string
-  /** Returns a root-owned folder for a copy of the binaries, for accounts that can't reach the installed ones. */
+  /** Returns a root-owned folder for a copy of the binaries. Used for accounts that can't reach the installed ones. */
   readonly shared: () => string
 }
 
@@ -34,9 +34,8 @@ const NOTE = 'postgres.moved'
 
 /**
  * Chooses the location of the database of `dataDir`. This is `dataDir` itself, unless root starts it and PostgreSQL's
- * user can't enter the folders above. Then it is under /var/lib/millrace, or the temporary directory if that is
- * unusable or for `ephemeral`. The file `postgres.moved` in `dataDir` names it.
- *
+ * user can't enter the parent folders. Then it is under /var/lib/millrace, or in the temporary directory if that is
+ * unusable or for `ephemeral`. The file `postgres.moved` in `dataDir` names this other folder.
  * Throws a StartError if DATA_DIR is unusable, if its user can't reach an existing database, or if the folder in
  * `postgres.moved` is gone.
  */
@@ -79,7 +78,7 @@ function readNote(dataDir: string): string | undefined {
   try {
     return readFileSync(path.join(dataDir, NOTE), 'utf8').split('\n')[0] || undefined
   } catch (error) {
-    // An unreadable note is not a missing one: ignoring it would create a second, empty database.
+    // Treats only a missing note as absent. Ignoring an unreadable one would create a second, empty database.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
@@ -106,8 +105,8 @@ function firstUsable(account: Account | undefined, bases: readonly string[]): st
 }
 
 /**
- * Creates `folder`, which all may enter and only we may write. Returns false if it belongs to another user or can't be
- * created.
+ * Creates `folder`, which all users may enter but only we may write. Returns false if the folder belongs to another
+ * user or can't be created.
  */
 function claimFolder(folder: string): boolean {
   try {
@@ -121,12 +120,13 @@ function claimFolder(folder: string): boolean {
   }
 }
 
-// A socket's address holds 104 bytes on macOS and 108 on Linux; the file name `.s.PGSQL.65535` takes 16 of them.
+// Maximum length of the socket folder's path. A socket address holds 104 bytes on macOS and 108 on Linux, of which the
+// file name `.s.PGSQL.65535` takes 16.
 const LONGEST_SOCKET_FOLDER = 87
 
 /**
- * Creates the folder for the sockets, which only the server's user and root may enter. It is in `home`, or in the
- * temporary directory if that path is too long for a socket. Removes sockets of a crashed server.
+ * Creates the folder for the sockets, which only the server's user and root may enter. The folder is in `home`, or in
+ * the temporary directory if that path is too long for a socket. Removes sockets of a crashed server.
  */
 export function prepareSockets(home: string, account: Account | undefined): string {
   const folder = socketFolder(home)

@@ -4,9 +4,9 @@ import path from 'node:path'
 import type { Account } from './account.ts'
 
 /**
- * Identifies the process behind a pid, so that a later process with the same pid is not mistaken for it. Uses start
- * time and boot on Linux (proc_pid_stat(5), field 22), start time by `ps` elsewhere. Undefined if it is gone or a
- * zombie.
+ * Identifies the process behind a pid, so that a later process with the same pid is not mistaken for it. Uses the start
+ * time and boot id on Linux (proc_pid_stat(5), field 22), and the start time from `ps` elsewhere. Returns undefined if
+ * the process is gone or a zombie.
  */
 export function identify(pid: number): string | undefined {
   if (process.platform !== 'linux') {
@@ -14,7 +14,7 @@ export function identify(pid: number): string | undefined {
     return stdout?.trim() || undefined
   }
   try {
-    // The name, field 2, may contain spaces and parentheses: count fields from the last closing one.
+    // Field 2, the name, may contain spaces and parentheses, so count fields from the last closing parenthesis.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined
@@ -33,8 +33,8 @@ export function isPostgresOf(pid: number, data: string): boolean {
 }
 
 /**
- * Returns all PostgreSQL processes whose working directory is `data`: the server and its children. Empty on other
- * systems than Linux.
+ * Returns all PostgreSQL processes whose working directory is `data`: the server and its children. Returns none on
+ * systems other than Linux.
  */
 export function postgresProcessesIn(data: string): number[] {
   if (process.platform !== 'linux') return []
@@ -53,7 +53,7 @@ function isPostgresIn(pid: number, data: string): boolean {
   }
 }
 
-/** Sends each signal in turn, and waits up to its `ms` for the process to end. Returns true if it is gone. */
+/** Sends each signal in turn, and waits up to its `ms` for the process to end. Returns true if the process is gone. */
 export async function endProcess(
   pid: number,
   steps: readonly { signal: NodeJS.Signals; ms: number }[],
@@ -72,7 +72,7 @@ export async function endProcess(
   return gone()
 }
 
-/** Polls `condition` until it holds or `ms` have passed; returns true if it held. */
+/** Polls `condition` until it holds or `ms` have passed. Returns true if it held. */
 export async function waitUntil(condition: () => boolean, ms: number, every = 10): Promise<boolean> {
   const deadline = performance.now() + ms
   while (!condition()) {
@@ -96,7 +96,7 @@ export function runProgram(
     }
     child.stdout.on('data', collect)
     child.stderr.on('data', collect)
-    child.stdin.on('error', () => {}) // The program may exit before it has read everything; its exit code decides.
+    child.stdin.on('error', () => {}) // The program may exit before it reads everything. Its exit code decides.
     child.stdin.end(options.input ?? '')
     child.on('error', reject)
     child.on('close', (code, signal) => {

@@ -18,7 +18,7 @@ export interface ServerOptions {
 }
 
 export interface Server {
-  /** The port on 127.0.0.1 and in the name of the socket. It never changes. */
+  /** Port on 127.0.0.1, which is also in the name of the socket. It never changes. */
   readonly port: number
   stop(): Promise<void>
 }
@@ -28,8 +28,8 @@ const START_LIMIT_MS = 120_000 // A crash may have left much WAL to replay.
 const RESTART_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]
 
 /**
- * Starts the server, and restarts it on the same port if it dies unexpectedly. Throws a StartError with the last lines
- * of its log if it doesn't come up.
+ * Starts the server, and restarts it on the same port if it dies unexpectedly.
+ * Throws a StartError with the last lines of the server's log if it doesn't come up.
  */
 export async function runServer(options: ServerOptions): Promise<Server> {
   truncateLog(options.logFile)
@@ -90,12 +90,12 @@ async function launch(
     cwd: '/',
     env: options.binaries.env,
     stdio: ['ignore', output, output],
-    detached: true, // Ctrl-C in the terminal doesn't reach it: our ordered shutdown stops it.
+    detached: true, // Keeps Ctrl-C in the terminal from the server, which our ordered shutdown stops.
     ...options.account,
   })
   closeSync(output)
   child.unref()
-  // For an exit without stop(), such as our own crash: a last, synchronous request for a fast shutdown.
+  // Requests a fast shutdown, synchronously, if the process exits without stop(), such as in a crash of ours.
   const lastResort = () => child.kill('SIGINT')
   process.once('exit', lastResort)
   child.once('exit', () => process.removeListener('exit', lastResort))
@@ -116,7 +116,7 @@ function serverArguments({ data, sockets, settings }: ServerOptions, port: numbe
   return ['-D', data, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
 }
 
-/** Waits until postmaster.pid says `ready`; returns the failure, or undefined on success. */
+/** Waits until postmaster.pid says `ready`. Returns the failure, or undefined on success. */
 async function waitUntilReady(
   child: ChildProcess,
   options: ServerOptions,
@@ -148,7 +148,7 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null
 }
 
-/** Waits `ms`, or until `early` holds. */
+/** Waits `ms`, or until `early` returns true. */
 async function pause(ms: number, early: () => boolean = () => false): Promise<void> {
   const end = performance.now() + ms
   while (performance.now() < end && !early()) {
