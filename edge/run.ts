@@ -15,7 +15,7 @@ import type { Settings } from '../tasks/settings.ts'
 import { onParentGone } from '../tasks/supervised.ts'
 import { serveEdge } from './edge.ts'
 
-// Must be less than the 10 s that platforms give a process to stop.
+// Time limit of a graceful stop. Must be less than the 10 s that platforms give a process to stop.
 const STOP_MS = 9_000
 
 /** Runs one edge process. */

@@ -1,6 +1,8 @@
 import { Secret, TOTP } from 'otpauth'
 
-/** Time-based one-time codes (RFC 6238): SHA-1, six digits, 30 seconds, which every authenticator app supports. */
+/**
+ * Time-based one-time codes (RFC 6238) with SHA-1, six digits and 30 seconds, which every authenticator app supports.
+ */
 
 const PERIOD_MS = 30_000
 // Tolerates a clock offset of one period and a code entered just after it expired (RFC 6238, section 5.2).

@@ -18,19 +18,19 @@ const require = createRequire(import.meta.url)
 const loadBusboy = () => require('@fastify/busboy') as typeof import('@fastify/busboy')
 const MAX_FIELDS = 100
 const MAX_FIELD_BYTES = 64 * 1024
-/** Maximum size of boundaries, part headers and text fields together. */
+/** Maximum size in bytes of boundaries, part headers and text fields together. */
 const MAX_OVERHEAD = 1024 * 1024
 const ANY_BYTES = 'application/octet-stream'
 
 export interface UploadedFile {
-  /** Base name without control characters, at most 255 characters; '' if the client gave none. */
+  /** Base name without control characters, at most 255 characters. Empty if the client gave none. */
   readonly fileName: string
   /** Media type that the client declared, in lower case and without parameters. */
   readonly mediaType: string
 }
 
 export interface UploadOptions {
-  /** Maximum size of the file. */
+  /** Maximum size of the file in bytes. */
   readonly maxBytes: number
   /** Names of the allowed text fields; undefined allows any. */
   readonly fields?: readonly string[]
@@ -259,7 +259,7 @@ function parseBoundary(contentType: string): string {
     throw fail('request.media_type', { expected: 'multipart/form-data' })
   }
   const found = parseParameters(contentType).get('boundary')
-  // The splitter throws on an empty boundary and on more than 250 bytes; RFC 2046 allows 70.
+  // The splitter throws on an empty boundary and on more than 250 bytes, but RFC 2046 allows at most 70.
   if (!found || found.length > 70) throw malformed('the boundary of the form is missing or too long')
   return found
 }

@@ -4,7 +4,7 @@ import { arrayText, type PageValues } from './lists.ts'
 import { ACCOUNT_CHANGED } from './notify.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Accounts, their sessions and refresh tokens. */
+/** Queries about accounts, their sessions and refresh tokens. */
 
 /** One account as public JSON. */
 export const readAccount: ReadStatement<[id: number]> = {
@@ -122,7 +122,7 @@ export const setActive = (id: number, active: boolean): Query<{ json: string }> 
     update account set is_active = ${active}, updated_at = case when is_active = ${active} then updated_at else now() end
     where id = ${id} and deleted_at is null returning account_json(account)::text as json`
 
-/** @throws account.last_admin if no active admin would remain. */
+/** Sets the role of an account. @throws account.last_admin if no active admin would remain. */
 export const setRole = (id: number, role: NewAccount['role']): Query<{ json: string }> =>
   sql.type(JsonText)`
     update account set role = ${role}, updated_at = case when role = ${role} then updated_at else now() end
@@ -132,7 +132,7 @@ const Left = z.object({
   inherited: z.array(z.object({ organization_id: z.number(), heir_id: z.number() })),
   deleted: z.array(z.object({ organization_id: z.number(), slug: z.string() })),
 })
-/** Outcome for the organizations of which an account was the only owner. */
+/** Changes to the organizations of which an account was the only owner. */
 export type Left = z.output<typeof Left>
 
 /** Maximum number of organizations that an account leaves in one transaction, which locks them. */
@@ -153,7 +153,7 @@ export const leaveOrganizations = (id: number, max = LEAVE_BATCH): Query<Left & 
   sql.type(Left.extend({ organizations: z.number() }))`
     select organizations, inherited, deleted from account_leave(${id}, ${max}::int)`
 
-/** Sets the password; no row if the account is gone. */
+/** Sets the password. No row if the account is gone. */
 export const setPassword = (id: number, passwordHash: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update account set password_hash = ${passwordHash}, updated_at = now()
@@ -201,8 +201,8 @@ export const recipientByEmail = (email: string): Query<z.output<typeof Recipient
   sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where email = ${email}`
 
 /**
- * Stores the digest of a token that is about to be mailed; its lifetime starts now. No row if the account no longer has
- * `address`, or if the recipient has already used the token from an earlier attempt's email.
+ * Stores the digest of a token that is about to be mailed. The token's lifetime starts now. No row if the account no
+ * longer has `address`, or if the recipient has already used the token from an earlier attempt's email.
  */
 export const insertMailedToken = (
   id: string,
@@ -329,8 +329,8 @@ export interface CheckedLogin {
 }
 
 /**
- * Records a login; concurrent changes to the account wait for the commit. No row if the account is gone, or if its
- * password or second factor has changed since the check.
+ * Records a login and blocks concurrent changes to the account until the commit. No row if the account is gone, or if
+ * its password or second factor has changed since the check.
  */
 export const recordLogin = (
   accountId: number,

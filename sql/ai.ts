@@ -3,7 +3,7 @@ import { JsonText, noRows, type Query, sql } from './db.ts'
 import { arrayText, inOrders, inTimeSpan, type PageValues, pageOf, pairConditions } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Conversations and agents. Turns, usage and sentiment are in `sql/ai/`. */
+/** Queries about conversations and agents. `sql/ai/` has those about turns, usage and sentiment. */
 
 export const CONVERSATION_ORDERS = { updated_at: { 'c.updated_at': 'timestamptz', 'c.id': 'uuid' } } as const
 

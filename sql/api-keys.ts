@@ -4,7 +4,7 @@ import { arrayText, type PageValues } from './lists.ts'
 import { type OrganizationViewer, visibleTo } from './orgs.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** API keys, their last use and their request allowance. */
+/** Queries about API keys, their last use and their request allowance. */
 
 /** Ids of the key with a digest and of its account. `readAccountState` decides if the key is still valid. */
 export const readApiKey: ReadStatement<[digest: string]> = {
@@ -29,7 +29,7 @@ export const readApiKeys: ReadStatement<[account: number, ...page: PageValues]> 
   }),
 }
 
-/** The keys of an organization, newest first, for its admins and owners. */
+/** The keys of an organization, newest first. Only its admins and owners may see them. */
 export const readOrganizationKeys: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'organization_keys',
   text: visibleTo(

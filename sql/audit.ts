@@ -95,7 +95,7 @@ export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
 
 export const AUDIT_ORDERS = { at: { 'e.at': 'timestamptz', 'e.id': 'bigint' } } as const
 
-// Events with the account as actor, and events of other actors about it.
+// Selects events with the account as actor, and events of other actors about it.
 const OF_ACCOUNT = [
   '$2::int is null',
   'e.actor_id = $2::int',

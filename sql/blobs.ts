@@ -57,7 +57,7 @@ export const documentContents = (
 export const hasBlob = <C extends Content>(content: C): content is C & BlobLocation =>
   content.blob_id !== null
 
-// Chunks of the store `postgres`.
+// A chunk of bytes in the store `postgres`.
 
 const Chunk = z.object({ bytes: z.instanceof(Uint8Array) })
 
@@ -90,8 +90,8 @@ export const recordUpload = (id: number, uploadId: string): Query<unknown> =>
   sql.type(noRows)`update blob set upload_id = ${uploadId} where id = ${id}`
 
 /**
- * Serializes three steps for the bytes of a digest: sealing, deletion, and creation of documents. The lock ends with
- * the transaction.
+ * Serializes three steps for the bytes of a digest: sealing, deletion, and creation of documents. Holds the lock until
+ * the transaction ends.
  */
 export const lockDigest = (sha256: Buffer): Query<unknown> =>
   sql.type(noRows)`

@@ -3,7 +3,7 @@ import { JsonText, noRows, type Query, sql } from './db.ts'
 import { listText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Posts and tags. Reads concatenate JSON that was built when the rows were written. */
+/** Queries about posts and tags. Reads concatenate JSON that was built when the rows were written. */
 
 // A row stores the JSON of its post in two parts.
 const POST_JSON = sql.fragment`p.fields || ',"tags":' || p.tags || '}'`
@@ -74,7 +74,7 @@ export const readPostsOf: ReadStatement<[status: string, ...page: PageValues]> =
   }),
 }
 
-/** Posts with a tag and a status (null: any), newest first. */
+/** Posts with a tag and a status, newest first. A null status matches any. */
 export const readPostsTagged: ReadStatement<[tagSlug: string, status: string | null, ...page: PageValues]> = {
   name: 'blog_posts_tagged',
   text: listText('posts', {
@@ -93,7 +93,7 @@ export const readPublishedPost: ReadStatement<[slug: string]> = {
 
 export const TAG_ORDER = { 'lower(t.name)': 'text', 't.name': 'text' } as const
 
-/** Tags by name. */
+/** Tags, ordered by name. */
 export const readTags: ReadStatement<PageValues> = {
   name: 'blog_tags',
   text: listText('tags', {
@@ -156,7 +156,7 @@ export const updatePost = (
     where p.id = ${id}
     returning p.id`
 
-/** Locks a post, so that one transaction at a time changes its tags. */
+/** Locks a post, so that only one transaction at a time changes its tags. */
 export const lockPost = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from blog_post where id = ${id} for update`
 

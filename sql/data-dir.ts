@@ -30,7 +30,10 @@ export function openDataDir(dataDir: string): void {
   }
 }
 
-/** Node's recursive mkdir never returns on file systems that refuse every folder with ENOENT, such as /proc. */
+/**
+ * Creates each folder separately, because Node's recursive mkdir never returns on file systems that refuse every folder
+ * with ENOENT, such as /proc.
+ */
 function makeFolder(folder: string, mode: number): void {
   const found = statSync(folder, { throwIfNoEntry: false })
   if (found?.isDirectory()) return

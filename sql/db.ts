@@ -17,7 +17,7 @@ import { createSemaphore, type WaitLimit } from './semaphore.ts'
 import type { SlowStatements } from './slow.ts'
 
 /**
- * Access to PostgreSQL and the only importer of slonik. `sql/<area>.ts` builds queries as values; the caller picks the
+ * Access to PostgreSQL and the only importer of slonik. `sql/<area>.ts` builds queries as values. The caller picks the
  * method for the expected number of rows.
  */
 export const sql = slonikSql
@@ -28,7 +28,7 @@ export type Query<T> = QuerySqlToken<z.ZodType<T>>
 /** Schema for statements whose rows are ignored. */
 export const noRows = z.object({}).loose()
 
-/** A JSON text that PostgreSQL built, passed on unparsed. */
+/** Row with a JSON text that PostgreSQL built. It is passed on unparsed. */
 export const JsonText = z.object({ json: z.string() })
 
 export interface Queries {
@@ -89,8 +89,8 @@ export interface DatabaseOptions {
   /** True to check each row against its query's schema, in tests and development. */
   readonly validateRows: boolean
   /**
-   * True behind a pooler in transaction mode. Poolers refuse timeouts as connection parameters, so each transaction
-   * sets its own. Single statements rely on the timeouts of the pooler and of this process.
+   * True if connections go through a pooler in transaction mode. Poolers refuse timeouts as connection parameters, so
+   * each transaction sets its own. Single statements rely on the timeouts of the pooler and of this process.
    */
   readonly pooled?: boolean
   /** Time limit of a statement in this process, in ms. The server gets 90 % of it. Default 30 s. */

@@ -108,7 +108,7 @@ export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
     table: 'document',
     row: 'd',
     parameters: 5,
-    // The index excludes rows with `pruned_at`.
+    // Matches the condition of the index, which excludes rows with `pruned_at`.
     where: `${OWNED_BY} and d.expires_at > now() and d.pruned_at is null and ${matchesFilters('d')} and ${TAGGED}`,
     order: TRASH_ORDER,
     direction: 'desc',
@@ -259,7 +259,7 @@ export const deleteDocuments = (
     )
     select id, protected from owned`
 
-/** Filters documents to those that their owner has already deleted. */
+/** Filters document ids to those that the owner has already deleted. */
 export const alreadyDeleted = (ids: readonly number[], owner: number | null): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select id from document

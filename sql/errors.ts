@@ -328,8 +328,9 @@ interface DatabaseError {
 }
 
 /**
- * Maps a database error to a failure: constraint violations by constraint name, overload and outages by SQLSTATE or errno
- * (https://www.postgresql.org/docs/current/errcodes-appendix.html). Returns any other error unchanged.
+ * Maps a database error to a failure. Maps constraint violations by constraint name, and overload and outages by
+ * SQLSTATE or errno (https://www.postgresql.org/docs/current/errcodes-appendix.html). Returns any other error
+ * unchanged.
  */
 export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof Failure) return error
@@ -358,9 +359,9 @@ export function mapDatabaseError(error: unknown): unknown {
   return isLost && !hasCode ? fail('database.down', {}, { cause: error }) : error
 }
 
-// Outage codes besides the classes 08 (connection exceptions) and 57P (shutting down, starting up). The SQLSTATEs are
-// read_only_sql_transaction (a standby or read-only primary), idle_in_transaction_session_timeout (a frozen process),
-// disk_full and io_error. The others are libuv's errno names.
+// Codes of outages, except those in the classes 08 (connection exceptions) and 57P (shutting down, starting up). The
+// SQLSTATEs are read_only_sql_transaction (a standby or read-only primary), idle_in_transaction_session_timeout (a
+// frozen process), disk_full and io_error. The others are libuv's errno names.
 const OUTAGE_CODES = new Set([
   '25006',
   '25P03',

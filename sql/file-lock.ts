@@ -30,7 +30,8 @@ function removeStale(file: string, refusal: (pid: number) => Error): void {
   if (seen === undefined) return
   const owner = liveOwner(seen)
   if (owner !== undefined) throw refusal(owner)
-  // Two processes may find the same stale lock. The loser, which moved the winner's new lock away, restores it.
+  // Two processes may find the same stale lock. The slower one then moves away the new lock of the faster one, and must
+  // restore it.
   const aside = `${file}.stale.${process.pid}`
   if (!succeeds(() => renameSync(file, aside), 'ENOENT')) return
   if (readRecord(aside) !== seen) succeeds(() => linkSync(aside, file), 'EEXIST')

@@ -3,7 +3,7 @@ import type { Hub } from './hub.ts'
 import { ENDED_RANK, type JobEvent, parseLine, rankOf } from './job-event.ts'
 import type { SseStream, StreamSource } from './sse.ts'
 
-/** Streams all jobs that a caller may see. */
+/** Streams the states of all jobs that a caller may see. */
 
 // Maximum number of jobs whose last sent state is remembered, so that no terminal state is sent twice.
 const MAX_REMEMBERED = 10_000
@@ -59,7 +59,7 @@ class AllJobsSubscriber {
   /** Time in ms before which no waiting job has ended. */
   #waitingSince = 0
   #mustReadLive = true
-  /** Next page of ended jobs; null if none is left. */
+  /** Cursor of the next page of ended jobs; null if none is left. */
   #endedCursor: EndedCursor | null = null
   /** Time in ms after which the subscriber may have missed ended jobs; null if it has missed none. */
   #endsMissedSince: number | null

@@ -13,7 +13,7 @@ const frameOf = (event: JobEvent): SseFrame => ({
   data: event.frame,
 })
 
-// All subscribers of a job get the same array of events, so its frames are built once.
+// Caches the frames of an array of events, which all subscribers of a job share.
 const framesByEvents = new WeakMap<readonly JobEvent[], readonly SseFrame[]>()
 
 function framesOf(events: readonly JobEvent[]): readonly SseFrame[] {
@@ -67,7 +67,7 @@ function finish(stream: SseStream, stop: () => void, events: readonly JobEvent[]
   stream.end(framesOf(events))
 }
 
-/** Drops all states except the last; keeps other events. */
+/** Drops all states except the last, and keeps other events. */
 function dropReplacedStates(events: readonly JobEvent[]): readonly JobEvent[] {
   const newest = events.findLast(({ kind }) => kind === 'status')
   return events.filter((event) => event.kind !== 'status' || event === newest)

@@ -43,7 +43,7 @@ class LedgerHub implements Hub {
   readonly #jobs: JobWatchers
   readonly #states: StateWatchers
   readonly #onError: (error: unknown) => void
-  /** Functions that end a wait for a terminal event. */
+  /** Callbacks that each end one wait for a terminal event. */
   readonly #pendingWaits = new Set<() => void>()
   #hasStoppedWaiting = false
   readonly #poll: NodeJS.Timeout

@@ -12,7 +12,7 @@ interface JobWatcher {
   readonly push: (events: readonly JobEvent[]) => void
 }
 
-/** Watchers of single jobs; each receives every event after its cursor. */
+/** Watchers of single jobs. Each receives every event after its cursor. */
 export class JobWatchers {
   readonly #reader: Reads
   readonly #byJob = new Map<string, Set<JobWatcher>>()

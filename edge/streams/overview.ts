@@ -4,8 +4,8 @@ import { compactJson } from '../http/compact.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
 /**
- * The monitor's data, shared by all its watchers in this process. Notifications trigger a read, and changed parts are
- * pushed. Each part is self-contained, so a slow subscriber needs only the latest ones.
+ * Data of the job monitor, shared by all its watchers in this process. Notifications trigger a read, and changed parts
+ * are pushed. Each part is self-contained, so a slow subscriber needs only the latest ones.
  */
 export interface Overview {
   /** Pushes all parts, then each part that changes. Returns a function that stops the watch. */
@@ -67,7 +67,7 @@ class SharedOverview implements Overview {
   }
 
   watch(push: (parts: readonly Part[]) => void): () => void {
-    // Without watchers there were no reads, so the snapshot is stale.
+    // Nothing was read without watchers, so the snapshot is stale.
     if (this.#watchers.size === 0) this.#snapshot.expire()
     this.#watchers.add(push)
     const parts = this.whole()

@@ -4,7 +4,7 @@ import { type AcquirePermit, createStreamQuota, type StreamPermit } from './stre
 
 /**
  * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). A source pushes frames. It may
- * skip frames for a slow subscriber, since the table stores them.
+ * skip frames for a slow subscriber, because the table stores all events.
  */
 
 export interface SseFrame {
@@ -164,7 +164,7 @@ function wrapSink(sink: EventSink, subscriber: Subscriber, ended: () => void): S
   }
 }
 
-// All subscribers of a job get the same array of frames, so it is encoded once.
+// Caches the encoding of an array of frames, which all subscribers of a job share.
 const encodedFrames = new WeakMap<readonly SseFrame[], string>()
 
 function encodeFrames(frames: readonly SseFrame[]): string {

@@ -52,7 +52,7 @@ export class StateWatchers {
     return this.#pushes.size
   }
 
-  /** True if states of changed jobs must be read. */
+  /** True if a job has changed and its state must be read. */
   get hasChanges(): boolean {
     return this.#changed.size > 0
   }

@@ -11,7 +11,7 @@ export interface StreamOwner {
 
 /** Permit within the owner's stream quota. It is acquired before the handler runs and released when the stream ends. */
 export interface StreamPermit {
-  /** True once a stream holds the permit and will release it. */
+  /** True once a stream holds the permit, and will release it when it ends. */
   isHeldByStream: boolean
   /** Releases the permit. Further calls have no effect. */
   release(): void

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { JsonText, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Email changes of accounts; both addresses confirm them. */
+/** Changes of an account's email address, which both addresses must confirm. */
 
 /** The two addresses that must confirm a change. */
 export const SIDES = ['old', 'new'] as const
@@ -29,7 +29,7 @@ export const beginEmailChange = (change: NewEmailChange): Query<{ json: string }
       old_confirmed_at = null, new_confirmed_at = null, created_at = now(), expires_at = excluded.expires_at
     returning email_change_json(c)::text as json`
 
-/** The pending change of an account. */
+/** The pending change of an account as public JSON. */
 export const readEmailChange: ReadStatement<[account: number]> = {
   name: 'email_change',
   text: `select email_change_json(c)::text from email_change c where c.account_id = $1::int and c.expires_at > now()`,

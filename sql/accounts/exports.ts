@@ -5,7 +5,7 @@ import { arrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 import { RETAINED_DOCUMENT } from './export.ts'
 
-/** Finished exports of accounts, and the contents of an export besides the rows of `export.ts`. */
+/** Finished exports of accounts, and the parts of an export that are not rows of `export.ts`. */
 
 const Account = z.object({ json: z.string(), documents: z.number() })
 
@@ -48,7 +48,7 @@ export interface NewExport {
   readonly byteSize: number
 }
 
-/** Stores a finished export; the caller seals its blob in the same transaction. */
+/** Stores a finished export. The caller must seal its blob in the same transaction. */
 export const insertExport = (done: NewExport): Query<unknown> =>
   sql.type(noRows)`
     insert into account_export (id, account_id, sha256, byte_size)

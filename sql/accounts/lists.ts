@@ -9,11 +9,13 @@ import {
 } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** The list of accounts for admins. */
+/** Queries for the list of accounts that admins see. */
 
 export const ROLES = ['user', 'moderator', 'admin'] as const
 
-/** Sort orders of accounts. Accounts that never signed in count as the longest absent, by creation time. */
+/**
+ * Sort orders of accounts. `last_login` sorts accounts that never signed in as the longest absent, by creation time.
+ */
 export const ACCOUNT_ORDERS = {
   created_at: { 'a.created_at': 'timestamptz', 'a.id': 'bigint' },
   email: { 'a.email': 'text' },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 
-/** Last use of sessions, and the pruning of expired ones. */
+/** Records the last use of sessions, and prunes expired ones. */
 
 export interface UsedSession {
   readonly id: string
@@ -11,7 +11,10 @@ export interface UsedSession {
   readonly place: string | null
 }
 
-/** Records the last use and client address of sessions. Skips sessions that another edge recorded in the last 30 s or has locked. */
+/**
+ * Records the last use and client address of sessions. Skips locked sessions and those that another edge recorded in
+ * the last 30 s.
+ */
 export const recordSessionUse = (used: readonly UsedSession[]): Query<unknown> =>
   sql.type(noRows)`
     update session s set last_used_at = now(), last_address = coalesce(left(used.address, 100), s.last_address),

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** The second factor of accounts: one-time codes and recovery codes. A sign-in consumes them in `decideLogin`. */
+/** Second factor of accounts: one-time codes and recovery codes. A sign-in uses them up in `decideLogin`. */
 
-/** State of an account's one-time codes, and the number of unused recovery codes. */
+/** State of the one-time codes of an account, and the number of its unused recovery codes. */
 export const readTotp: ReadStatement<[account: number]> = {
   name: 'account_totp',
   text: `select json_build_object('is_on', confirmed_at is not null, 'confirmed_at', iso(confirmed_at),

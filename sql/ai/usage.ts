@@ -81,7 +81,7 @@ export interface Usage {
   readonly cached: number
   readonly output: number
   readonly reasoning: number
-  /** An exact decimal; null if the price is unknown. */
+  /** Cost as an exact decimal; null if the price is unknown. */
   readonly cost: string | null
   readonly estimated: boolean
   readonly success: boolean

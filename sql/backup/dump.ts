@@ -10,13 +10,13 @@ export type Header =
       /** Migrations of the database. A restore applies them before it fills the tables. */
       readonly migrations: readonly string[]
     }
-  /** A large table has several parts, numbered from 0. */
+  /** Number of the part. A large table has several parts, numbered from 0. */
   | (Table & { readonly kind: 'table'; readonly part: number })
   | { readonly kind: 'sequences'; readonly values: Readonly<Record<string, number>> }
   | { readonly kind: 'bytes'; readonly blob: StoredBytes }
   | { readonly kind: 'missing'; readonly blob: StoredBytes }
 
-/** Bytes that are stored outside the database. */
+/** Location of bytes that are stored outside the database. */
 export interface StoredBytes {
   readonly blob_id: number
   readonly store: string

@@ -11,7 +11,7 @@ export interface Table {
 // Excludes leases of workers that run elsewhere, and tables that the migrations fill.
 const EXCLUDED = ['worker_lease', 'migration', 'migration_functions']
 
-// `rag_neighbours_prepare` creates these with a reference to existing vectors, so they come last.
+// Tables that `rag_neighbours_prepare` creates. They refer to existing vectors, so they come last.
 const NEIGHBOURS = '^rag_neighbour_([0-9]+)$'
 
 /** Returns the length of the vectors in a pgvector table, or null for any other table. */

@@ -145,7 +145,7 @@ export const insertPosts = (
     on conflict (slug) do nothing
     returning id, slug`
 
-/** Overwrites existing posts. */
+/** Overwrites existing posts with imported ones. */
 export const overwritePosts = (posts: readonly ImportedPost[]): Query<Slugged> =>
   sql.type(Slugged)`
     update blog_post p set title = g.title, content = g.content, status = g.status, excerpt = g.excerpt,

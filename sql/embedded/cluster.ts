@@ -107,7 +107,7 @@ async function runInitdb({ account, binaries }: ClusterOptions, args: readonly s
   try {
     await runProgram(binaries.initdb, args, { account, env: binaries.env })
   } catch (error) {
-    // Containers often run under a uid without a name.
+    // Containers often run under a uid without a user name.
     const nameless = (error as Error).message.includes('user does not exist')
     if (!nameless) throw error
     throw new StartError(`${(error as Error).message}\nAdd this user to /etc/passwd, or set DATABASE_URL.`)
@@ -126,7 +126,7 @@ function initdbArguments(data: string, passwordFile: string, ephemeral: boolean)
     '--builtin-locale=C.UTF-8',
     '--locale=C',
     '--no-instructions',
-    // The password is random, so a slow check would add no security.
+    // Reduces the password hashing in tests. A slow hash adds no security, because the password is random.
     ...(ephemeral ? ['--no-sync', '--set=scram_iterations=1'] : []),
   ]
 }

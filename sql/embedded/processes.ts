@@ -82,7 +82,10 @@ export async function waitUntil(condition: () => boolean, ms: number, every = 10
   return true
 }
 
-/** Runs a program as `account` until it exits. @throws with the last 4,000 characters of its output if it fails. */
+/**
+ * Runs a program as `account` until it exits. @throws an error with the last 4,000 characters of its output if it
+ * fails.
+ */
 export function runProgram(
   file: string,
   args: readonly string[],

@@ -79,7 +79,7 @@ export async function answerLive(
       disconnect.signal,
     )
     const first = live.next()
-    // Prevents an unhandled rejection: after a timeout, nothing awaits it.
+    // Nothing awaits this promise after a timeout, so its rejection must be handled here.
     first.catch(() => {})
     const isInTime = await Promise.race([
       first.then(() => true),

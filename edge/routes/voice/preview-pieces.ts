@@ -6,7 +6,7 @@ import { jobFailure } from '../../pipeline/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
 import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 
-/** Reads a preview from the table in pieces: a stored preview, or one that a job is still storing. */
+/** Reads a preview from the table in pieces. The preview is stored, or a job is still storing it. */
 
 export interface StoredPieces {
   readonly digest: Buffer

@@ -74,7 +74,7 @@ export const PreviewRequest = z
   .strictObject({ voice_id: Id, text: Text.optional(), speed: Speed.optional(), model: Id.optional() })
   .meta({ id: 'PreviewRequest' })
 
-/** A preview request as query parameters. */
+/** Query parameters of a preview request. */
 export const PreviewQuery = z.object({
   text: Text.optional(),
   speed: z

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { WEBHOOK_EVENTS } from '../../../sql/webhooks.ts'
 import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
-/** Requests and responses of the webhook routes. */
+/** Shapes of the requests and responses of the webhook routes. */
 
 export const EndpointParams = z.object({ endpoint_id: LongRowId })
 export const DeliveryParams = z.object({ endpoint_id: LongRowId, delivery_id: LongRowId })

@@ -13,8 +13,7 @@ declare
 begin
   select * into change from email_change c where email_change_confirm.digest in (c.old_digest, c.new_digest);
   if not found then return; end if;
-  -- Lock order of every change: the invites of an address, then organizations (which invites_accept locks), then
-  -- accounts.
+  -- Every change locks in this order: the invites of an address, then organizations (in invites_accept), then accounts.
   perform invite_address_lock(change.email);
   perform from organization o where o.id in (
     select i.organization_id from organization_invite i where i.email = change.email and i.status = 'pending')
@@ -22,7 +21,7 @@ begin
   select a.email into old_email from account a where a.id = change.account_id and a.deleted_at is null and a.is_active
   for update;
   if not found then return; end if;
-  -- Reread under the account's lock: the change may have been replaced, refused or confirmed meanwhile.
+  -- Rereads under the account's lock, because the change may have been replaced, refused or confirmed meanwhile.
   select * into change from email_change c where c.id = change.id and c.expires_at > now() for update;
   if not found then return; end if;
   side := case when digest = change.old_digest then 'old' else 'new' end;

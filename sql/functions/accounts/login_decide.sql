@@ -13,7 +13,7 @@ declare
   failure login_failure;
 begin
   select * into failure from login_failure f where f.subject = login_decide.subject for update;
-  -- While locked, the right password costs as much work as a wrong one.
+  -- While the address is locked, the right password costs as much work as a wrong one.
   if failure.locked_until > clock_timestamp() then return 'locked'; end if;
   if matches and totp is not null then
     if step is null and recovery is null then return 'incomplete'; end if;

@@ -5,7 +5,7 @@ begin
   select status, created_at, published_at into new.status, new.created_at, new.published_at
   from blog_post where id = new.post_id for share;
   if not found then
-    -- The foreign key then rejects the row.
+    -- The post does not exist, so the foreign key rejects the row.
     new.status := '';
     new.created_at := now();
   end if;

@@ -12,7 +12,7 @@ begin
   if changed_tag.deleted_at is null then
     perform blog_tags_rebuild(posts);
   else
-    -- Lock order: posts before their tag links.
+    -- Locks posts before their tag links, so that two changes never deadlock.
     perform from blog_post where id = any(posts) order by id for update;
     delete from blog_post_tag where tag_id = tag and post_id = any(posts);
   end if;

@@ -1,5 +1,5 @@
--- Planner settings for the functions that handle events and settle messages. They look up rows by key only, but
--- connections cache plans from when the tables were small.
+-- Planner settings for the functions that handle events and settle messages. These functions look up rows by key only,
+-- but connections cache plans from when the tables were small.
 do $$
 declare
   called regproc;

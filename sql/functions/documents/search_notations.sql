@@ -17,7 +17,7 @@ declare
   whole text;
   decimals text;
 begin
-  -- The first separator groups thousands; a different one marks the decimals.
+  -- The first separator groups thousands. A different one marks the decimals.
   part := regexp_match(normalized, '^(\d{1,3}(?:([,.'' ’])\d{3})(?:\2\d{3})*|\d{1,15})(?:([.,])(\d{1,2}))?$');
   if part is not null and (part[2] is null or part[2] is distinct from part[3]) then
     whole := regexp_replace(part[1], '\D', '', 'g');
@@ -45,7 +45,7 @@ begin
     dates := array[search_date(part[1], part[2], part[3])];
   else
     part := regexp_match(normalized, '^(\d{1,2})[-/](\d{1,2})[-/](\d{4})$');
-    -- Day first, the more common order, or month first.
+    -- Tries the day first, which is the more common order, and the month first.
     dates := array[search_date(part[3], part[2], part[1]), search_date(part[3], part[1], part[2])];
   end if;
   return nullif(array(

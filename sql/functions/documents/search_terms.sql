@@ -26,7 +26,7 @@ begin
     if numnode(exact) = 0 then continue; end if;
     n := n + 1;
     wide := exact;
-    -- The text of a tsquery ends with its last word, which `:*` turns into a prefix.
+    -- Adds a prefix match. The text of a tsquery ends with its last word, which `:*` turns into a prefix.
     if not is_phrase then wide := exact || (exact::text || ':*')::tsquery; end if;
     words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', spaced) else wide end);
     notations := search_notations(coalesce(term[2], bare));
@@ -46,7 +46,7 @@ begin
       words := owned_query(p_owner, words);
     elsif not is_phrase and numnode(exact) = 1 and not negated then
       select lexeme into lexeme_text from unnest(to_tsvector('folded', spaced));
-      -- Two ASCII letters occur everywhere; two characters of other scripts can be a word.
+      -- Two ASCII letters occur everywhere, but two characters of other scripts can be a word.
       if length(lexeme_text) > 2 or length(lexeme_text) = 2 and lexeme_text ~ '[^\x01-\x7f]' then
         hits := search_count_hits(words);
         if hits < 50 then

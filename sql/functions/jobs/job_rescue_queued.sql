@@ -20,7 +20,7 @@ begin
   -- A schedule never runs before its last run. A worker whose clock was ahead has stopped it until then.
   update graphile_worker._private_known_crontabs set last_execution = now() where last_execution > now() + interval '5 min';
 
-  -- Skips from mailbox to mailbox with the index, however many jobs each has.
+  -- Uses the index to skip from mailbox to mailbox, however many jobs each has.
   with recursive mailboxes as (
     (select mailbox from job where status = 'queued' order by mailbox limit 1)
     union all

@@ -1,4 +1,4 @@
--- Ends the API keys and webhook endpoints of an organization together with it, before its members are purged.
+-- Ends the API keys and webhook endpoints of an organization when it is deleted, before its members are purged.
 create or replace function organization_cleanup() returns trigger language plpgsql as $$
 begin
   delete from api_key where organization_id = new.id;

@@ -22,7 +22,8 @@ begin
       string_agg(format('%1$s = total.%1$s', name), ', ') filter (where is_sum) as assignments,
       string_agg(format('%s <> 0', name), ' or ') filter (where is_sum) as is_left
     from (values
-      -- A conversation's contribution never changes, and each turn updates the row several times.
+      -- Updates are ignored: they never change what a conversation contributes, and each turn updates the row several
+      -- times.
       ('ai_conversation', 'ai_conversation_count', '{insert,delete}'::text[]),
       ('ai_sentiment', 'ai_sentiment_sum', '{insert,update,delete}'),
       ('ai_usage', 'ai_usage_sum', '{insert,update,delete}'),

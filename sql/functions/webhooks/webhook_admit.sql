@@ -12,7 +12,7 @@ begin
   into new.account_id, new.host, quota
   from webhook_endpoint e join account a on a.id = e.account_id where e.id = new.endpoint_id;
   if not found then
-    -- The foreign key then rejects the row.
+    -- The endpoint does not exist, so the foreign key rejects the row.
     new.account_id := 0;
     new.host := '';
   end if;

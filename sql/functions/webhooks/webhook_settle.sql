@@ -27,7 +27,7 @@ begin
     where w.id = d.endpoint_id and w.failures > 0;
     return 'delivered';
   end if;
-  -- Skips callbacks, whose URLs are unrelated to each other.
+  -- Does not count failures of callbacks, whose URLs are unrelated to each other.
   update webhook_endpoint w set failures = w.failures + 1, failing_since = coalesce(w.failing_since, now()),
     blocked_until = case when w.failures + 1 >= failure_threshold
       then now() + make_interval(secs => delays[least(w.failures + 2 - failure_threshold, cardinality(delays))] / 1000.0) end
