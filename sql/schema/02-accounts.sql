@@ -1,7 +1,7 @@
--- Accounts and their sessions. A session is a family of refresh tokens: each is used once and then replaced by its
--- successor. Revoking the one session row revokes the whole family after a replay.
+-- Accounts and their sessions. A session is a family of refresh tokens. Each token is used once and then replaced by
+-- its successor. A replay revokes the whole family, which takes one update of the session row.
 
--- Normalizes text for search: lower case, no accents.
+-- Normalizes text for search: lower case without accents.
 create function folded(value text) returns text language sql immutable parallel safe
   return lower(unaccent('unaccent', value));
 
@@ -17,12 +17,12 @@ create table account (
   last_login timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz,
-  -- When the account is due for deletion, as its owner or an admin requested; null: no deletion is scheduled. Until
-  -- then the account works as before, unless it is inactive.
+  -- When the account is due for deletion, as its owner or an admin requested; null if no deletion is scheduled. Until
+  -- then, an active account works as before.
   deletion_at timestamptz,
-  -- A deleted account is invisible and cannot act. A task deletes its data, and this row last.
+  -- When the account was deleted. It is then invisible and cannot act. A task deletes its data and finally this row.
   deleted_at timestamptz,
-  -- The text that account search matches. A line break separates the two parts, so no match spans both.
+  -- The text to match in account searches. A line break separates its two parts, so no match spans both.
   words text generated always as (folded(email || coalesce(E'\n' || full_name, ''))) stored,
   constraint account_pkey primary key (id),
   constraint account_email_key unique (email),
@@ -32,23 +32,23 @@ create table account (
   constraint account_deleted_check check (case when deleted_at is null then email is not null
     else email is null and full_name is null and password_hash = '' and not is_active and deletion_at is null end)
 );
--- Queried every minute.
+-- Used by a query that runs every minute.
 create index account_deletion_at_idx on account (deletion_at) where deletion_at is not null;
 create index account_deleted_idx on account (id) where deleted_at is not null;
--- One index per sort order of the account list. A list of all roles merges one scan per role and state, so every index
--- covers both filters. A sign-in changes `last_login` and thus writes to all of them, which costs little next to
--- hashing the password.
+-- Each sort order of the account list has an index. A list of all roles merges one scan per role and state, so every
+-- index covers both filters. A sign-in changes `last_login` and thus writes to all of these indexes, which costs little
+-- compared with hashing the password.
 create index account_created_at_idx on account (role, is_active, created_at, id) where deleted_at is null;
 create index account_email_idx on account (role, is_active, email) where deleted_at is null;
--- Accounts that have never signed in sort as the longest absent.
+-- Accounts without a sign-in sort as if they had signed in longest ago.
 create index account_last_login_idx on account (role, is_active, (coalesce(last_login, timestamptz 'epoch')), created_at, id)
   where deleted_at is null;
--- Serves rare search terms. A page for a common term is found quickly in list order.
+-- Serves rare search terms. For common terms, scanning in list order finds a page quickly.
 create index account_words_idx on account using gin (words gin_trgm_ops);
--- Queried by each registration.
+-- Used by each registration.
 create index account_admin_idx on account (id) where role = 'admin' and is_active;
 
--- A revoked session cannot be refreshed. An ended session also has its access tokens rejected. `address`, `place`,
+-- A revoked session cannot be refreshed. If it has also ended, its access tokens are rejected. `address`, `place`,
 -- `user_agent` and `device` describe the sign-in.
 create table session (
   id uuid not null,
@@ -57,13 +57,14 @@ create table session (
   revoked_at timestamptz,
   ended_at timestamptz,
   address text,
-  -- The location that a trusted proxy reports for the address. `device` is derived from the user agent.
+  -- Location of the address, as reported by a trusted proxy.
   place text,
   user_agent text,
+  -- Derived from the user agent.
   device text,
   -- True if the session began with a passkey, which counts as two factors.
   by_passkey boolean not null default false,
-  -- Up to a minute behind: once a minute, each edge writes the sessions that it has seen and their addresses.
+  -- Up to a minute late: once a minute, each edge writes the sessions that it has seen and their addresses.
   last_used_at timestamptz,
   last_address text,
   last_place text,
@@ -71,7 +72,7 @@ create table session (
   constraint session_ended_check check (ended_at is null or revoked_at is not null),
   constraint session_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
--- Each request reads the recently ended sessions of its account.
+-- Serves each request, which reads the recently ended sessions of its account.
 create index session_account_id_idx on session (account_id, ended_at);
 create index session_listed_idx on session (account_id, id desc) where revoked_at is null;
 
@@ -84,16 +85,16 @@ create table refresh_token (
   constraint refresh_token_pkey primary key (digest),
   constraint refresh_token_digest_check check (length(digest) = 32),
   constraint refresh_token_session_id_fkey foreign key (session_id) references session (id) on delete cascade
-  -- Each row is written twice and deleted two weeks later.
+  -- The table is vacuumed early, because each row is written twice and deleted two weeks later.
 ) with (autovacuum_vacuum_scale_factor = 0.02);
 create index refresh_token_session_id_idx on refresh_token (session_id);
 create index refresh_token_expires_at_idx on refresh_token (expires_at);
--- Each family has one current token; all others have been rotated.
+-- Each family has one current token; all others are rotated.
 create unique index refresh_token_session_id_current_key on refresh_token (session_id) where rotated_at is null;
 
--- Mailed tokens. A token is derived from the id and the deployment's key. So the task that mails it needs only the row,
--- and the stored digest cannot be used as a token. A used token stays until it would have expired: a task that runs
--- again after its email was read must not revive the token.
+-- Mailed tokens. A token is derived from the row's id and the deployment's key. The task that mails it needs only the
+-- row, and the stored digest cannot be used as a token. A used token stays until it expires, because a task that reruns
+-- after its email was read must not revive it.
 create table account_token (
   id uuid not null,
   account_id integer not null,
@@ -111,15 +112,15 @@ create table account_token (
 create index account_token_account_id_idx on account_token (account_id, kind);
 create index account_token_expires_at_idx on account_token (expires_at);
 
--- A change of email address, which both addresses have to confirm; at most one per account. Its tokens are derived from
--- its id and the deployment's key, and each is used once.
+-- A change of email address, which both addresses have to confirm. An account has at most one. The tokens are derived
+-- from the row's id and the deployment's key, and each can be used once.
 create table email_change (
   id uuid not null,
   account_id integer not null,
   -- The new address.
   email text not null,
-  -- The session that requested the change, the only one that survives it. No foreign key: the session may be gone
-  -- first.
+  -- The session that requested the change, the only one that survives the change. No foreign key, because the session
+  -- may be deleted first.
   session_id uuid,
   old_digest bytea not null,
   new_digest bytea not null,
@@ -133,13 +134,13 @@ create table email_change (
   constraint email_change_new_digest_key unique (new_digest),
   constraint email_change_email_check check (email = lower(email) and length(email) between 3 and 320),
   constraint email_change_digest_check check (length(old_digest) = 32 and length(new_digest) = 32),
-  -- The second confirmation deletes the row.
+  -- The second confirmation deletes the row, so at most one confirmation is recorded.
   constraint email_change_confirmed_check check (old_confirmed_at is null or new_confirmed_at is null),
   constraint email_change_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
 create index email_change_expires_at_idx on email_change (expires_at);
 
--- Exports of an account's data: each is a zip archive, stored as a blob. The id is that of the job that made it.
+-- Exports of account data. Each is a zip archive, stored as a blob. The id is that of the job that created it.
 create table account_export (
   id uuid not null,
   account_id integer not null,
@@ -152,11 +153,11 @@ create table account_export (
   constraint account_export_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
 create index account_export_account_id_idx on account_export (account_id, id desc);
--- Finds the exports that use a blob.
+-- Finds the exports that refer to a blob.
 create index account_export_sha256_idx on account_export (sha256);
 create index account_export_created_at_idx on account_export (created_at);
 
--- Failed logins by email address, known or not: an unknown address gets locked like any other.
+-- Failed logins by email address. The address need not have an account: an unknown address is locked like any other.
 create table login_failure (
   subject bytea not null,
   failures integer not null,
@@ -168,15 +169,15 @@ create table login_failure (
 );
 create index login_failure_failed_at_idx on login_failure (failed_at);
 
--- The second factor of an account: time-based one-time codes (RFC 6238). The secret is derived from the id and the
--- deployment's key, so the database alone is not enough to generate codes.
+-- The second factor of an account: time-based one-time codes (RFC 6238). The secret is derived from the row's id and
+-- the deployment's key, so the database alone is not enough to generate codes.
 create table account_totp (
   id uuid not null,
   account_id integer not null,
   created_at timestamptz not null default now(),
-  -- Null until a code has proven that the owner has the secret. Until then, sign-ins ask for no code.
+  -- When a code proved that the owner has the secret; null until then. A sign-in asks for a code only afterwards.
   confirmed_at timestamptz,
-  -- The time step of the last accepted code; codes of it and of earlier steps are rejected.
+  -- Time step of the last accepted code. Codes of this step and of earlier ones are rejected.
   last_step bigint not null default 0,
   -- Digests of the unused recovery codes.
   recovery_codes bytea[] not null default '{}',
@@ -187,15 +188,16 @@ create table account_totp (
   constraint account_totp_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
 
--- Passkeys (WebAuthn): public keys of authenticators, which sign in without a password or a second factor.
+-- Passkeys (WebAuthn): public keys of authenticators. A passkey signs in without a password or a second factor.
 create table passkey (
   id uuid not null,
   account_id integer not null,
-  -- The authenticator's id for the key.
+  -- The id that the authenticator assigned to the key.
   credential_id bytea not null,
-  -- In COSE format.
+  -- The public key in COSE format.
   public_key bytea not null,
-  -- The authenticator's signature counter; 0 if it has none. A counter that decreases reveals a copied key.
+  -- The authenticator's signature counter; 0 if the authenticator has none. A counter that goes backwards reveals a
+  -- copied key.
   counter bigint not null,
   transports text[] not null,
   name text not null,
@@ -214,11 +216,11 @@ create table passkey (
 );
 create index passkey_account_id_idx on passkey (account_id, id desc);
 
--- Challenges for authenticators to sign, each valid once, within minutes. Unlogged: users just retry if a server crash
--- loses them.
+-- Challenges for authenticators to sign. Each is valid once, for a few minutes. Unlogged: if a server crash loses them,
+-- users can retry.
 create unlogged table passkey_challenge (
   challenge bytea not null,
-  -- The account that registers a passkey; null: a sign-in. No foreign key: the account itself is looked up anyway.
+  -- The account that registers a passkey; null for a sign-in. No foreign key, because the account is looked up anyway.
   account_id integer,
   expires_at timestamptz not null,
   constraint passkey_challenge_pkey primary key (challenge),

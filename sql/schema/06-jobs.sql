@@ -1,15 +1,15 @@
--- The job ledger. A row of `job` is the source of truth for a job. A job waits in a mailbox: that of its actor, or that
--- of its owner for this task. graphile-worker's table holds only deliveries. A delivery says that a mailbox has due
--- jobs from an ordinal on. The worker that gets it claims as many of them as it can run.
+-- The job ledger. A row of `job` is the source of truth for a job. A job waits in a mailbox, which belongs to its
+-- actor, or to its owner and task. graphile-worker's table holds only deliveries. A delivery says that a mailbox has
+-- due jobs from an ordinal on. The worker that gets a delivery claims as many of these jobs as it can run.
 --
--- Status:
+-- Status of a job:
 --
 -- - queued: waits in its mailbox
 -- - running: held by the lease `lease_id`; `attempt` fences every write of the current attempt
 -- - done, failed, cancelled: final
 
--- By default, autovacuum waits until a fifth of a table is dead: 700,000 rows of 3.5 million jobs, each of which is
--- written several times. Deliveries are rows that live for milliseconds.
+-- By default, autovacuum waits until a fifth of a table is dead. For 3.5 million jobs, that would be 700,000 rows, each
+-- of which is written several times. Deliveries are rows that live for milliseconds, so vacuum both tables early.
 alter table graphile_worker._private_jobs set (autovacuum_vacuum_scale_factor = 0.01);
 
 create table worker_lease (
@@ -18,14 +18,14 @@ create table worker_lease (
   queues text[] not null,
   pool_ids text[] not null default '{}',
   threads integer not null default 0,
-  -- Threads that are running a job.
+  -- Number of threads that are running a job.
   busy integer not null default 0,
   memory_bytes bigint not null default 0,
   started_at timestamptz not null default now(),
   expires_at timestamptz not null,
-  -- When an admin drained the worker, which stops its claims; null: not drained.
+  -- When an admin drained the worker, which stops its claims; null if not drained.
   drained_at timestamptz,
-  -- Start of the period in which all renewals were on time.
+  -- Start of the current period without a late renewal of the lease.
   steady_since timestamptz not null default now(),
   constraint worker_lease_pkey primary key (id)
 );
@@ -36,16 +36,16 @@ create table job (
   name text not null,
   queue text not null,
   owner_id integer,
-  -- The mailbox of its actor, or of its owner for this task. Compared as bytes: takes half the time of a language
+  -- The mailbox of the job's actor, or of its owner and task. Comparing bytes takes half the time of a language
   -- collation.
   mailbox text collate "C" not null,
-  -- Maximum of jobs of the mailbox that run concurrently, oldest first. 1: an actor, whose messages keep their order;
-  -- null: no limit.
+  -- Maximum number of jobs of the mailbox that run concurrently, oldest first. 1 for an actor, whose messages keep
+  -- their order; null for no limit.
   mailbox_limit integer,
-  -- True if the job was scheduled for later in a limited mailbox. Such jobs, of which there may be many, do not count
-  -- as waiting until a claim after their due time.
+  -- True if the job was scheduled for later in a limited mailbox. There may be many such jobs. They do not count as
+  -- waiting until a claim after their due time.
   later boolean not null default false,
-  -- The SQL function `settle(job)`, called with this row in the transaction that ends the job, whatever its outcome.
+  -- SQL function that the transaction that ends the job calls with this row as `settle(job)`, whatever the outcome.
   settle text,
   payload jsonb not null,
   status text not null,
@@ -55,24 +55,24 @@ create table job (
   seq integer not null default 0,
   attempt integer not null default 0,
   tries integer not null default 0,
-  -- Deaths of a process or thread that ran the job: first those next to other jobs, then those in isolation.
+  -- Number of deaths of a process or thread that ran the job, first next to other jobs, then in isolation.
   interruptions integer not null default 0,
   reported integer not null default 0,
   max_tries integer not null,
   lease_id uuid,
-  -- The name of the worker that ran the latest attempt. Written by the claim, because the lease may be gone when the
-  -- job ends.
+  -- Name of the worker that ran the latest attempt. The claim stores it, because the lease may be gone when the job
+  -- ends.
   worker text,
   run_at timestamptz not null default now(),
   cancel_requested_at timestamptz,
   result jsonb,
   error_code text,
   error_detail text,
-  -- The failed job that this one retries; each is retried once. No foreign key: the pruner deletes the failed job
-  -- first, and this one stays as it is.
+  -- The failed job that this one retries. A job is retried at most once. No foreign key, because the pruner deletes the
+  -- failed job first and must not change this one.
   retry_of uuid,
   request_id text,
-  -- traceparent of the enqueuing span (W3C Trace Context); null: not traced.
+  -- traceparent of the enqueuing span (W3C Trace Context); null if not traced.
   trace_parent text,
   created_at timestamptz not null default now(),
   started_at timestamptz,
@@ -88,22 +88,22 @@ create table job (
 ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01);
 -- An actor handles one message at a time.
 create unique index job_actor_running_key on job (mailbox) where status = 'running' and mailbox_limit = 1;
--- Counts the running jobs of a limited mailbox. Its predicate differs from that of `job_running_idx`, so a plan made
--- for an empty table never reads all running jobs.
+-- Counts the running jobs of a limited mailbox. The predicate differs from that of `job_running_idx`. Otherwise, a plan
+-- made for an empty table could read all running jobs.
 create index job_mailbox_running_idx on job (mailbox) where lease_id is not null and mailbox_limit is not null;
--- The ledger functions find queued jobs with it.
+-- Finds queued jobs for the ledger functions.
 create index job_mailbox_idx on job (mailbox, later, ordinal) where status = 'queued';
 -- Finds scheduled jobs that are now due.
 create index job_later_idx on job (mailbox, run_at) where status = 'queued' and later;
--- Job lists by status: of an owner, of public jobs without an owner, or of all.
+-- Serve job lists by status: of an owner, of public jobs without an owner, or of all jobs.
 create index job_owner_id_idx on job (owner_id, status, finished_at, ordinal) where owner_id is not null;
 create index job_ownerless_idx on job (status, finished_at, ordinal) where owner_id is null
   and queue not in ('accounts', 'payments', 'webhooks');
--- No other index of all jobs may have this order: the planner would scan that one up to its first queued job.
--- `finished_at is null` limits the index to statements that repeat it. Otherwise a plan made for an empty table would
--- read the whole index to find one mailbox's jobs.
+-- No other index on all jobs may have this order, or the planner would scan that index up to its first queued job.
+-- `finished_at is null` limits the index to statements that repeat this condition. Otherwise, a plan made for an empty
+-- table would read the whole index to find one mailbox's jobs.
 --
--- Scheduled jobs sort separately: any number of them may come before the due ones.
+-- Scheduled jobs sort separately, because any number of them may precede the due ones.
 create index job_queued_idx on job (queue, (case when run_at > created_at then 1 else 0 end), ordinal)
   where status = 'queued' and finished_at is null;
 create index job_delayed_idx on job (queue, run_at) where status = 'queued' and finished_at is null and run_at > created_at;
@@ -113,7 +113,8 @@ create index job_finished_at_idx on job (finished_at) where finished_at is not n
 create index job_unsuccessful_idx on job (status, finished_at, ordinal) where status in ('failed', 'cancelled');
 create unique index job_retry_of_key on job (retry_of) where retry_of is not null;
 
--- Queued and running jobs of a queue: the sum of its rows. `job_count_add` maintains them.
+-- Numbers of queued and running jobs per queue. The rows of a queue add up to its numbers. `job_count_add` maintains
+-- them.
 create table job_count (
   id bigint generated always as identity,
   queue text not null,
@@ -123,12 +124,12 @@ create table job_count (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 create index job_count_queue_idx on job_count (queue, id);
 
--- Queue settings that admins set. Workers reread them after a notification, and every few seconds.
+-- Queue settings that admins control. Workers reread them after a notification, and every few seconds.
 create table queue_control (
   queue text not null,
   paused_at timestamptz,
   paused_by integer,
-  -- Maximum of running jobs over all workers; null: limited only by the workers' slots.
+  -- Maximum number of running jobs over all workers. If null, only the workers' slots limit the queue.
   most_running integer,
   constraint queue_control_pkey primary key (queue),
   constraint queue_control_paused_by_fkey foreign key (paused_by) references account (id) on delete set null,
@@ -137,16 +138,16 @@ create table queue_control (
 );
 create index queue_control_paused_by_idx on queue_control (paused_by) where paused_by is not null;
 
--- Outcomes of attempts per time span: statistics that outlive the jobs. Workers add their counts every two seconds, so
+-- Outcomes of attempts per time span. These statistics outlive the jobs. Workers add their counts every two seconds, so
 -- a worker that is killed loses its latest counts. Histograms use the bounds of `jobs/tallies.ts`: a time counts in the
 -- first bucket whose bound it does not exceed. Times above all bounds count in a last bucket.
 create table job_tally (
-  -- In seconds; 0: all time, for counters that only grow.
+  -- Length of the span in seconds. 0 stands for all time, for counters that only grow.
   span integer not null,
   starts_at timestamptz not null,
   queue text collate "C" not null,
   name text collate "C" not null,
-  -- As in job_finish.
+  -- Outcome of the attempts, as in job_finish.
   outcome text collate "C" not null,
   attempts bigint not null,
   run_seconds double precision not null,
@@ -156,33 +157,33 @@ create table job_tally (
   constraint job_tally_pkey primary key (span, starts_at, queue, name, outcome)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 
--- Other counters of workers, such as children killed; flushed in the same way.
+-- Other counters of workers, such as the number of killed children. Workers write them as they write tallies.
 create table worker_counter (
   name text not null,
   value bigint not null,
   constraint worker_counter_pkey primary key (name)
 ) with (fillfactor = 50);
 
--- The events that streams replay. No foreign key: it would lock and rewrite the hot job row for every event. A trigger
--- deletes a job's events together with the job.
+-- Events that streams replay. No foreign key, because it would lock and rewrite the hot job row for every event. A
+-- trigger deletes the events together with their job.
 create table job_event_row (
   job_id uuid not null,
   seq integer not null,
   kind text not null,
   data jsonb not null,
   created_at timestamptz not null default now(),
-  -- The attempt that this event starts (from the second on) or requeues; null for all other events.
+  -- The attempt that this event starts (from the second attempt on) or requeues; null for all other events.
   attempt integer,
-  -- The end of that attempt: outcome, worker, due_at (the earliest start), and code and detail of a failure. A column
-  -- next to `data`, because streams never send it.
+  -- The end of the attempt: outcome, worker, due_at (the earliest start), and code and detail of a failure. It is
+  -- separate from `data`, because streams never send it.
   ended jsonb,
   constraint job_event_row_pkey primary key (job_id, seq)
 ) with (autovacuum_vacuum_scale_factor = 0.01);
 -- Finds the attempts of a job among thousands of streamed chunks.
 create index job_event_row_attempt_idx on job_event_row (job_id, attempt) where attempt is not null;
 
--- Log lines of workers about jobs. No foreign key: each deleted job would look for lines, and nearly none has any. A
--- trigger deletes them together with the job's events.
+-- Log lines of workers about jobs. No foreign key, because each deleted job would look for lines, which hardly any job
+-- has. A trigger deletes the lines together with the job's events.
 create table job_log (
   id bigint generated always as identity,
   job_id uuid not null,
@@ -194,9 +195,9 @@ create table job_log (
   constraint job_log_pkey primary key (job_id, id)
 ) with (autovacuum_vacuum_scale_factor = 0.01);
 
--- A job's own row already holds the two most common events: the start of its first attempt, and its end. Rows for these
--- took a fifth of PostgreSQL's work for a short job (40 us of CPU time, 32 without). They also took most of the space
--- that the job left behind. So only the other events are stored, and readers use `job_event`, which combines both.
+-- All events of jobs. The `job` row already holds the two most common ones: the start of the first attempt, and the
+-- end. Storing these as rows took a fifth of PostgreSQL's work for a short job (40 us of CPU time, 32 without). It also
+-- took most of the space that a job left behind. So only other events are stored, and this view adds those two.
 --
 -- A job starts without events, so the start of its first attempt is event 1. A finished job gets no more events and its
 -- row no longer changes, so its end is the last event.
@@ -211,15 +212,15 @@ create view job_event as
     'total', progress_total), finished_at
   from job where finished_at is not null;
 
--- Pause state and last run of the schedules in `tasks/schedule.ts`. A schedule without a row has never run and was
--- never paused. A row without a schedule belongs to one that was removed.
+-- Pause and last run of the schedules in `tasks/schedule.ts`. A schedule without a row has never run and was never
+-- paused. A row without a schedule belongs to a removed one.
 create table schedule_control (
   identifier text not null,
-  -- Null: not paused.
+  -- When the schedule was paused; null if it is not paused.
   paused_at timestamptz,
-  -- Null also if the caller was not signed in, or if the account is gone.
+  -- The account that paused the schedule. Null also if the caller was not signed in or the account is gone.
   paused_by integer,
-  -- No foreign key: the pruner deletes the job first.
+  -- The job of the last run. No foreign key, because the pruner deletes the job first.
   last_job_id uuid,
   last_run_at timestamptz,
   constraint schedule_control_pkey primary key (identifier),

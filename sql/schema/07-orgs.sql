@@ -1,7 +1,6 @@
--- Organizations, their members and invites.
---
--- Every change to an organization locks its row first. So changes to one organization run one after another, and data
--- read under the lock is still current when the change writes.
+-- Organizations, their members and invites. Every change to an organization locks its row first. Changes to one
+-- organization therefore run one after another, and data that was read under the lock is still current when the change
+-- writes.
 
 create table organization (
   id integer generated always as identity,
@@ -10,11 +9,12 @@ create table organization (
   slug text,
   description text,
   is_active boolean not null default true,
-  -- The account whose quota includes it; null if the caller was not signed in, or if the account is gone.
+  -- The account whose quota includes the organization. Null if the creator was not signed in or its account is gone.
   created_by integer,
   created_at timestamptz not null default now(),
   updated_at timestamptz,
-  -- A deleted organization is invisible. A task deletes its members and invites, and this row last.
+  -- When the organization was deleted. It is then invisible. A task deletes its members and invites, and finally this
+  -- row.
   deleted_at timestamptz,
   constraint organization_pkey primary key (id),
   constraint organization_slug_key unique (slug),
@@ -44,8 +44,8 @@ create index organization_member_organization_id_idx on organization_member (org
 create index organization_member_user_id_idx on organization_member (user_id, organization_id);
 create index organization_member_owner_idx on organization_member (organization_id) where role = 'owner';
 
--- The token is derived from the id and the deployment's key and is not stored. An invite past `expires_at` no longer
--- counts as pending; its row is marked as expired on its next use.
+-- Invites to organizations. The token is derived from the id and the deployment's key, and is not stored. An invite
+-- past `expires_at` no longer counts as pending; its next use marks the row as expired.
 create table organization_invite (
   id bigint generated always as identity,
   organization_id integer not null,

@@ -1,8 +1,8 @@
--- Blog: posts, their tags, and uploaded files of posts.
+-- Blog posts, their tags, and uploaded files with posts to import.
 
--- A post as clients see it, as JSON without its tags and its closing brace. It is built on write, because posts are
--- read far more often. Without white space, see document_json. Truly immutable: JSON dates are in ISO format whatever
--- the session settings.
+-- Returns a post's public JSON, without its tags and its closing brace. It is computed on write, because posts are read
+-- far more often. It has no white space, see document_json. The function is immutable, because JSON dates are in ISO
+-- format whatever the session settings.
 create function blog_post_fields(id bigint, title text, slug text, excerpt text, content text, status text,
   author_id integer, author_name text, created_at timestamptz, updated_at timestamptz, published_at timestamptz,
   seo_title text, seo_description text, hero_image_url text)
@@ -15,13 +15,13 @@ $$;
 create table blog_post (
   id bigint generated always as identity,
   title text not null,
-  -- Compared as bytes, so a range scan finds slugs by prefix.
+  -- The collation compares bytes, so a range scan finds slugs by prefix.
   slug text collate "C" not null,
   excerpt text,
   content text not null default '',
   status text not null default 'draft',
   author_id integer,
-  -- Stays when the account is deleted.
+  -- Name of the author, which stays when the account is deleted.
   author_name text,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -31,9 +31,9 @@ create table blog_post (
   hero_image_url text,
   fields text not null generated always as (blog_post_fields(id, title, slug, excerpt, content, status, author_id,
     author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url)) stored,
-  -- The tags as a JSON list, maintained by triggers and blog_tag_apply. With a join, PostgreSQL takes 0.35 ms and 130
-  -- buffers for a page of 20 posts, instead of 0.08 ms and 9. Separate from `fields`, so a tag change does not rebuild
-  -- the JSON of the post.
+  -- The tags as a JSON list, maintained by triggers and blog_tag_apply. With a join instead, a page of 20 posts takes
+  -- 0.35 ms and 130 buffers rather than 0.08 ms and 9. The list is not part of `fields`, so a tag change does not
+  -- rebuild the JSON of the post.
   tags text not null default '[]',
   constraint blog_post_pkey primary key (id),
   constraint blog_post_slug_key unique (slug),
@@ -60,9 +60,10 @@ create table blog_tag (
   name text,
   slug text collate "C",
   created_at timestamptz not null default now(),
-  -- A deleted tag is invisible. A task removes it from its posts, and then deletes this row.
+  -- When the tag was deleted. It is then invisible. A task removes it from its posts, and then deletes this row.
   deleted_at timestamptz,
-  -- Progress of a change or deletion over the posts, in id order: done up to this post id; null: done.
+  -- Progress of a change or deletion of the tag, which processes its posts in id order. The value is the last processed
+  -- post id; null if nothing is left to do.
   applied_to bigint,
   constraint blog_tag_pkey primary key (id),
   constraint blog_tag_name_key unique (name),
@@ -77,7 +78,7 @@ create index blog_tag_applied_to_idx on blog_tag (id) where applied_to is not nu
 create table blog_post_tag (
   post_id bigint not null,
   tag_id bigint not null,
-  -- Copies of the post's columns, maintained by triggers, so an index finds the posts of a tag in list order.
+  -- Copies of the post's columns, maintained by triggers. With them, an index finds the posts of a tag in list order.
   status text not null,
   created_at timestamptz not null,
   published_at timestamptz,
@@ -90,7 +91,7 @@ create index blog_post_tag_published_idx on blog_post_tag (tag_id, published_at 
 create index blog_post_tag_created_at_idx on blog_post_tag (tag_id, created_at desc, post_id desc);
 create index blog_post_tag_status_idx on blog_post_tag (tag_id, status, created_at desc, post_id desc);
 
--- Number of posts per status, so no list has to count 10,000 posts. Maintained by functions/sums.
+-- Number of posts per status, which saves each list counting 10,000 posts. Maintained by functions/sums.
 create table blog_post_count (
   id bigint generated always as identity,
   status text not null,
@@ -99,14 +100,14 @@ create table blog_post_count (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index blog_post_count_status_idx on blog_post_count (status);
 
--- An uploaded file of posts, kept until its import ends.
+-- An uploaded file with posts, kept until its import ends.
 create table blog_upload (
   id bigint generated always as identity,
   file_name text not null,
   format text not null,
-  -- The import job; null while the upload is in progress.
+  -- The job that imports the file; null while the upload is in progress.
   job_id uuid,
-  -- Written in the transaction of the posts: if the attempt dies after that, the next one returns this result.
+  -- Written in the same transaction as the posts. If the attempt dies afterwards, the next attempt returns this result.
   result jsonb,
   created_at timestamptz not null default now(),
   constraint blog_upload_pkey primary key (id),

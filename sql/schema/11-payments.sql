@@ -1,17 +1,17 @@
 -- Payments as reported by the provider, including those that other systems requested.
 --
--- Events arrive late, twice, and in any order. Their contents are therefore stored as facts: name -> [stamp, value]. If
--- a fact is reported twice, the value with the greater stamp wins. So a row depends only on the reports about it, never
--- on the order of their arrival. Stamps are compared as bytes; tasks/payments/facts.ts makes them. The columns that
--- clients see are generated from the facts. Amounts are in the smallest unit of their currency.
+-- Events may arrive late, twice, and in any order. Their contents are therefore stored as facts: name -> [stamp,
+-- value]. If a fact is reported twice, the value with the greater stamp wins. So a row depends only on the reports
+-- about it, never on the order of their arrival. Stamps are compared as bytes; tasks/payments/facts.ts makes them. The
+-- columns that clients see are generated from the facts. Amounts are in the smallest unit of their currency.
 
--- A customer of the provider. `user_id` is null if the account was deleted, or if there never was one.
+-- A customer of the provider. `user_id` is null if the account was deleted or never existed.
 create table payment_customer (
   id bigint generated always as identity,
   user_id integer,
   provider_customer_id text not null,
-  -- The customer that replaced this one, because the provider no longer has it: reports about this id apply to that
-  -- customer. Null: not replaced.
+  -- The customer that replaced this one, because the provider no longer has it. Reports about this id apply to the
+  -- replacement. Null if not replaced.
   replaced_by bigint,
   created_at timestamptz not null default now(),
   constraint payment_customer_pkey primary key (id),
@@ -30,17 +30,18 @@ return case
   when greatest(refunds, (facts #>> '{refunded,1}')::bigint) >= (facts #>> '{money,1,amount}')::bigint then 'refunded'
   else 'partially_refunded' end;
 
--- A payment, or a refund of one. A refund gets a row on request, and is shown once the provider has accepted it.
+-- A payment, or a refund of one. A refund gets a row when it is requested, and is shown once the provider has accepted
+-- it.
 create table payment_transaction (
   id bigint generated always as identity,
   customer_id bigint,
-  -- The payment that a refund is for; null: the row is a payment.
+  -- The payment that is refunded; null if the row is a payment itself.
   charge_id bigint,
   facts jsonb not null default '{}',
-  -- `refunds` sums its accepted refunds, `reserved` those requested but not accepted yet.
+  -- Sums of the payment's refunds: `refunds` of the accepted ones, `reserved` of those requested but not accepted yet.
   refunds bigint not null default 0,
   reserved bigint not null default 0,
-  -- The job that requests a refund, and its reason.
+  -- The job that requests a refund, and the reason for the refund.
   job_id uuid,
   reason text,
   type text not null generated always as (case when charge_id is not null then 'refund'
@@ -68,7 +69,7 @@ create table payment_transaction (
   constraint payment_transaction_currency_check check (currency = lower(currency)),
   constraint payment_transaction_status_check check (status in
     ('succeeded', 'pending', 'failed', 'refunded', 'partially_refunded', 'canceled')),
-  -- Never refund more than was paid, whatever runs concurrently.
+  -- Guarantees that refunds never exceed the payment, even if they run concurrently.
   constraint payment_transaction_refunds_check check (refunds >= 0 and reserved >= 0 and refunds <= amount),
   constraint payment_transaction_customer_id_fkey foreign key (customer_id) references payment_customer (id),
   constraint payment_transaction_charge_id_fkey foreign key (charge_id) references payment_transaction (id)
@@ -78,14 +79,14 @@ create index payment_transaction_status_idx on payment_transaction (status, crea
 create index payment_transaction_customer_id_status_idx on payment_transaction (customer_id, status, created_at desc, id desc)
   where shown;
 create index payment_transaction_customer_id_idx on payment_transaction (customer_id, shown, created_at desc, id desc);
--- Sorted by amount, a list of all statuses merges one scan per status.
+-- Serves lists by amount. A list of all statuses merges one scan per status.
 create index payment_transaction_amount_idx on payment_transaction (status, amount, id) where shown;
 create index payment_transaction_customer_id_amount_idx on payment_transaction (customer_id, status, amount, id) where shown;
 create index payment_transaction_charge_id_idx on payment_transaction (charge_id) where charge_id is not null;
 create index payment_transaction_reserved_idx on payment_transaction (id) where charge_id is not null and not shown;
 
--- Transactions of a customer (0: all) by currency and UTC day: those shown, successful payments among them, and the
--- revenue of those minus refunds. Maintained by functions/sums.
+-- Sums per customer (0 for all), currency and UTC day: the shown transactions, the successful payments among them, and
+-- the revenue of those minus refunds. Maintained by functions/sums.
 create table payment_sum (
   id bigint generated always as identity,
   customer_id integer not null,
@@ -98,7 +99,7 @@ create table payment_sum (
 ) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index payment_sum_customer_id_idx on payment_sum (customer_id, currency, day) include (transactions, payments, revenue);
 
--- Maps a provider id of a charge, payment intent, invoice, session or refund to its row.
+-- Maps each provider id (charge, payment intent, invoice, session or refund) to its transaction.
 create table payment_reference (
   provider_id text not null,
   transaction_id bigint not null,
@@ -129,7 +130,7 @@ create index payment_subscription_customer_id_idx on payment_subscription (custo
 create index payment_subscription_customer_id_status_idx on payment_subscription (customer_id, status, id desc);
 create index payment_subscription_status_idx on payment_subscription (status, id desc);
 
--- Number of active subscriptions of a customer (0: all). Maintained by functions/sums.
+-- Number of active subscriptions per customer (0 for all). Maintained by functions/sums.
 create table payment_subscription_count (
   id bigint generated always as identity,
   customer_id integer not null,
@@ -138,11 +139,11 @@ create table payment_subscription_count (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index payment_subscription_count_customer_id_idx on payment_subscription_count (customer_id);
 
--- Disputes and early fraud warnings. One may be reported before its payment.
+-- Disputes and early fraud warnings. A dispute may be reported before its payment.
 create table payment_dispute (
   id bigint generated always as identity,
   transaction_id bigint,
-  -- The customer of its payment; a trigger sets it and ignores any value written.
+  -- The customer of the disputed payment. A trigger sets the column and ignores any value written to it.
   customer_id bigint,
   provider_dispute_id text not null,
   facts jsonb not null default '{}',
@@ -170,7 +171,8 @@ create index payment_dispute_status_idx on payment_dispute (status, id desc);
 create index payment_dispute_provider_charge_id_idx on payment_dispute (provider_charge_id);
 create index payment_dispute_provider_payment_intent_id_idx on payment_dispute (provider_payment_intent_id);
 
--- Events by id, each stored once. The data is cleared once applied, because it contains names and addresses of people.
+-- Events by id, each stored once. The data is cleared when the event is applied, because it contains names and
+-- addresses of people.
 create table payment_event (
   id text not null,
   type text not null,
@@ -185,7 +187,7 @@ create table payment_event (
 create index payment_event_pending_idx on payment_event (received_at) where applied_at is null;
 create index payment_event_received_at_idx on payment_event (received_at);
 
--- The time up to which the provider's event list has been read: at most one row.
+-- The time up to which the provider's event list has been read. The table has at most one row.
 create table payment_reconciliation (
   single boolean not null default true,
   read_until timestamptz not null,

@@ -1,11 +1,10 @@
--- The catalog of language models: their vendors, their capabilities, and their prices over time.
---
--- A list is always complete. It comes with the release or from models.dev, and llm_apply makes the tables match it. A
--- model that is gone from the list is disabled and keeps its prices, because past usage was paid at them. Prices are US
--- dollars per million tokens. A price is valid from its day until the day of the next one.
+-- The catalog of language models: their vendors, their capabilities, and their prices over time. Lists of models come
+-- with the release or from models.dev, and are always complete. llm_apply makes the tables match a list. A model that
+-- is missing from the list is disabled. It keeps its prices, because they determined the costs of past usage. Prices
+-- are US dollars per million tokens. A price is valid from its day until the day of the next one.
 
 create table llm_vendor (
-  -- The models.dev id, also used in the settings to name a provider.
+  -- The models.dev id, by which the settings also name a provider.
   id text not null,
   name text not null,
   constraint llm_vendor_pkey primary key (id),
@@ -15,20 +14,20 @@ create table llm_vendor (
 
 create table llm_model (
   vendor text not null,
-  -- The id at the vendor's own endpoint.
+  -- The model id that the vendor's own endpoint uses.
   model_id text not null,
   title text not null,
   family text,
-  -- In tokens; 0 where it does not apply, as for speech.
+  -- Limits in tokens; 0 if a limit does not apply, such as for speech.
   context_window integer not null,
   max_output integer not null,
   input_modalities text[] not null,
   output_modalities text[] not null,
-  -- The union of both.
+  -- The union of input and output modalities.
   modalities text[] not null,
   reasoning boolean not null,
   released_on date,
-  -- True if the vendor has withdrawn it, or if the list no longer has it.
+  -- True if the vendor has withdrawn the model, or if the list no longer contains it.
   disabled boolean not null,
   constraint llm_model_pkey primary key (vendor, model_id),
   constraint llm_model_vendor_fkey foreign key (vendor) references llm_vendor (id),
@@ -45,17 +44,17 @@ create table llm_price (
   vendor text not null,
   model_id text not null,
   valid_from date not null,
-  -- Both null: the price is unknown from this day on.
+  -- `input` and `output` are both null if the price is unknown from this day on.
   input numeric,
   output numeric,
-  -- Null: same as the plain input or output price.
+  -- Null if the price equals that of plain input or output.
   cache_read numeric,
   cache_write numeric,
   reasoning numeric,
   input_audio numeric,
   output_audio numeric,
-  -- [{over, input, output, cache_read?, …}]: prices of requests with more than `over` input tokens, in ascending order.
-  -- Decimal strings, because JSON parsers read numbers as binary floats.
+  -- Prices of requests with more than `over` input tokens, sorted by `over`: [{over, input, output, cache_read?, …}].
+  -- The values are decimal strings, because JSON parsers read numbers as binary floats.
   tiers jsonb not null default '[]',
   constraint llm_price_pkey primary key (vendor, model_id, valid_from),
   constraint llm_price_model_fkey foreign key (vendor, model_id) references llm_model (vendor, model_id),
@@ -67,7 +66,7 @@ create table llm_price (
   constraint llm_price_tiers_check check (jsonb_typeof(tiers) = 'array')
 );
 
--- The list that the tables hold, and the reason for the last refusal of a list: one row.
+-- The list that the tables match, and the reason why a list was last refused. The table has one row.
 create table llm_list (
   id boolean not null default true,
   source text not null,
@@ -81,12 +80,12 @@ create table llm_list (
   constraint llm_list_refusal_check check ((refused_at is null) = (refusal is null))
 );
 
--- An admin's override of the model in the settings: one row, or none.
+-- The model that an admin chose instead of the one in the settings. The table has at most one row.
 create table llm_current (
   id boolean not null default true,
   vendor text not null,
   model_id text not null,
-  -- Null: use the settings.
+  -- Null means the value from the settings.
   temperature numeric,
   max_tokens integer,
   chosen_by integer,

@@ -1,13 +1,13 @@
 -- Conversations with models. A turn is an `ai.chat` job of its conversation's actor. The question and a pending answer
--- are written with the job, and the answer is settled in the transaction that ends the job. So the stored answer
--- matches what its subscribers have seen, whatever ended the turn.
+-- are stored in the same transaction as the job. The transaction that ends the job also settles the answer. The stored
+-- answer thus matches what its subscribers have seen, however the turn ended.
 
 create table ai_agent (
   slug text not null,
   name text not null,
   description text not null default '',
   category text not null default 'general',
-  -- Null: the deployment's model, temperature and length.
+  -- Null means the deployment's model, temperature and length.
   model_id text,
   temperature double precision,
   max_tokens integer,
@@ -27,16 +27,16 @@ create table ai_agent (
 
 create table ai_conversation (
   id uuid not null,
-  -- The id of the owner's account, or the name that a caller without an account uses.
+  -- The id of the owner's account, or the name given by a caller without an account.
   user_id text not null,
   owner_id integer,
   title text not null,
   provider text not null,
   model text not null,
   last_response_ms double precision,
-  -- The number of its visible messages, maintained by triggers.
+  -- Number of visible messages, maintained by triggers.
   message_count integer not null default 0,
-  -- When the last unscored answer arrived, or until when scoring is postponed; null: every answer is scored.
+  -- When the last unscored answer arrived, or until when scoring is postponed; null if every answer is scored.
   unscored_since timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -49,7 +49,7 @@ create index ai_conversation_user_id_idx on ai_conversation (user_id, updated_at
 create index ai_conversation_owner_id_idx on ai_conversation (owner_id, updated_at desc, id desc) where owner_id is not null;
 create index ai_conversation_unscored_idx on ai_conversation (unscored_since) where unscored_since is not null;
 
--- Number of conversations per UTC day of their start. Maintained by functions/sums.
+-- Number of conversations per UTC day on which they began. Maintained by functions/sums.
 create table ai_conversation_count (
   id bigint generated always as identity,
   day date not null,
@@ -58,7 +58,7 @@ create table ai_conversation_count (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index ai_conversation_count_day_idx on ai_conversation_count (day);
 
--- Status:
+-- Status of a message:
 --
 -- - complete: a question, or a complete answer
 -- - pending: its job has not ended
@@ -88,7 +88,7 @@ create table ai_message (
 create index ai_message_conversation_id_idx on ai_message (conversation_id, ordinal);
 create unique index ai_message_job_id_key on ai_message (job_id) where job_id is not null;
 
--- The usage of models. Costs are exact, in US dollars; null: the price is unknown.
+-- Usage of models. Costs are exact and in US dollars; null if the price is unknown.
 create table ai_usage (
   id bigint generated always as identity,
   user_id text not null,
@@ -98,15 +98,15 @@ create table ai_usage (
   action text not null,
   vendor text not null,
   model text not null,
-  -- Inputs include tokens from the provider's cache, outputs include reasoning.
+  -- Input tokens include those from the provider's cache; output tokens include reasoning.
   input_tokens bigint not null,
   cached_tokens bigint not null default 0,
   output_tokens bigint not null,
   reasoning_tokens bigint not null default 0,
-  -- Length of the recognized speech.
+  -- Length of the speech that was recognized.
   audio_seconds numeric not null default 0,
   cost numeric,
-  -- True if we counted the tokens, because the provider did not report them.
+  -- True if the service counted the tokens itself, because the provider did not report them.
   estimated boolean not null,
   success boolean not null,
   created_at timestamptz not null default now(),
@@ -122,8 +122,8 @@ create index ai_usage_created_at_idx on ai_usage (created_at desc, id desc);
 create index ai_usage_user_id_idx on ai_usage (user_id, created_at desc, id desc);
 create index ai_usage_owner_id_idx on ai_usage (owner_id) where owner_id is not null;
 
--- Usage per user_id ('': all), owner (0: none, or all), UTC day and model. `cost` covers only usage with a known price.
--- Maintained by functions/sums.
+-- Sums of usage per user_id ('' for all), owner (0 for none or all), UTC day and model. `cost` covers only usage with a
+-- known price. Maintained by functions/sums.
 create table ai_usage_sum (
   id bigint generated always as identity,
   user_id text not null,
@@ -141,13 +141,13 @@ create table ai_usage_sum (
   cost numeric not null,
   constraint ai_usage_sum_pkey primary key (id)
 ) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
--- Each day of a user is on another table page, so an index-only scan reads a year of them.
+-- Each day of a user is on a different table page, so only an index-only scan reads a year of them quickly.
 create index ai_usage_sum_user_id_idx on ai_usage_sum (user_id, day, owner_id, vendor, model)
   include (requests, successes, input_tokens, output_tokens, audio_seconds, unpriced, estimated, cost);
 
 create table ai_sentiment (
   conversation_id uuid not null,
-  -- A copy of the conversation's owner: the conversation is gone when the cascade deletes this row.
+  -- A copy of the conversation's owner, because the conversation is gone when the cascade deletes this row.
   owner_id integer,
   sentiment text not null,
   performance text not null,
@@ -162,14 +162,14 @@ create table ai_sentiment (
 create index ai_sentiment_negative_idx on ai_sentiment (scored_at desc) where sentiment in ('negative', 'frustrated');
 create index ai_sentiment_owner_id_idx on ai_sentiment (owner_id, scored_at desc) where sentiment in ('negative', 'frustrated');
 
--- Number and sum of conversation scores per owner (0: all). Maintained by functions/sums.
+-- Number and sum of conversation scores per owner (0 for all). Maintained by functions/sums.
 create table ai_sentiment_sum (
   id bigint generated always as identity,
   owner_id integer not null,
   sentiment text not null,
   performance text not null,
   scores bigint not null,
-  -- numeric is exact: a sum of floats drifts once values are subtracted.
+  -- numeric is exact, whereas a sum of floats drifts when values are subtracted.
   score numeric not null,
   constraint ai_sentiment_sum_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);

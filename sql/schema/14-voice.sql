@@ -1,6 +1,6 @@
 -- Voice: the settings of speech synthesis and recognition, and previews of voices.
 
--- The stored settings: one row, or none.
+-- The stored settings. The table has at most one row.
 create table voice_settings (
   id boolean not null default true,
   tts_provider text not null,
@@ -9,7 +9,7 @@ create table voice_settings (
   tts_speed numeric not null,
   stt_provider text not null,
   stt_model text not null,
-  -- Null: the provider detects the language.
+  -- Null if the provider detects the language.
   stt_language text,
   updated_by integer,
   updated_at timestamptz not null default now(),
@@ -21,9 +21,9 @@ create table voice_settings (
 );
 create index voice_settings_updated_by_idx on voice_settings (updated_by);
 
--- The text and voice of a preview, and its MP3 in chunks, which clients read while later ones still arrive. A provider
--- never returns the same bytes twice. So each attempt has its own generation, and only one generation is stored at a
--- time.
+-- Previews: their text and voice, and the MP3 in chunks that clients can read while later ones still arrive. A provider
+-- never returns the same bytes twice. Each attempt therefore has its own generation, and only one generation is stored
+-- at a time.
 create table voice_preview (
   -- The digest of provider, model, voice, speed and text.
   digest bytea not null,
@@ -32,9 +32,9 @@ create table voice_preview (
   voice text not null,
   speed numeric not null,
   text text not null,
-  -- Null until the first attempt.
+  -- The latest attempt; null before the first one.
   generation uuid,
-  -- Null until all bytes are stored.
+  -- Size of the complete MP3; null until all bytes are stored.
   byte_size integer,
   used_at timestamptz not null default now(),
   constraint voice_preview_pkey primary key (digest),
@@ -47,33 +47,33 @@ create table voice_preview_chunk (
   digest bytea not null,
   generation uuid not null,
   ordinal integer not null,
-  -- The byte offset of the chunk.
+  -- Byte offset of the chunk within the MP3.
   start integer not null,
   bytes bytea not null,
   constraint voice_preview_chunk_pkey primary key (digest, generation, ordinal),
   constraint voice_preview_chunk_digest_fkey foreign key (digest) references voice_preview (digest) on delete cascade
 );
 
--- MP3 does not compress any further.
+-- Store the bytes uncompressed, because MP3 does not compress any further.
 alter table voice_preview_chunk alter column bytes set storage external;
 
--- Transcriptions of recordings. A transcription is a `voice.transcribe` job of its document's actor. Its row is written
--- with the job, and settled in the transaction that ends the job, whatever the outcome.
+-- Transcriptions of recordings. A transcription is a `voice.transcribe` job of its document's actor. The row is stored
+-- in the same transaction as the job. The transaction that ends the job also settles the row, whatever the outcome.
 create table voice_transcription (
   id uuid not null,
   owner_id integer,
-  -- The recording. No foreign key: the text outlives the document.
+  -- The recording. No foreign key, because the text outlives the document.
   document_id bigint not null,
-  -- The job that makes it; after a retry, the latest one.
+  -- The job that creates the transcription. After a retry, it is the latest job.
   job_id uuid not null,
   status text not null default 'pending',
   provider text not null,
   model text not null,
-  -- The language that the caller named; null: the provider detects it.
+  -- The language that the caller specified; null if the provider detects it.
   requested_language text,
-  -- Hints about the recording, for the model.
+  -- Hints for the model about the recording.
   prompt text,
-  -- Requests to the provider that its job has started, whatever their outcome.
+  -- Number of requests to the provider that the job has started, whatever their outcome.
   calls integer not null default 0,
   text text,
   -- The detected or requested language.
@@ -81,9 +81,9 @@ create table voice_transcription (
   duration_seconds numeric,
   -- [{start, end, text, speaker}], in seconds.
   segments jsonb not null default '[]',
-  -- {input_tokens, output_tokens, audio_seconds} as the provider reported them for the successful request.
+  -- Usage that the provider reported for the successful request: {input_tokens, output_tokens, audio_seconds}.
   usage jsonb,
-  -- The cost of that request in US dollars; null: the price is unknown.
+  -- Cost of the successful request in US dollars; null if the price is unknown.
   cost numeric,
   error_code text,
   error_detail text,

@@ -1,5 +1,6 @@
--- API keys. A key acts as the account that created it, within its scopes. A key of an organization ends with that
--- account's membership. Only its digest is stored; `hint` is the end of the key, by which people recognize it.
+-- API keys. A key acts as the account that created it, within its scopes. A key for an organization is deleted when
+-- that account's membership ends. Only the digest of a key is stored. `hint` is the end of the key, so that people can
+-- recognize it.
 create table api_key (
   id uuid not null,
   account_id integer not null,
@@ -10,7 +11,7 @@ create table api_key (
   scopes text[] not null,
   created_at timestamptz not null default now(),
   expires_at timestamptz,
-  -- Up to a minute behind: once a minute, each edge writes the keys that it has seen.
+  -- Up to a minute late: once a minute, each edge writes the keys that it has seen.
   last_used_at timestamptz,
   constraint api_key_pkey primary key (id),
   constraint api_key_digest_key unique (digest),
@@ -28,13 +29,13 @@ create index api_key_organization_id_account_id_idx on api_key (organization_id,
 create index api_key_organization_listed_idx on api_key (organization_id, id desc) where organization_id is not null;
 create index api_key_expires_at_idx on api_key (expires_at) where expires_at is not null;
 
--- Requests of a key granted to edges in its current period. Unlogged: losing the rows in a server crash does no harm. A
--- row is written per hundredth of the limit, not per request.
+-- Number of a key's requests that edges have reserved in the current period. Unlogged: losing the rows in a server
+-- crash does no harm. A row is written per hundredth of the limit, not per request.
 create unlogged table api_key_allowance (
   key_id uuid not null,
   began_at timestamptz not null,
   taken integer not null,
-  -- The size of the latest grant.
+  -- Size of the latest reservation.
   granted integer not null,
   constraint api_key_allowance_pkey primary key (key_id),
   constraint api_key_allowance_taken_check check (granted >= 0 and taken >= granted),

@@ -1,4 +1,4 @@
--- Per-account quotas that override the settings; 0: unlimited.
+-- Quotas of single accounts, which override the settings; 0 means unlimited.
 create table account_quota (
   account_id integer not null,
   kind text not null,
@@ -9,10 +9,10 @@ create table account_quota (
   constraint account_quota_quota_check check (quota between 0 and 9007199254740991),
   constraint account_quota_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
--- The smallest quota of a kind: while all accounts together use less, no account exceeds its own.
+-- Finds the smallest quota of a kind. While all accounts together use less than that, no account exceeds its own quota.
 create index account_quota_kind_idx on account_quota (kind, quota) where quota > 0;
 
--- Settings that SQL functions need; workers store theirs on start.
+-- Settings that SQL functions read. Workers store theirs when they start.
 create table setting (
   name text not null,
   value bigint not null,

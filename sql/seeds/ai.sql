@@ -1,3 +1,3 @@
--- The agent of conversations that name none.
+-- The agent for conversations that do not name one.
 insert into ai_agent (slug, name, description, system_prompt) values ('assistant', 'Assistant',
   'Answers in conversations that name no other agent', 'You are a helpful assistant.');

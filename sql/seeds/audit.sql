@@ -1,2 +1,2 @@
--- The first months; the task that drops old months creates the next ones.
+-- The first partitions. The task that drops old months creates later ones.
 select partitions_maintain('audit_event', 0);

@@ -1,6 +1,6 @@
--- The built-in catalog, used until a list is read: the models of the six providers on 2 July 2026. Source: models.dev
--- (MIT, Copyright (c) 2025 models.dev; https://github.com/anomalyco/models.dev at f3fc69229). Prices start today at the
--- latest, so a clock that is behind does not make them unknown.
+-- The built-in catalog, used until a list is synced. It has the models of the six providers on 2 July 2026. Source:
+-- models.dev (MIT, Copyright (c) 2025 models.dev; https://github.com/anomalyco/models.dev at f3fc69229). Prices start
+-- today at the latest, so a clock that is behind does not make them unknown.
 select llm_apply($list${"vendors": [{"id":"openai","name":"OpenAI"},{"id":"anthropic","name":"Anthropic"},{"id":"google","name":"Google"},{"id":"groq","name":"Groq"},{"id":"mistral","name":"Mistral"},{"id":"cohere","name":"Cohere"}], "models": [
 {"vendor":"openai","model_id":"chatgpt-image-latest","title":"chatgpt-image-latest","family":"gpt-image","context_window":0,"max_output":0,"input_modalities":["text","image"],"output_modalities":["text","image"],"reasoning":false,"released_on":"2025-12-16","disabled":false,"price":null},
 {"vendor":"openai","model_id":"gpt-3.5-turbo","title":"GPT-3.5-turbo","family":"gpt","context_window":16385,"max_output":4096,"input_modalities":["text"],"output_modalities":["text"],"reasoning":false,"released_on":"2023-03-01","disabled":false,"price":{"input":"0.5","output":"1.5","cache_read":"0","tiers":[]}},
