@@ -1,11 +1,11 @@
 /**
- * A libpq connection string that may name several servers
- * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-MULTIPLE-HOSTS); `pg` accepts one.
+ * A libpq connection string, split by server. It may name several servers, but `pg` accepts one. See
+ * https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-MULTIPLE-HOSTS.
  */
 export interface Servers {
-  /** One connection string per server, in the order of attempts. */
+  /** One connection string per server, in the order in which to try them. */
   readonly urls: readonly string[]
-  /** From `target_session_attrs`; `read-write` and `primary` both require a writable server. */
+  /** Kind of server that `target_session_attrs` requires: `read-write` and `primary` both require a writable one. */
   readonly wanted: 'any' | 'primary' | 'standby'
 }
 
@@ -19,9 +19,9 @@ const WANTED: ReadonlyMap<string, Servers['wanted']> = new Map([
 ])
 
 /**
- * Splits a connection string by server.
+ * Splits a connection string into one per server.
  *
- * @throws a TypeError that describes the problem. It never quotes the whole string, which contains a password.
+ * @throws a TypeError that describes the problem without quoting the string, which contains a password.
  */
 export function serversOf(url: string): Servers {
   const parts = URL_PARTS.exec(url)
@@ -40,7 +40,7 @@ export function serversOf(url: string): Servers {
   }
 }
 
-/** Returns the same connection string with a standby required. */
+/** Returns the connection string with `target_session_attrs=standby` added if needed. */
 export function standbyUrl(url: string): string {
   if (serversOf(url).wanted === 'standby') return url
   const [servers, parameters = ''] = url.split('?')

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
 /**
- * First responses to Idempotency-Keys. `scope` is the caller and the route, so keys of different callers never collide.
+ * First responses to Idempotency-Keys. `scope` combines the caller and the route, so keys of different callers never
+ * collide.
  */
 
 const Claim = z.object({
@@ -12,22 +13,22 @@ const Claim = z.object({
   body: z.string().nullable(),
   job_id: z.string().nullable(),
 })
-/** State of the first request with a key. If it is `repeated` without a status, its job has the response. */
+/** State of the first request with a key. If a `repeated` key has no status, its job holds the response. */
 export type Claim = z.output<typeof Claim>
 
-/** A stored response, without the headers of a single request. */
+/** A stored response, without headers that belong to a single request such as the request id. */
 export interface StoredResponse {
   readonly status: number
   readonly headers: readonly (readonly [string, string])[]
   readonly body: string
 }
 
-/** Claims a key until the end of the transaction, or returns the state of the request that has it. */
+/** Claims a key until the end of the transaction, or returns the state of the first request with that key. */
 export const claimKey = (scope: string, key: string, fingerprint: Buffer): Query<Claim> =>
   sql.type(Claim)`
     select state, status, headers, body, job_id from idempotency_claim(${scope}, ${key}, ${sql.binary(fingerprint)})`
 
-/** Stores a key that {@link claimKey} has claimed, in the same transaction, with its response or its job. */
+/** Stores the response or the job of a key that {@link claimKey} has claimed. Must run in the same transaction. */
 export const storeKey = (
   { scope, key, fingerprint }: { scope: string; key: string; fingerprint: Buffer },
   { jobId, answer }: { jobId?: string; answer?: StoredResponse },
@@ -40,13 +41,13 @@ export const storeKey = (
       set fingerprint = excluded.fingerprint, job_id = excluded.job_id, status = excluded.status,
         headers = excluded.headers, body = excluded.body, created_at = now()`
 
-/** Stores the response of a key's job. */
+/** Stores the response of a request whose key was claimed for a job. */
 export const storeResponse = (scope: string, key: string, answer: StoredResponse): Query<unknown> =>
   sql.type(noRows)`
     update idempotency_key set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}
     where scope = ${scope} and key = ${key}`
 
-/** Deletes keys older than a day, except those being stored again; returns their number. */
+/** Deletes keys older than a day and returns their number. Skips keys that another transaction is storing again. */
 export const deleteExpiredIdempotencyKeys = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (

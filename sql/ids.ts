@@ -4,8 +4,8 @@ const pool = Buffer.alloc(16 * 256)
 let used = pool.length
 
 /**
- * A UUID version 7 (RFC 9562): 48 bits of milliseconds, then random bits. Later ids sort later, so indexes on them grow
- * at one end.
+ * Returns a UUID version 7 (RFC 9562): 48 bits of milliseconds, then random bits. Later ids sort later, so indexes on
+ * them grow at one end.
  */
 export function uuidv7(now = Date.now()): string {
   if (used === pool.length) {
@@ -21,7 +21,7 @@ export function uuidv7(now = Date.now()): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** Derives the n-th id from another: always the same, and sorted near it. */
+/** Derives the n-th child id of a parent id. The result is deterministic and sorts near the parent. */
 export function childId(parent: string, n: number): string {
   const hash = createHash('sha256').update(`${parent}:${n}`).digest('hex')
   return `${parent.slice(0, 14)}7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
@@ -29,7 +29,7 @@ export function childId(parent: string, n: number): string {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** True if a text is a UUID in its canonical lower-case form. */
+/** Returns true if a text is a UUID in its canonical lower-case form. */
 export function isUuid(text: string): boolean {
   return UUID.test(text)
 }

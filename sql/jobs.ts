@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { noRows, type Queries, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Statements of the job ledger: states are defined in `schema/06-jobs.sql`, transitions in `functions/jobs/`. */
+/** Statements of the job ledger. `schema/06-jobs.sql` defines the states, `functions/jobs/` the transitions. */
 
 /** A job to add. */
 export interface JobSpec {
@@ -10,18 +10,20 @@ export interface JobSpec {
   readonly name: string
   readonly queue: string
   readonly owner_id: number | null
-  /** The mailbox that it waits in; jobs of one mailbox are claimed together. */
+  /** The mailbox in which the job waits. Jobs of one mailbox are claimed together. */
   readonly mailbox: string
-  /** Concurrency limit of the mailbox; 1 for an actor, null for none. */
+  /** Concurrency limit of the mailbox: 1 for an actor, null if unlimited. */
   readonly mailbox_limit: number | null
   readonly when_busy: 'join' | 'join_waiting' | 'wait'
-  /** JSON that the payload of a job must contain to be joined; absent: any payload. */
+  /**
+   * JSON that the payload of an existing job must contain for the new job to join it. If absent, any payload matches.
+   */
   readonly joins?: object
-  /** SQL function `name(job)` to call in the transaction that ends the job, whatever its outcome. */
+  /** SQL function that the transaction that ends the job calls as `name(job)`, whatever the outcome. */
   readonly settle?: string
   readonly payload: unknown
   readonly max_tries: number
-  /** Minimum delay by the database's clock; null: none. */
+  /** Minimum delay by the database's clock; null for no delay. */
   readonly delay_ms: number | null
   readonly request_id: string | null
   /** traceparent of the enqueuing span (W3C Trace Context). */
@@ -32,8 +34,9 @@ const Enqueued = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined
 export type Enqueued = z.output<typeof Enqueued>
 
 /**
- * Adds jobs in the caller's transaction. Each spec yields a row with the job that was added or joined. `waitingQuota` is the
- * setting; 0: no quota.
+ * Adds jobs in the caller's transaction. Each spec yields a row with the job that was added or joined. `waitingQuota`
+ * comes from the settings; 0 means no quota.
+ *
  * @throws fail('quota.waiting_jobs') if an owner would exceed the quota.
  */
 export const enqueueJobs = (specs: readonly JobSpec[], waitingQuota: number): Query<Enqueued> =>
@@ -58,22 +61,22 @@ export interface FinishEntry {
   readonly id: string
   readonly attempt: number
   readonly outcome: 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted' | 'crashed'
-  /** JSON text. */
+  /** Result of the job as JSON text. */
   readonly result?: string
   /** Error code of a failure or retry; `detail` is its public text. */
   readonly code?: string
   readonly detail?: string
   readonly delay_ms?: number
-  /** The job's mailbox if it is limited, else null; absent: the statement looks it up. */
+  /** The job's mailbox if it is limited, otherwise null. If absent, the statement looks it up. */
   readonly limited?: string | null
 }
 
 /**
- * Process deaths during a job that make it a suspect: it may be their cause. An isolated runner then runs it, so that it
- * harms no bystander and a further death is certainly its own.
+ * Number of process deaths during a job that make it a suspect, since it may have caused them. An isolated runner then
+ * runs it. A further death harms no other job and is certainly caused by this one.
  */
 export const SUSPECT_FROM = 2
-/** Deaths of the isolated runner after which a suspect is given up. */
+/** Number of deaths of the isolated runner after which a suspect fails permanently. */
 export const MAX_CRASHES = 3
 
 export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
@@ -85,7 +88,10 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
 const parseResult = ({ result, ...entry }: FinishEntry) =>
   result === undefined ? entry : { ...entry, result: JSON.parse(result) }
 
-/** Ends attempts that are done, each with its result; returns a row for each attempt that is not the current one. */
+/**
+ * Ends attempts with the outcome `done` and their results. Returns a row for each attempt that is no longer the current
+ * one.
+ */
 export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
   sql.prepared('job_done', Id)`
     select id from job_done(${`{${entries.map(({ id }) => id).join()}}`}::uuid[],
@@ -97,8 +103,8 @@ export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string 
       )}) as id`
 
 /**
- * Ends attempts and returns the ids of their jobs; stale attempts are refused and left out. Takes a faster path if all
- * entries are `done` and set `limited`.
+ * Ends attempts and returns the ids of the jobs whose attempt was current; stale attempts are refused. Takes a faster
+ * path if all entries are `done` and set `limited`.
  */
 export async function endAttempts(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
   if (entries.some(({ outcome, limited }) => outcome !== 'done' || limited === undefined))
@@ -107,7 +113,7 @@ export async function endAttempts(db: Queries, entries: readonly FinishEntry[]):
   return new Set(entries.flatMap(({ id }) => (refused.has(id) ? [] : id)))
 }
 
-/** The rescuer's lease, and the time for which it must have been renewed without delay. */
+/** The rescuer's lease, and the period in which it must have been renewed on time. */
 export interface Rescuer {
   readonly lease: string
   readonly steadyMs: number
@@ -117,10 +123,10 @@ export interface Rescuer {
 const RESCUE_BATCH = 1000
 
 /**
- * Rescues jobs whose worker is gone, see `job_rescue_running`. Repeat it until it finds none.
+ * Rescues jobs whose worker is gone, see `job_rescue_running`. Repeat the call until it returns no rows.
  *
- * @param whole if false, runs only if a lease has expired. If true, it also finds jobs whose lease is already deleted, such
- *   as those that an earlier call left.
+ * @param whole if false, runs only if a lease has expired. If true, also finds jobs whose lease is already deleted,
+ *   such as those that an earlier call left.
  */
 export const rescueRunningJobs = (
   judge: Rescuer | null,
@@ -133,15 +139,17 @@ export const rescueRunningJobs = (
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
 /**
- * Takes back one interruption of unfinished jobs whose worker was late, not dead. Jobs with more than `SUSPECT_FROM`
- * interruptions keep theirs.
+ * Removes one interruption from unfinished jobs whose worker turned out to be late, not dead. Jobs with more than
+ * `SUSPECT_FROM` interruptions are not changed.
  */
 export const refundInterruptions = (ids: readonly string[]): Query<unknown> =>
   sql.prepared('job_refund', noRows)`
     update job set interruptions = interruptions - 1
     where id = any(${sql.array(ids, 'uuid')}) and interruptions between 1 and ${SUSPECT_FROM}::int4 and finished_at is null`
 
-/** Rescues jobs that nothing would start, see `job_rescue_queued`; returns those for which it added a delivery. */
+/**
+ * Rescues jobs that no delivery would start, see `job_rescue_queued`. Returns the jobs for which it added a delivery.
+ */
 export const rescueQueuedJobs = (patienceMs: number): Query<{ id: string }> =>
   sql.prepared('job_rescue_queued', Id)`
     select id from job_rescue_queued(make_interval(secs => ${patienceMs / 1000}::float8)) as id`
@@ -150,8 +158,8 @@ export const cancelJob = (id: string): Query<{ found: boolean }> =>
   sql.type(z.object({ found: z.boolean() }))`select job_cancel(${id}::uuid) as found`
 
 /**
- * Checks that an attempt is still the current one and keeps it so until the commit: a rescue waits for the row lock, see
- * `job_fence`. No row if the attempt is stale.
+ * Checks that an attempt is still the current one; returns no row if it is stale. A row lock keeps it current until the
+ * commit: a rescue waits for that lock, see `job_fence`.
  */
 export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
   sql.type(Id)`
@@ -163,7 +171,7 @@ const JobOutcome = z.object({
   error: z.object({ code: z.string(), detail: z.string() }).nullable(),
 })
 
-/** Outcome of a job; no row before it ends or after it is deleted. */
+/** Returns the outcome of a job; no row before the job ends or after it is deleted. */
 export const jobOutcome = (id: string): Query<z.output<typeof JobOutcome>> =>
   sql.type(JobOutcome)`
     select status, result, case when error_code is not null
@@ -183,9 +191,9 @@ export interface LeaseRow {
 export interface WorkerLoad {
   readonly poolIds: readonly string[]
   readonly threads: number
-  /** Threads that run jobs. */
+  /** Number of threads that are running jobs. */
   readonly busy: number
-  /** Resident memory of the worker's process. */
+  /** Resident memory of the worker process in bytes. */
   readonly memoryBytes: number
 }
 
@@ -200,12 +208,12 @@ const Heartbeat = z.object({
 })
 export type Heartbeat = z.output<typeof Heartbeat>
 
-// Workers renew when three quarters of the time are left. With only a quarter left, two renewals have failed.
+// Workers renew a lease with three quarters of its time left. If less than a quarter is left, two renewals have failed.
 const LATE_DIVISOR = 4
 
 /**
- * Renews a lease and returns the running jobs that the database has for it, only those in `of` unless null. No row if the
- * lease is lost.
+ * Renews a lease and returns the running jobs that the database has for it; no row if the lease is lost. `of` limits
+ * the returned jobs to these ids; null returns all.
  */
 export const renewLease = (
   id: string,
@@ -222,19 +230,19 @@ export const renewLease = (
     where id = ${id}::uuid
     returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running`
 
-/** Releases a lease at an orderly shutdown. */
+/** Deletes a lease at an orderly shutdown. */
 export const deleteLease = (id: string): Query<unknown> =>
   sql.type(noRows)`delete from worker_lease where id = ${id}::uuid`
 
-/** Unlocks deliveries that a closed queue pool still holds. */
+/** Unlocks deliveries that closed queue pools still hold. */
 export const unlockPools = (poolIds: readonly string[]): Query<unknown> =>
   sql.type(noRows)`select graphile_worker.force_unlock_workers(${sql.array(poolIds, 'text')})`
 
 // Pruning.
 
 /**
- * Prunes a batch of jobs that ended over `keepSeconds` ago; returns their number. Keeps a job that holds the only response
- * to an Idempotency-Key until the key expires, after 24 hours.
+ * Prunes a batch of jobs that ended more than `keepSeconds` ago; returns their number. Keeps a job that holds the only
+ * response to an Idempotency-Key until the key expires after 24 hours.
  */
 export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
@@ -248,25 +256,28 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
     )
     select count(*)::int as count from expired`
 
-// Reads for the edge. `who` is the caller's account id, `everything` is true for admins, and jobs that ended over
+// Reads for the edge. `who` is the caller's account id and `everything` is true for admins. Jobs that ended more than
 // `keptSeconds` ago are hidden.
 type Viewer = [who: number | null, everything: boolean]
 export type VisibleJob = [...Viewer, id: string, keptSeconds: number]
 
-/** Public JSON of the row that the query names `job`. */
+/** SQL for the public JSON of the row named `job`. */
 export const JOB_JSON = 'job_json(job)'
 
 /**
- * Queues whose ownerless jobs only admins see: they show who was emailed, who paid and who gets which webhooks. The predicate
- * of `job_ownerless_idx` repeats these names.
+ * Queues whose ownerless jobs only admins can see, because these jobs reveal emails, payments and webhooks of other
+ * people. The predicate of `job_ownerless_idx` repeats these names.
  */
 export const PRIVATE_QUEUES = `('accounts', 'payments', 'webhooks')`
-/** Condition: the caller ($1, an admin if $2) may see the job in `row`. */
+/** Returns the SQL condition that the caller ($1, an admin if $2) may see the job in `row`. */
 export const visibleRow = (row: string): string =>
   `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE_QUEUES}))`
 const VISIBLE_JOB = visibleRow('job')
 
-/** Condition: the job has not ended, or ended within `seconds` (a parameter). The pruner may not have deleted older ones yet. */
+/**
+ * Returns the SQL condition that a job has not ended, or ended within `seconds` (a parameter). It hides older jobs that
+ * the pruner has not deleted yet.
+ */
 export const retainedJob = (seconds: string): string =>
   `(job.finished_at is null or job.finished_at > now() - make_interval(secs => ${seconds}::float8))`
 
@@ -276,14 +287,17 @@ export const readJob: ReadStatement<VisibleJob> = {
   text: `select ${JOB_JSON}::text from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${retainedJob('$4')}`,
 }
 
-/** `true` if the caller may cancel or retry a job, `false` if it has no owner; no row if the caller cannot see it. */
+/**
+ * Returns `true` if the caller may cancel or retry a job, `false` if the job has no owner. No row if the caller cannot
+ * see the job.
+ */
 export const readJobIsOwn: ReadStatement<VisibleJob> = {
   name: 'job_is_own',
   text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${retainedJob('$4')}`,
 }
 
-// One line per event: job id, seq, kind, status, owner (empty: none, 0: admins only), frame. Tabs separate the fields, since
-// JSON text never contains a raw tab.
+// One line per event: job id, seq, kind, status, owner, frame. The owner is empty for a job without one, and 0 if only
+// admins can see the job. Tabs separate the fields, since JSON text never contains a raw tab.
 const statusFrame = (
   status: string,
   label: string,
@@ -299,7 +313,7 @@ const eventLine = (seq: string, kind: string, status: string, frame: string): st
   `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE_QUEUES} then '0' else '' end), (${frame})::text)`
 const CURRENT_FRAME = statusFrame('job.status', 'job.label', 'job.progress_current', 'job.progress_total')
 
-/** Maximum events of one job per read; a subscriber that is further behind reads repeatedly. */
+/** Maximum events of one job per read. A subscriber that is further behind reads repeatedly. */
 export const MAX_EVENTS_PER_READ = 500
 
 /** Events of each job after the seq in `lastSeen`, at most `MAX_EVENTS_PER_READ` per job. */
@@ -323,7 +337,7 @@ export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: r
     order by e.job_id, e.seq`,
 }
 
-/** The current state of jobs as lines, in the order of the given ids. */
+/** Current states of jobs as event lines, in the order of the given ids. */
 export const readStates: ReadStatement<[ids: readonly string[]]> = {
   name: 'job_states',
   text: `
@@ -331,19 +345,19 @@ export const readStates: ReadStatement<[ids: readonly string[]]> = {
     from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
-/** The current state of one job, if the caller may see it. */
+/** Current state of one job as an event line; no row if the caller cannot see the job. */
 export const readVisibleState: ReadStatement<VisibleJob> = {
   name: 'job_visible_state',
   text: `select ${eventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)} from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${retainedJob('$4')}`,
 }
 
-/** Maximum ended jobs per visibility check; a subscriber that is further behind reads repeatedly. */
+/** Maximum number of ended jobs per visibility check. A subscriber that is further behind reads repeatedly. */
 export const MAX_ENDED_PER_READ = 1000
 
 /**
- * Jobs that ended after `moment` (ms since the epoch), or at `moment` with an id greater than `after`, as lines
- * `id<tab>moment<tab>visible` (1 or 0). Invisible jobs count towards the limit: there can be millions, and no statement on
- * this connection may take long.
+ * Jobs that ended after `moment` (ms since the epoch), or at `moment` with an id greater than `after`. Each line is
+ * `id<tab>moment<tab>visible` (1 or 0). Invisible jobs count towards the limit: there can be millions, and no statement
+ * on this connection may take long.
  */
 export const readEndedIds: ReadStatement<[...Viewer, moment: number, after: string]> = {
   name: 'job_ended_ids',

@@ -3,7 +3,10 @@ import { type Query, sql } from './db.ts'
 
 /** Limits that all edge processes share: requests per client, failed logins per address. */
 
-/** Counts a request against a limit; returns 0 if it is allowed, else the ms until the next one is. */
+/**
+ * Counts a request against a limit. Returns 0 if the request is allowed, otherwise the ms until the next one is
+ * allowed.
+ */
 export const countRequest = (
   name: string,
   subject: string,
@@ -14,8 +17,8 @@ export const countRequest = (
     select request_limit_acquire(${name}, ${subject}, ${max}, make_interval(secs => ${spanSeconds})) as wait_ms`
 
 /**
- * Key of a counter for failed logins to an address: of one known device, or of all unknown devices (null). It begins
- * with the first 16 bytes of the digest of the address.
+ * Returns the key of the counter for failed logins to an address. Each known device has its own counter; all unknown
+ * devices (null) share one. The key begins with the first 16 bytes of the digest of the address.
  */
 export const loginSubject = (address: Buffer, device: Buffer | null): Buffer =>
   device === null
@@ -27,24 +30,24 @@ const SHARED_BYTES = 16
 const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
 export type LoginOutcome = (typeof LOGIN_ENDS)[number]
 
-/** The second factor of an account, as presented in a login. */
+/** The second factor that a login presents. */
 export interface PresentedFactor {
   readonly totpId: string
-  /** Time step of a one-time code, -1 if it matches no step; null if none was given. */
+  /** Time step of the presented one-time code; -1 if the code matches no step, null without a code. */
   readonly step: number | null
-  /** Digest of a recovery code; null if none was given. */
+  /** Digest of the presented recovery code; null without one. */
   readonly recovery: Buffer | null
 }
 
-/** Returns a row if a subject is locked. */
+/** Returns a row if the login subject is locked. */
 export const lockedLogin = (subject: Buffer): Query<{ locked: boolean }> =>
   sql.prepared('locked_login', z.object({ locked: z.boolean() }))`
     select true as locked from login_failure
     where subject = ${sql.binary(subject)} and locked_until > clock_timestamp()`
 
 /**
- * Decides the outcome of a login after the password check, and uses up the code of its second factor. `subject` comes
- * from {@link loginSubject}.
+ * Decides the outcome of a login after the password check and uses up the presented code. `subject` comes from {@link
+ * loginSubject}.
  */
 export const decideLogin = (
   subject: Buffer,
@@ -60,7 +63,7 @@ export const decideLogin = (
       ${recovery === null ? null : sql.binary(recovery)}::bytea) as outcome`
 }
 
-/** Removes the locks and failures of an address, given by its digest, including those of known devices. */
+/** Removes the locks and failures of an address, given by its digest, including the counters of known devices. */
 export const unlockLogin = (address: Buffer): Query<unknown> => {
   const shared = address.subarray(0, SHARED_BYTES)
   const [first, last] = [0x00, 0xff].map((byte) => Buffer.concat([shared, Buffer.alloc(SHARED_BYTES, byte)]))
@@ -82,15 +85,15 @@ const deleteExpired = (
     )
     select count(*)::int as count from expired`
 
-/** Deletes webhook rates that no longer limit anything; returns their number. */
+/** Deletes expired webhook rates and returns their number. */
 export const deleteExpiredRates = (batch: number): Query<{ count: number }> =>
   deleteExpired(sql.fragment`webhook_rate`, sql.fragment`account_id, host`, batch)
 
-/** Deletes request counts that no longer limit anything; returns their number. */
+/** Deletes expired request counts and returns their number. */
 export const deleteExpiredLimits = (batch: number): Query<{ count: number }> =>
   deleteExpired(sql.fragment`request_limit`, sql.fragment`name, subject`, batch)
 
-/** Deletes login failures older than `keepSeconds` without a current lock; returns their number. */
+/** Deletes login failures older than `keepSeconds`, unless they still lock a login; returns their number. */
 export const deleteOldLoginFailures = (keepSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with old as (

@@ -3,7 +3,7 @@ import { type Client, type ConnectOptions, connect } from './driver.ts'
 
 /**
  * The only LISTEN connection of a process. Notifications are hints, and those sent while the connection is down are
- * lost. So `onReconnect` rereads their subjects after each (re)connect.
+ * lost. After each (re)connect, `onReconnect` must therefore reread everything that they could have announced.
  */
 export interface Listener {
   close(): Promise<void>
@@ -11,19 +11,19 @@ export interface Listener {
 }
 
 export interface ListenOptions extends ConnectOptions {
-  /** Channel, as passed to pg_notify -> handler of its payloads. */
+  /** Maps each channel, as passed to pg_notify, to the handler of its payloads. */
   readonly channels: Readonly<Record<string, (payload: string) => void>>
   readonly onReconnect: () => void
   readonly onError: (error: unknown) => void
-  /** Interval of the heartbeat in ms, default 10 s. A half-open socket looks alive until then. */
+  /** Interval of the heartbeat in ms, default 10 s. A half-open socket goes unnoticed until the next heartbeat. */
   readonly heartbeatMs?: number
 }
 
-// Time limit of LISTEN and of a heartbeat.
+// Time limit of the LISTEN statement and of a heartbeat.
 const ANSWER_MS = 5_000
 const BACKOFF_MS = [50, 100, 250, 500, 1000]
 
-/** Connects and listens until closed, and reconnects when needed. Resolves once the first LISTEN has succeeded. */
+/** Connects and listens until closed, reconnecting when needed. Resolves once the first LISTEN has succeeded. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const stop = new AbortController()
   let client: Client | null = null
@@ -74,7 +74,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   }
 }
 
-/** Queries the number of channels at intervals. Throws if one is missing, or if no answer arrives in time. */
+/** Regularly queries the number of active channels. Throws if a channel is missing or no answer arrives in time. */
 async function heartbeat(client: Client, options: ListenOptions, signal: AbortSignal): Promise<void> {
   const wanted = Object.keys(options.channels).length
   for (;;) {

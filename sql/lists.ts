@@ -1,51 +1,57 @@
 /**
- * Paged lists. A page begins after a cursor, which stays valid while rows come and go, or at an offset. The cost of a
- * page depends on its own rows: an index finds them, and only they become JSON.
+ * Paged lists. A page begins after a cursor, which stays valid while rows are added or deleted, or at an offset. The
+ * cost of a page depends only on its own rows: an index finds them, and only they become JSON.
  */
 
-/** Maximum count of a list; beyond it the total is a lower bound. Counting every row would take too long. */
+/**
+ * Maximum number of rows to count in a list, since counting all would take too long. Beyond it, the total is a lower
+ * bound.
+ */
 export const MAX_COUNTED = 10_000
 
-/** The type of a column that orders a list. */
+/** The type of a sort key. */
 export type KeyType = 'bigint' | 'uuid' | 'date' | 'timestamptz' | 'text' | 'real'
 
 /**
- * The last parameters of a list's statement: cursor values as a JSON array (null: the first page), rows to skip, rows
- * per page.
+ * The last parameters of a list's statement: cursor values as a JSON array, rows to skip, and rows per page. A null
+ * cursor means the first page.
  */
 export type PageValues = [after: string | null, offset: number, size: number]
 
 export interface List {
   readonly table: string
-  /** Alias of the table in the other fields. */
+  /** Alias of the table, as used in the other fields. */
   readonly row: string
-  /** The columns of its primary key; default `id`. */
+  /** The columns of the table's primary key; default `id`. */
   readonly id?: readonly string[]
-  /** Number of parameters in the other fields, $1 to $n; those of the page follow. */
+  /** Number of parameters in the other fields ($1 to $n). The parameters of the page follow. */
   readonly parameters: number
-  /** Conditions for its rows. No row may meet two of them: each uses an index of its own, which an OR would not. */
+  /**
+   * Conditions that select the rows. No row may meet two of them. Each uses its own index, which one condition with OR
+   * would not.
+   */
   readonly where: string | readonly string[]
-  /** Sort keys, unique in combination: expression -> type. */
+  /** Maps each sort expression to its type. The combination must be unique. */
   readonly order: Readonly<Record<string, KeyType>>
   readonly direction: 'asc' | 'desc'
-  /** True if each page shows its rows in reverse: the latest messages, the oldest of them first. */
+  /** True if the rows of each page are shown in reverse order, such as the latest messages with the oldest first. */
   readonly reversed?: boolean
   /**
-   * True if its pages also have numbers, which is the default. The statement then looks up the rows of a page by key,
-   * so each skipped row costs only an index entry. Without numbers no rows are skipped.
+   * True (the default) if pages can also be requested by number. The statement then looks up the rows of a page by key,
+   * so each skipped row costs only an index entry. Otherwise no rows can be skipped.
    */
   readonly numbered?: boolean
-  /** A subquery for the number of rows, where that is stored; by default they are counted up to `MAX_COUNTED`. */
+  /** A subquery for the stored number of rows. If absent, rows are counted up to `MAX_COUNTED`. */
   readonly total?: string
-  /** True if `total` may be null; the rows are then counted. */
+  /** True if `total` may be null, in which case the rows are counted. */
   readonly isTotalPartial?: boolean
-  /** Joins for the JSON of a row, each with one row at most. */
+  /** Joins that the JSON of a row needs. Each must match at most one row. */
   readonly join?: string
-  /** The JSON of a row. */
+  /** SQL expression for the JSON of a row. */
   readonly item: string
 }
 
-/** Makes a statement for each of several orders, in both directions. */
+/** Creates a statement for each of several sort orders, in both directions. */
 export const inOrders = <Column extends string, S>(
   orders: Readonly<Record<Column, List['order']>>,
   make: (column: Column, order: List['order'], direction: List['direction']) => S,
@@ -58,8 +64,8 @@ export const inOrders = <Column extends string, S>(
   ) as Record<Column, Record<List['direction'], S>>
 
 /**
- * Conditions for each value of a column, limited to `asked` unless that is null. An index has the rows of each value in
- * list order.
+ * Returns a condition for each value of a column, limited to `asked` unless that is null. Each condition then reads an
+ * index that has the rows of one value in list order.
  */
 export const branchByValue = (
   column: string,
@@ -70,12 +76,13 @@ export const branchByValue = (
     .map((value) => (typeof value === 'string' ? `'${value}'` : String(value)))
     .map((value) => `coalesce(${asked}, ${value}) = ${value} and ${column} = ${value}`)
 
-/** All pairs of two lists of conditions, for filters with an index for each value. */
+/** Combines each condition of one list with each of another, for filters that have an index per value. */
 export const pairConditions = (some: readonly string[], others: readonly string[]): readonly string[] =>
   some.flatMap((one) => others.map((other) => `(${one}) and (${other})`))
 
 /**
- * Condition for times from `from` until before `to`, so that consecutive spans share no row; null leaves a bound open.
+ * Returns a condition for times from `from` (inclusive) to `to` (exclusive), so consecutive spans share no row. A null
+ * bound is open.
  */
 export const inTimeSpan = (time: string, from: string, to: string): string =>
   `(${from}::timestamptz is null or ${time} >= ${from}::timestamptz) and (${to}::timestamptz is null or ${time} < ${to}::timestamptz)`
@@ -88,10 +95,10 @@ const pageParameters = ({ parameters }: List) => ({
   size: `$${parameters + 3}::int`,
 })
 
-// Prevents a join of whole tables: the planner can't know which partitions hold the rows.
+// Prevents a join of whole tables, because the planner cannot know which partitions hold the rows.
 const ROW_BY_ROW = 'offset 0'
 
-/** A subquery with one row: `items`, a JSON array as text, and `next`, the cursor of the next page or null. */
+/** Returns a subquery with one row: `items`, a JSON array as text, and `next`, the cursor of the next page or null. */
 export function pageOf(list: List): string {
   const {
     table,
@@ -137,11 +144,13 @@ export function pageOf(list: List): string {
     ${numbered ? `left join lateral (select ${item} as item from ${table} ${row} ${join} where ${sameRow} and page_row <= ${size} ${ROW_BY_ROW}) shown on true` : ''})`
 }
 
-/** SQL for a cursor: base64url of a JSON array. It reveals nothing that the last row of the page does not show. */
+/**
+ * Returns SQL for a cursor: base64url of a JSON array. It reveals nothing that the last row of the page does not show.
+ */
 export const cursorOf = (values: readonly string[]): string =>
   `translate(rtrim(encode(convert_to(json_build_array(${values.join(', ')})::text, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')`
 
-/** A subquery with one row: `n`, the number of rows, and `exact`, true if those are all. */
+/** Returns a subquery with one row: `n`, the number of rows, and `exact`, true if `n` is not just a lower bound. */
 function totalOf(list: List): string {
   const { total, isTotalPartial = false } = list
   if (total === undefined) return countOf(list)
@@ -160,8 +169,8 @@ function countOf({ table, row, where }: List, when = 'true'): string {
 }
 
 /**
- * A statement that returns `{NAME: [...], total, total_is_exact, page, page_size, next}`. `isWhole` is a condition;
- * while it is false, there may be more rows than the list has.
+ * Returns a statement that yields `{NAME: [...], total, total_is_exact, page, page_size, next}`. While the condition
+ * `isWhole` is false, the total counts as inexact, because more rows may exist than the list can find.
  */
 export function listText(name: string, list: List, isWhole = 'true'): string {
   const { offset, size } = pageParameters(list)
@@ -171,6 +180,9 @@ export function listText(name: string, list: List, isWhole = 'true'): string {
     from ${pageOf(list)} page, ${totalOf(list)} total`
 }
 
-/** A statement that returns two parts: a first line with the cursor of the next page (empty on the last page), then a JSON array. */
+/**
+ * Returns a statement that yields a first line with the cursor of the next page (empty on the last page), then a JSON
+ * array.
+ */
 export const arrayText = (list: List): string =>
   `select concat(next, E'\\n', items) from ${pageOf(list)} page`

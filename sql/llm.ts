@@ -1,32 +1,32 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
-/** The catalog of language models; tables are in `schema/12-llm.sql`. */
+/** The catalog of language models. `schema/12-llm.sql` has its tables. */
 
-/** A decimal number as text, as PostgreSQL writes a `numeric`. */
+/** A decimal number as text, in PostgreSQL's notation for `numeric`. */
 const Decimal = z.string().regex(/^\d+(\.\d+)?$/)
 
 const Rates = {
   /** US dollars per million tokens. */
   input: Decimal,
   output: Decimal,
-  /** Input read from the provider's cache; null: same as `input`. */
+  /** Price of input read from the provider's cache; null if it equals `input`. */
   cache_read: Decimal.nullish(),
-  /** Reasoning output; null: same as `output`. */
+  /** Price of reasoning output; null if it equals `output`. */
   reasoning: Decimal.nullish(),
 }
 
 const Price = z.object({
   ...Rates,
-  /** Prices for all tokens of a request with more than `over` input tokens; ascending by `over`. */
+  /** Prices for all tokens of a request with more than `over` input tokens, sorted by `over`. */
   tiers: z.array(z.object({ ...Rates, over: z.number() })),
 })
-/** Price of a model. */
+/** Price of a model on one day. */
 export type Price = z.output<typeof Price>
 
 /**
- * Price of a model on a UTC day (`YYYY-MM-DD`; null: today). No row if the model is not in the catalog, or if its price on
- * that day is unknown.
+ * Returns the price of a model on a UTC day (`YYYY-MM-DD`; null means today). No row if the model is not in the catalog
+ * or its price on that day is unknown.
  */
 export const priceOn = (vendor: string, modelId: string, day: string | null): Query<Price> =>
   sql.type(Price)`
@@ -42,14 +42,16 @@ const Chosen = z.object({
   temperature: z.number().nullable(),
   max_tokens: z.number().nullable(),
 })
-/** The model that an admin chose; null fields fall back to the settings. */
+/** A model that an admin has chosen. Null fields use the settings. */
 export type Chosen = z.output<typeof Chosen>
 
-/** The model that an admin chose; no row if the model of the settings is current. */
+/** Returns the model that an admin has chosen; no row if the model from the settings is in use. */
 export const chosenModel = (): Query<Chosen> =>
   sql.type(Chosen)`select vendor, model_id, temperature, max_tokens from llm_current`
 
-/** Result of applying a list: its vendors and models, and how many models are new, gone or repriced. */
+/**
+ * Result of applying a model list: the numbers of its vendors and models, and of added, removed and repriced models.
+ */
 export const Applied = z.strictObject({
   vendors: z.number(),
   models: z.number(),
@@ -59,7 +61,7 @@ export const Applied = z.strictObject({
 })
 export type Applied = z.output<typeof Applied>
 
-/** A model as a list describes it. */
+/** A model in the format of a list. */
 export interface ListedModel {
   readonly vendor: string
   readonly model_id: string
@@ -75,7 +77,7 @@ export interface ListedModel {
   readonly price: (Price & ListedRates) | null
 }
 
-/** Listed prices that chat costs do not include. */
+/** Listed prices that the costs of chats do not include. */
 interface ListedRates {
   readonly cache_write?: string
   readonly input_audio?: string
@@ -87,7 +89,7 @@ export interface ModelList {
   readonly models: readonly ListedModel[]
 }
 
-/** Makes the catalog match a list; changed prices are valid from `day` (UTC; null: today). */
+/** Makes the catalog match a list. Changed prices are valid from `day` (UTC; null means today). */
 export const applyList = (
   list: ModelList,
   url: string,
@@ -102,12 +104,12 @@ const KnownModel = z.object({
   model_id: z.string(),
   input: z.number().nullable(),
   output: z.number().nullable(),
-  /** True if the catalog comes from a synced list; false for the built-in one. */
+  /** True if the catalog comes from a synced list, false if it is the built-in one. */
   synced: z.boolean(),
 })
 export type KnownModel = z.output<typeof KnownModel>
 
-/** The enabled models of some vendors with their latest prices. */
+/** Returns the enabled models of the given vendors with their latest prices. */
 export const knownModels = (vendors: readonly string[]): Query<KnownModel> =>
   sql.type(KnownModel)`
     select m.vendor, m.model_id, p.input, p.output, exists (select from llm_list where source = 'sync') as synced
@@ -118,19 +120,19 @@ export const knownModels = (vendors: readonly string[]): Query<KnownModel> =>
 
 const ListAttempt = z.object({ url: z.string(), hours: z.number() })
 
-/** URL of the list that was last applied or refused, and the hours since then. */
+/** Returns the URL of the list that was last applied or refused, and the hours since then. */
 export const lastAttempt = (): Query<z.output<typeof ListAttempt>> =>
   sql.type(ListAttempt)`
     select url, extract(epoch from now() - greatest(applied_at, refused_at)) / 3600 as hours from llm_list
     where url is not null`
 
-/** Records why a list was refused; the next applied list clears it. */
+/** Stores the reason why a list was refused. The next applied list clears it. */
 export const storeRefusal = (url: string, refusal: string): Query<unknown> =>
   sql.type(noRows)`update llm_list set url = ${url}, refused_at = now(), refusal = ${refusal}`
 
 const Candidate = z.object({ vendor: z.string(), disabled: z.boolean(), chats: z.boolean() })
 
-/** Models with an id at these vendors; the lock prevents their deletion until the transaction ends. */
+/** Returns the models with an id at the given vendors. A lock prevents their deletion until the transaction ends. */
 export const modelsNamed = (modelId: string, vendors: readonly string[]): Query<z.output<typeof Candidate>> =>
   sql.type(Candidate)`
     select vendor, disabled, concat(family, ' ', model_id) !~ 'embed' and input_modalities @> '{text}'
@@ -138,7 +140,7 @@ export const modelsNamed = (modelId: string, vendors: readonly string[]): Query<
     from llm_model where model_id = ${modelId} and vendor = any(${sql.array([...vendors], 'text')})
     order by vendor for key share`
 
-/** Chooses a model; null fields fall back to the settings. */
+/** Chooses a model. Null fields use the settings. */
 export const chooseModel = (c: Chosen & { readonly chosenBy: number | null }): Query<unknown> =>
   sql.type(noRows)`
     insert into llm_current (vendor, model_id, temperature, max_tokens, chosen_by)
@@ -147,5 +149,5 @@ export const chooseModel = (c: Chosen & { readonly chosenBy: number | null }): Q
       temperature = excluded.temperature, max_tokens = excluded.max_tokens, chosen_by = excluded.chosen_by,
       chosen_at = now()`
 
-/** Makes the model in the settings current again. */
+/** Returns to the model from the settings. */
 export const resetModel = (): Query<unknown> => sql.type(noRows)`delete from llm_current`

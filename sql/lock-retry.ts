@@ -3,28 +3,31 @@ import type { Client } from './driver.ts'
 import { StartError } from './start-error.ts'
 
 /**
- * Locks of migrations. A statement that waits for a lock blocks all later ones, even reads. So each wait is short; then
- * the attempt releases everything and is retried.
+ * Locks of migrations. A statement that waits for a lock blocks all later ones, even reads. Each wait is therefore
+ * short. If it times out, the attempt releases all its locks and is retried.
  */
 
 /** Timing of lock attempts. */
 export interface LockWait {
-  /** Time limit of a statement's wait for a lock. */
+  /** Maximum time for which a statement waits for a lock. */
   readonly waitMs: number
-  /** Pause before the next attempt, in which blocked statements proceed. */
+  /** Pause before the next attempt, during which blocked statements can proceed. */
   readonly pauseMs: number
-  /** Time after which no further attempt begins. */
+  /** Time after which no new attempt begins. */
   readonly limitMs: number
 }
 
-// `waitMs` exceeds PostgreSQL's deadlock_timeout (1 s), after which it cancels an autovacuum that blocks us. It is
-// below the server's limit for a read (1.8 s of READ_TIMEOUT_SECONDS).
+// `waitMs` exceeds PostgreSQL's deadlock_timeout (1 s), after which PostgreSQL cancels an autovacuum that blocks us. It
+// is below the server's limit for a read (1.8 s, from READ_TIMEOUT_SECONDS).
 export const LOCK_WAIT: LockWait = { waitMs: 1200, pauseMs: 3000, limitMs: 300_000 }
 
-// lock_not_available and deadlock_detected.
+// SQLSTATEs of lock_not_available and deadlock_detected.
 const LOCK_FAILURES = new Set(['55P03', '40P01'])
 
-/** The oldest transaction, which usually holds the lock. Only pg_read_all_stats sees those of other roles. */
+/**
+ * Query for the oldest transaction, which usually holds the lock. Transactions of other roles are visible only with
+ * pg_read_all_stats.
+ */
 const OLDEST_TRANSACTION = `
   select coalesce(nullif(application_name, ''), usename) as name, pid,
     extract(epoch from clock_timestamp() - xact_start)::int as seconds
@@ -32,8 +35,8 @@ const OLDEST_TRANSACTION = `
     and xact_start is not null order by xact_start limit 1`
 
 /**
- * Repeats `attempt` until it gets its locks; it must leave nothing behind when it fails. Throws a StartError if it got
- * no lock within `limitMs`.
+ * Repeats `attempt` until it gets its locks. A failed `attempt` must leave no changes behind. Throws a StartError if it
+ * got no lock within `limitMs`.
  *
  * @param subject the first words of a message, such as `Migration NAME`.
  */

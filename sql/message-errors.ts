@@ -1,4 +1,4 @@
-/** Errors of messages, their providers and sending domains: part of the table in `errors.ts`. */
+/** Errors of messages, message providers and sending domains. `errors.ts` adds them to its table. */
 export const messageErrors = {
   'email.not_configured': {
     detail:

@@ -23,12 +23,12 @@ const LOCK = 7_236_501_144
 const LOCK_RETRY_MS = 200
 
 export interface MigrateOptions {
-  /** Folder of the migrations after the baseline. */
+  /** Folder of the migrations that follow the baseline. */
   readonly folder?: URL
   readonly wait?: LockWait
-  /** Receives a line whenever an attempt got no lock. */
+  /** Receives a line whenever an attempt fails to get a lock. */
   readonly log?: (line: string) => void
-  /** The role of edges and workers, which gets rights to rows; if undefined, they connect as the owner. */
+  /** Role of edges and workers, which is granted access to rows. If undefined, they connect as the owner. */
   readonly appRole?: string | undefined
 }
 
@@ -38,10 +38,10 @@ interface Run extends Required<Omit<MigrateOptions, 'appRole'>> {
 }
 
 /**
- * Brings a database to the current schema, forward only; a rerun changes nothing. Applies graphile-worker's own
- * migrations, the baseline, later migrations, changed functions, then the initial rows of a new database, which these
- * functions write. Then it grants rights to the role of edges and workers. Each migration runs in a transaction that
- * records its name first. Processes of the previous version keep working meanwhile.
+ * Migrates a database forward to the current schema; a rerun changes nothing. Applies graphile-worker's own migrations,
+ * the baseline, later migrations, changed functions, and the initial rows of a new database. Then it grants rights to
+ * the role of edges and workers. Each migration records its name and runs in one transaction. Processes of the previous
+ * version keep working meanwhile.
  *
  * Returns the names of the migrations and function areas that this call applied. Throws a StartError if the database is
  * older than the baseline, or behind a pooler in transaction mode. Also throws one if a lock is unavailable or
@@ -63,8 +63,8 @@ export function migrate(url: string, options: MigrateOptions = {}): Promise<read
 }
 
 /**
- * Creates the tables of an earlier version in an empty database, which a restore then fills. Omits initial rows, and
- * applies those functions of this version that fit the tables. `migrate` does the rest.
+ * Creates the tables of an earlier version in an empty database, for a restore to fill. Omits initial rows and applies
+ * only those current functions that fit the tables. `migrate` must run afterwards.
  *
  * @param last the last migration of that version.
  */
@@ -84,12 +84,12 @@ async function withLock<T>(
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
   const applicationName = 'millrace-migrate'
-  // The lock would stay on a connection of the pooler long after this process.
+  // A pooler would keep the connection, and with it the lock, long after this process has exited.
   const problem = await poolerProblem({ url, directUrl: url, applicationName })
   if (problem !== null) throw new StartError(problem)
   const client = await connect({ url, applicationName })
   try {
-    // Limits of the role or the database are meant for requests; an index may take hours.
+    // The limits of the role or the database are meant for requests. Creating an index may take hours.
     await client.query('set statement_timeout = 0; set lock_timeout = 0')
     await acquireLock(client)
     await client.query(CREATE_RECORDS)
@@ -114,8 +114,8 @@ const CREATE_RECORDS = `
   create table if not exists migration_functions (area text constraint migration_functions_pkey primary key, digest text not null)`
 
 /**
- * The second of two concurrent starts waits here, then finds nothing to do. It polls because a waiting statement would
- * hold a snapshot, and the concurrent index build of the first start would wait for that.
+ * Waits for the lock of migrations. The second of two concurrent starts then finds nothing to do. Polls, because a
+ * waiting statement would hold a snapshot that blocks the concurrent index build of the first start.
  */
 async function acquireLock(client: Client): Promise<void> {
   for (;;) {
@@ -138,7 +138,7 @@ async function applyMigration(run: Run, name: string): Promise<void> {
   })
 }
 
-/** Applies changed functions; returns their areas as `functions/AREA`. */
+/** Applies changed functions and returns their areas as `functions/AREA`. */
 async function applyFunctions(run: Run): Promise<string[]> {
   const { client } = run
   const changed = await changedAreas((await client.query<AppliedFunctions>(APPLIED_FUNCTIONS)).rows)
@@ -153,7 +153,7 @@ async function applyFunctions(run: Run): Promise<string[]> {
   return changed.map(({ name }) => `functions/${name}`)
 }
 
-/** Skips functions that refer to later tables or columns; `migrate` applies them all. */
+/** Skips functions that refer to tables or columns of later migrations; `migrate` applies them all. */
 async function applyCompatibleFunctions(run: Run): Promise<void> {
   const { client } = run
   const files = (await functionAreas()).flatMap((area) => area.files)
@@ -168,7 +168,7 @@ async function applyCompatibleFunctions(run: Run): Promise<void> {
 function inTransaction(run: Run, subject: string, work: () => Promise<void>): Promise<void> {
   const { client, wait } = run
   return retryLocks(client, subject, run, async () => {
-    // Function bodies may refer to objects that are created after them.
+    // Disable body checks, because function bodies may refer to objects that are created later.
     await client.query(
       `begin; set local lock_timeout = ${wait.waitMs}; set local check_function_bodies = off`,
     )
@@ -185,7 +185,7 @@ function inTransaction(run: Run, subject: string, work: () => Promise<void>): Pr
 async function migrateQueue(run: Run): Promise<void> {
   const { url, client, wait } = run
   const pgPool = createQueuePool({ url, applicationName: 'millrace-migrate', size: 1, onError: () => {} })
-  // Runs before the statements of the library.
+  // The setting must apply before graphile-worker runs its first statement.
   pgPool.on('connect', (one) => void one.query(`set lock_timeout = ${wait.waitMs}`).catch(() => {}))
   try {
     await retryLocks(client, "The queue's own migrations", run, () =>

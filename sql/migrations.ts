@@ -2,33 +2,33 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 
 /**
- * The SQL of the schema. `schema/` is the baseline, one file per area, in numeric order; `seeds/` has the initial rows
- * of its tables. `functions/AREA/` has one file per function, with its triggers; a change to one reapplies the whole
- * area. Changes to tables after 1.0.0 will be in `migrations/`, named `NNNNNN-name.sql`.
+ * The SQL of the schema. `schema/` is the baseline, one file per area, in numeric order. `seeds/` has the initial rows.
+ * `functions/AREA/` has one file per function, with its triggers; a change to one reapplies the whole area. Changes to
+ * tables after 1.0.0 go to `migrations/`, in files named `NNNNNN-name.sql`.
  */
 
-/** Name that records that a database was created from `schema/`. */
+/** Migration name that records that `schema/` was applied. */
 export const BASELINE = '000000-baseline'
 
-/** Name that records the initial rows of a new database. */
+/** Migration name that records that the initial rows were added. */
 export const SEEDS = '000000-seeds'
 
-/** A migration of databases that are older than the baseline; those can't be migrated. */
+/** A migration that only databases older than the baseline have applied. Those can't be migrated. */
 export const BEFORE_BASELINE = '000001-accounts.sql'
 
-/** All functions of an area. */
+/** All functions of one area. */
 export interface FunctionArea {
   readonly name: string
   readonly text: string
-  /** The text of each file, in order. */
+  /** The text of each file, in the order of application. */
   readonly files: readonly string[]
-  /** SHA-256 of `text` in hexadecimal: differs when a function has changed. */
+  /** SHA-256 of `text` in hexadecimal, which reveals a changed function. */
   readonly digest: string
 }
 
 const resolveUrl = (path: string): URL => new URL(path, import.meta.url)
 
-/** Folder of the migrations after the baseline. */
+/** Folder of the migrations that follow the baseline. */
 export const MIGRATIONS = resolveUrl('./migrations/')
 
 /** Returns the names of the baseline, the initial rows and all migrations, in numeric order. */
@@ -37,14 +37,14 @@ export async function migrationNames(folder: URL = MIGRATIONS): Promise<string[]
   return [BASELINE, SEEDS, ...numbered]
 }
 
-/** Reads the SQL of a migration by its name. */
+/** Reads the SQL of a named migration. */
 export async function migrationText(name: string, folder: URL = MIGRATIONS): Promise<string> {
   if (name === BASELINE) return (await readSqlFiles(resolveUrl('./schema/'))).join('\n')
   if (name === SEEDS) return (await readSqlFiles(resolveUrl('./seeds/'))).join('\n')
   return readFile(new URL(name, folder), 'utf8')
 }
 
-/** An area and its functions' digest, as recorded in a database. */
+/** A function area and its digest, as recorded in a database. */
 export interface AppliedFunctions {
   readonly area: string
   readonly digest: string
@@ -59,7 +59,8 @@ export async function changedAreas(applied: readonly AppliedFunctions[]): Promis
 }
 
 /**
- * Reads the functions of all areas. Bodies may refer to later objects, so apply them with check_function_bodies off.
+ * Reads the functions of all areas. Apply them with check_function_bodies off, since function bodies may refer to
+ * objects that are created later.
  */
 export async function functionAreas(): Promise<readonly FunctionArea[]> {
   const areas = (await readdir(resolveUrl('./functions/'))).sort()
@@ -72,7 +73,7 @@ export async function functionAreas(): Promise<readonly FunctionArea[]> {
   )
 }
 
-// `settings.sql` configures the functions of its area, so it comes last.
+// `settings.sql` configures the other functions of its area, so it comes last.
 async function readSqlFiles(folder: URL): Promise<string[]> {
   const names = await listSqlFiles(folder)
   const last = (name: string): number => Number(name === 'settings.sql')

@@ -1,56 +1,59 @@
 import { z } from 'zod'
 import { type Database, noRows, type Query, sql } from './db.ts'
 
-/** Channel for changed jobs. Payload: job ids separated by spaces, or `*` for too many to name. */
+/** Channel for changed jobs. The payload is a list of job ids separated by spaces, or `*` for too many to list. */
 export const JOB_EVENTS = 'job_events'
 
-/** Channel for workers that start or stop. The payload is empty. */
+/** Channel for workers that start or stop. Its payload is empty. */
 export const WORKER_CHANGED = 'worker_changed'
 
-/** Channel for queues that are paused, resumed or limited. Payload: the name of the queue. */
+/** Channel for queues that are paused, resumed or limited. The payload is the queue name. */
 export const QUEUE_CHANGED = 'queue_changed'
 
-/** Channel for changed accounts. Payload: the account id. */
+/** Channel for changed accounts. The payload is the account id. */
 export const ACCOUNT_CHANGED = 'account_changed'
 
-/** Notifies listeners that a worker has started or stopped. */
+/** Notifies subscribers that a worker has started or stopped. */
 export const notifyWorkerChange = (): Query<unknown> =>
   sql.type(noRows)`select pg_notify(${WORKER_CHANGED}, '')`
 
-/** Notifies listeners that jobs have changed, for code without a publisher. */
+/** Notifies subscribers of changed jobs directly, for code without a {@link Publisher}. */
 export const notifyJobChanges = (ids: readonly string[]): Query<unknown> =>
   sql.prepared('notify', z.unknown())`
     select pg_notify(${JOB_EVENTS}, payload) from unnest(${sql.array(payloadsOf(ids), 'text')}) payload`
 
-/** Maximum number of job ids in a payload. NOTIFY limits it to 7999 bytes; 200 ids of 37 characters fit. */
+/** Maximum number of job ids in a payload. NOTIFY limits a payload to 7999 bytes; 200 ids of 37 characters fit. */
 export const MAX_IDS_PER_PAYLOAD = 200
-// Beyond this, subscribers find their jobs sooner by rereading them than by scanning the ids.
+// Sends `*` beyond this number of payloads: subscribers then find their jobs sooner by rereading them than by scanning
+// the ids.
 const MAX_PAYLOADS = 50
 const INTERVAL_MS = 25
-// Live output, such as word by word, is already batched when it gets here.
+// Short delay for live output, such as a model's words, which is already batched when it gets here.
 const SOON_MS = 2
-// A commit that notifies and writes holds a cluster-wide lock during its flush: at most ten a second per process.
+// A commit that notifies and writes holds a cluster-wide lock while it flushes, so limit it to ten per second per
+// process.
 const CLAIM_INTERVAL_MS = 100
 
 /**
- * Notifies listeners of changed jobs, in transactions of its own. A commit that notifies holds a cluster-wide lock, so
- * notifications are batched. The first of a burst goes out immediately, the rest at most once per 25 ms.
+ * Notifies subscribers of changed jobs, in its own transactions. A commit that notifies holds a cluster-wide lock, so
+ * notifications are batched. The first of a burst is sent immediately, the rest at most once per 25 ms.
  */
 export interface Publisher {
   notify(jobId: string, urgency?: Urgency): void
   /**
-   * True if a statement of the caller may itself notify about its jobs, which saves a round trip. Allows the first of a
-   * burst, at most ten times a second. Jobs passed to `notify` afterwards follow 25 ms later.
+   * Returns true if a statement of the caller may itself notify about its jobs, which saves a round trip. It allows the
+   * first of a burst, at most ten times a second. Jobs passed to `notify` afterwards follow 25 ms later.
    */
   claimNotify(): boolean
-  /** Sends pending notifications; resolves when they are sent. */
+  /** Sends pending notifications and resolves once they are sent. */
   close(): Promise<void>
 }
 
 /**
- * `next`: immediately, or with the next batch of a burst. `soon`: within 2 ms even in a burst, for output that is
- * already batched. `later`: never immediately, for jobs just added: a free worker notifies first, and nothing should
- * delay it then.
+ * - `next`: immediately, or with the next batch of a burst
+ * - `soon`: within 2 ms even during a burst, for output that is already batched
+ * - `later`: never immediately, for jobs just added: a free worker's own notification comes first and must not be
+ *   delayed
  */
 type Urgency = 'next' | 'soon' | 'later'
 
@@ -66,7 +69,8 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
       const changed = notifyJobChanges([...dirty])
       dirty.clear()
       isSoon = false
-      // A lost hint costs its subscribers one slow poll; the rows are already there.
+      // If this notification is lost, subscribers notice the change at their next slow poll. The rows are already
+      // stored.
       await db.run(changed).catch(onError)
       await pause()
     }

@@ -10,7 +10,7 @@ export type OrgRole = (typeof ORG_ROLES)[number]
 
 export const ORGANIZATION_ORDER = { 'o.id': 'bigint' } as const
 
-/** The organizations, newest first. */
+/** All organizations, newest first. */
 export const readOrganizations: ReadStatement<PageValues> = {
   name: 'organizations',
   text: arrayText({
@@ -24,7 +24,7 @@ export const readOrganizations: ReadStatement<PageValues> = {
   }),
 }
 
-// Cheap: an index has only deleted organizations, and few wait for the purge.
+// This condition is cheap: an index covers only deleted organizations, and few of them wait for the purge.
 const IN_DELETED_ORGANIZATION = `exists (select from organization d where d.id = m.organization_id and d.deleted_at is not null)`
 
 const MEMBERSHIP = { table: 'organization_member', row: 'm', id: ['user_id', 'organization_id'] } as const
@@ -62,8 +62,8 @@ export const readMemberships: ReadStatement<PageValues> = {
 }
 
 /**
- * JSON about an organization ($1) for a caller ($2, null: may see all) who has one of `roles`. Other callers get their role
- * instead of JSON, or `none`. No row if the organization does not exist.
+ * Returns a query for JSON about organization $1 if caller $2 has one of `roles`. A null caller may see everything.
+ * Other callers get their role instead of JSON, or `none`. No row if the organization does not exist.
  */
 export const visibleTo = (roles: readonly OrgRole[], json: string): string => `
     select case when $2::int is null or own.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text
@@ -80,7 +80,7 @@ export const readOrganization: ReadStatement<OrganizationViewer> = {
 
 export const MEMBER_ORDER = { 'm.id': 'bigint' } as const
 
-// Excludes members whose deleted accounts wait for the purge.
+// The list excludes members whose deleted accounts wait for the purge.
 const memberList = (item: string, join = ''): string =>
   arrayText({
     table: 'organization_member',
@@ -94,13 +94,13 @@ const memberList = (item: string, join = ''): string =>
     item,
   })
 
-/** The members in order of joining. */
+/** Members of an organization in the order in which they joined. */
 export const readMembers: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'members',
   text: visibleTo(ORG_ROLES, memberList('member_json(m)')),
 }
 
-/** The members in order of joining, with account data. */
+/** Members of an organization in the order in which they joined, with account data. */
 export const readMemberDetails: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'member_details',
   text: visibleTo(
@@ -115,7 +115,7 @@ export const readMemberDetails: ReadStatement<[...OrganizationViewer, ...page: P
 
 export const INVITE_ORDER = { 'i.id': 'bigint' } as const
 
-/** The pending invites, oldest first, without their tokens. */
+/** Pending invites of an organization, oldest first, without their tokens. */
 export const readInvites: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'invites',
   text: visibleTo(
@@ -134,7 +134,10 @@ export const readInvites: ReadStatement<[...OrganizationViewer, ...page: PageVal
 
 const Standing = z.object({ role: z.enum(ORG_ROLES).nullable() })
 
-/** Locks an organization for a change and returns the caller's role, null without one. No row if it does not exist. */
+/**
+ * Locks an organization for a change and returns the caller's role; null if the caller is not a member. No row if the
+ * organization does not exist.
+ */
 export const lockOrganization = (id: number, caller: number | null): Query<z.output<typeof Standing>> =>
   sql.prepared('lock_organization', Standing)`select role from organization_lock(${id}, ${caller}::int)`
 
@@ -143,13 +146,17 @@ export interface NewOrganization {
   readonly slug: string
   readonly description: string | null
   readonly isActive: boolean
-  /** Null creates it without members. */
+  /** Account that becomes the owner; null creates the organization without members. */
   readonly ownerId: number | null
 }
 
 const Created = z.object({ id: z.number(), json: z.string() })
 
-/** @throws org.slug_invalid, org.slug_taken */
+/**
+ * Adds an organization.
+ *
+ * @throws org.slug_invalid, org.slug_taken
+ */
 export const insertOrganization = (o: NewOrganization): Query<z.output<typeof Created>> =>
   sql.type(Created)`
     with created as (
@@ -168,7 +175,11 @@ interface OrganizationFields {
   readonly description?: string | null | undefined
 }
 
-/** Changes an organization: absent fields keep their value, null clears the description. @throws org.slug_invalid, org.slug_taken */
+/**
+ * Changes an organization. Absent fields keep their value; a null description is removed.
+ *
+ * @throws org.slug_invalid, org.slug_taken
+ */
 export const updateOrganization = (id: number, fields: OrganizationFields): Query<{ json: string }> =>
   sql.type(JsonText)`
     update organization set name = coalesce(${fields.name ?? null}, name), updated_at = now(),
@@ -176,7 +187,7 @@ export const updateOrganization = (id: number, fields: OrganizationFields): Quer
       description = case when ${fields.description === undefined} then description else ${fields.description ?? null} end
     where id = ${id} returning organization_json(organization)::text as json`
 
-/** Marks a locked organization as deleted. The task `accounts.purge` deletes its rows. */
+/** Marks a locked organization as deleted. The task `accounts.purge` later deletes its rows. */
 export const hideOrganization = (id: number): Query<{ slug: string }> =>
   sql.type(z.object({ slug: z.string() }))`
     with found as (select id, slug from organization where id = ${id} and deleted_at is null), hidden as (
@@ -195,7 +206,11 @@ export const findMember = (organizationId: number, userId: number): Query<Member
   sql.type(Member)`
     select ${MEMBER} from organization_member where organization_id = ${organizationId} and user_id = ${userId}`
 
-/** @throws member.exists, account.missing */
+/**
+ * Adds a member.
+ *
+ * @throws member.exists, account.missing
+ */
 export const insertMember = (organizationId: number, userId: number, role: OrgRole): Query<Member> =>
   sql.type(Member)`
     insert into organization_member (organization_id, user_id, role) values (${organizationId}, ${userId}, ${role})
@@ -203,7 +218,11 @@ export const insertMember = (organizationId: number, userId: number, role: OrgRo
 
 const ids = (all: readonly number[]) => sql.array([...all], 'int4')
 
-/** Adds accounts that are not members yet, and returns those added. @throws account.missing */
+/**
+ * Adds the accounts that are not members yet and returns them.
+ *
+ * @throws account.missing
+ */
 export const insertMembers = (
   organizationId: number,
   userIds: readonly number[],
@@ -215,30 +234,41 @@ export const insertMembers = (
     on conflict on constraint organization_member_organization_id_user_id_key do nothing
     returning ${MEMBER}`
 
-/** Filters ids to those without an account. */
+/** Returns those of the given ids that have no account. */
 export const unknownAccounts = (userIds: readonly number[]): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select distinct given as id from unnest(${ids(userIds)}) given
     where not exists (select from account where account.id = given and deleted_at is null) order by given`
 
-/** Changes a member's role; no row if the account is not a member. @throws org.last_owner */
+/**
+ * Changes a member's role; no row if the account is not a member.
+ *
+ * @throws org.last_owner
+ */
 export const setMemberRole = (organizationId: number, userId: number, role: OrgRole): Query<Member> =>
   sql.type(Member)`
     update organization_member set role = ${role} where organization_id = ${organizationId} and user_id = ${userId}
     returning ${MEMBER}`
 
-/** @throws org.last_owner */
+/**
+ * Removes a member.
+ *
+ * @throws org.last_owner
+ */
 export const deleteMember = (organizationId: number, userId: number): Query<unknown> =>
   sql.type(noRows)`
     delete from organization_member where organization_id = ${organizationId} and user_id = ${userId}`
 
 // Invites.
 
-/** Serializes invites of an address with changes that give it to an account. Acquire it before locking an organization. */
+/**
+ * Serializes invites to an address with changes that assign the address to an account. Call it before locking an
+ * organization.
+ */
 export const lockAddress = (email: string): Query<unknown> =>
   sql.type(noRows)`select invite_address_lock(${email})`
 
-/** Marks an address's pending invite to an organization as expired if its time has passed. */
+/** Marks an address's pending invite to an organization as expired if it is overdue. */
 export const expireInvites = (organizationId: number, email: string): Query<unknown> =>
   sql.type(noRows)`
     update organization_invite set status = 'expired'
@@ -246,14 +276,14 @@ export const expireInvites = (organizationId: number, email: string): Query<unkn
 
 const Invitee = z.object({ id: z.number(), is_member: z.boolean() })
 
-/** The account with an address, and if it is already a member; no row without such an account. */
+/** Returns the account with an address and whether it is already a member; no row if there is no such account. */
 export const readInvitee = (organizationId: number, email: string): Query<z.output<typeof Invitee>> =>
   sql.type(Invitee)`
     select id, exists (select from organization_member m
       where m.organization_id = ${organizationId} and m.user_id = account.id) as is_member
     from account where email = ${email}`
 
-/** `any` is true if an invite of the address to the organization is pending. */
+/** Checks for a pending invite of an address to an organization; `any` is true if there is one. */
 export const hasPendingInvite = (organizationId: number, email: string): Query<{ any: boolean }> =>
   sql.type(z.object({ any: z.boolean() }))`
     select exists (select from organization_invite
@@ -265,13 +295,17 @@ export interface NewInvite {
   readonly role: OrgRole
   readonly invitedBy: number | null
   readonly lifetimeSeconds: number
-  /** True if the address has an account, which becomes a member immediately. */
+  /** True if the address has an account. The account then becomes a member immediately. */
   readonly accepted: boolean
 }
 
 const Invited = z.object({ id: z.number(), email: z.string(), json: z.string() })
 
-/** @throws invite.pending */
+/**
+ * Adds an invite.
+ *
+ * @throws invite.pending
+ */
 export const insertInvite = (i: NewInvite): Query<z.output<typeof Invited>> =>
   sql.type(Invited)`
     insert into organization_invite (organization_id, email, role, status, invited_by, expires_at, accepted_at)
@@ -288,20 +322,20 @@ const Invite = z.object({
 })
 export type Invite = z.output<typeof Invite>
 
-/** An invite; a pending one whose time has passed reads as expired. */
+/** Returns an invite. An overdue pending invite is returned as expired. */
 export const inviteById = (id: number): Query<Invite> =>
   sql.type(Invite)`
     select id, organization_id, email, role,
       case when status = 'pending' and expires_at <= now() then 'expired' else status end as status
     from organization_invite where id = ${id}`
 
-/** Restarts the lifetime of a pending invite; no row if it is not pending. */
+/** Restarts the lifetime of a pending invite; no row if the invite is not pending. */
 export const renewInvite = (id: number, lifetimeSeconds: number): Query<{ json: string }> =>
   sql.type(JsonText)`
     update organization_invite set expires_at = now() + make_interval(secs => ${lifetimeSeconds})
     where id = ${id} and status = 'pending' returning invite_json(organization_invite)::text as json`
 
-/** Sets the final status of a pending invite; no row if it is not pending. */
+/** Sets the final status of a pending invite; no row if the invite is not pending. */
 export const closeInvite = (
   id: number,
   status: 'accepted' | 'revoked' | 'expired',
@@ -317,7 +351,7 @@ const Accepted = z.object({
   was_member: z.boolean(),
 })
 
-/** Accepts all pending invites of an address that an account has just got; returns them. */
+/** Accepts all pending invites of an address that has just become an account's address; returns them. */
 export const acceptInvites = (accountId: number, email: string): Query<z.output<typeof Accepted>> =>
   sql.type(
     Accepted,
@@ -331,7 +365,7 @@ const InviteMail = z.object({
   invited_by: z.string().nullable(),
 })
 
-/** Data for the email of an invite. */
+/** Returns the data for an invite's email. */
 export const inviteMail = (id: number): Query<z.output<typeof InviteMail>> =>
   sql.type(InviteMail)`
     select i.email, i.role, case when i.status = 'pending' and i.expires_at <= now() then 'expired' else i.status end as status,

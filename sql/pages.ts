@@ -3,7 +3,7 @@ import { noRows, type Query, sql } from './db.ts'
 import { arrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Pages of documents: their extracted content, and their extractions. */
+/** Pages of documents and the extractions that read them. */
 
 const OWNED = 'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
@@ -12,7 +12,7 @@ const PAGE_FIELDS = `'page_number', p.page_number, 'status', p.status, 'method',
 
 export const PAGE_ORDER = { 'p.page_number': 'bigint' } as const
 
-/** A range of the pages in order, without their texts. Null if the document does not exist. */
+/** A range of the pages of a document, without their texts. Null if the document does not exist. */
 export const readPages: ReadStatement<[id: number, owner: number | null, ...page: PageValues]> = {
   name: 'document_pages',
   text: `select (${arrayText({
@@ -27,7 +27,7 @@ export const readPages: ReadStatement<[id: number, owner: number | null, ...page
   })}) from document d where ${OWNED}`,
 }
 
-/** The running extraction, or else the next queued one. Null if the document does not exist. */
+/** The running extraction of a document, or else the next queued one. Null if the document does not exist. */
 export const readExtraction: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_extraction',
   text: `
@@ -37,7 +37,7 @@ export const readExtraction: ReadStatement<[id: number, owner: number | null]> =
     from document d where ${OWNED}`,
 }
 
-/** One page with its text. */
+/** One page of a document with its text. */
 export const readPage: ReadStatement<[id: number, owner: number | null, number: number]> = {
   name: 'document_page',
   text: `
@@ -52,7 +52,7 @@ const PageImage = z.object({
   etag: z.string(),
 })
 
-/** A page's image, null if none is stored. Its ETag stays the same until the page is reread. */
+/** Returns the image of a page; null if none is stored. The ETag stays the same until the page is reread. */
 export const pageImage = (
   id: number,
   owner: number | null,
@@ -67,7 +67,7 @@ export const pageImage = (
 
 const Unrendered = z.object({ job_id: z.string() })
 
-/** The extraction that read a page whose image is still to be rendered; no row if there is nothing to render. */
+/** Returns the extraction that read a page if the page's image still has to be rendered, otherwise no row. */
 export const unrenderedPage = (id: number, page: number): Query<z.output<typeof Unrendered>> =>
   sql.type(Unrendered)`
     select job_id from document_page
@@ -80,8 +80,8 @@ export interface Picture {
 }
 
 /**
- * Stores the rendered image, null if the page can't be rendered. Does so once, and only for the extraction for which it
- * was rendered.
+ * Stores a rendered image; null means that the page cannot be rendered. Changes nothing if an image is already stored,
+ * or if another extraction has reread the page.
  */
 export const storeImage = (id: number, page: number, readBy: string, image: Picture | null): Query<unknown> =>
   sql.type(noRows)`
@@ -91,15 +91,15 @@ export const storeImage = (id: number, page: number, readBy: string, image: Pict
 
 // Extraction.
 
-/** `true` if the bytes of a document are stored, else `false`. Null if the document does not exist. */
+/** `true` if the bytes of a document are stored, otherwise `false`. Null if the document does not exist. */
 export const readHasBytes: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_has_bytes',
   text: `select (exists (select from blob b where b.sha256 = d.sha256))::text from document d where ${OWNED}`,
 }
 
 /**
- * Cancels the running and queued extractions of documents before their owner deletes them; returns their ids. Jobs are
- * locked first, as in storing pages.
+ * Cancels the running and queued extractions of documents that are about to be deleted; returns the job ids. Locks jobs
+ * before documents, as `storePages` does.
  */
 export const cancelExtractions = (ids: readonly number[], owner: number | null): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
@@ -115,7 +115,7 @@ export const cancelExtractions = (ids: readonly number[], owner: number | null):
       order by ordinal desc) job
     where job_cancel(job.id)`
 
-/** The documents of an owner among `ids`; `stored` is true if their bytes are stored. */
+/** Returns the documents among `ids` that belong to the owner; `stored` is true if their bytes are stored. */
 export const ownedDocuments = (
   ids: readonly number[],
   owner: number | null,
@@ -134,7 +134,7 @@ const Source = z.object({
   sealed_password: z.string().nullable(),
 })
 
-/** The input of an extraction; no row once the document is deleted. */
+/** Returns the input of an extraction; no row if the document is deleted. */
 export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
   sql.type(Source)`
     select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, d.attached_to_id, d.attachments_due,
@@ -144,29 +144,30 @@ export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
 const ExtractedPage = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
 
 /**
- * Pages that earlier runs have stored. Only a forced extraction rereads `settled` ones; `mine` ones are of this job.
+ * Returns the pages that earlier runs have stored. Only a forced extraction rereads `settled` pages. This job stored
+ * the `mine` ones.
  */
 export const extractedPages = (id: number, jobId: string): Query<z.output<typeof ExtractedPage>> =>
   sql.type(ExtractedPage)`
     select page_number, status = 'read' or given_up as settled, job_id = ${jobId}::uuid as mine
     from document_page where document_id = ${id}`
 
-/** Size of a document's text in bytes, without that of some pages. */
+/** Returns the size of a document's text in bytes, without the text of the given pages. */
 export const textBytesExcept = (id: number, pages: readonly number[]): Query<{ bytes: number }> =>
   sql.type(z.object({ bytes: z.int() }))`
     select coalesce(sum(octet_length(text)), 0)::bigint as bytes
     from document_page where document_id = ${id} and page_number <> all(${sql.array(pages, 'int4')})`
 
-/** Stores the sealed password that opened a document. */
+/** Stores the password that opened a document, in sealed form. */
 export const setPassword = (id: number, sealed: string): Query<unknown> =>
   sql.type(noRows)`update document set sealed_password = ${sealed} where id = ${id} and deleted_at is null`
 
-/** `due` is true while attachments of a mail are still to be stored. */
+/** Stores whether attachments of a mail still have to be stored. */
 export const setAttachmentsDue = (id: number, due: boolean): Query<unknown> =>
   sql.type(noRows)`
     update document set attachments_due = ${due} where id = ${id} and attachments_due <> ${due}`
 
-/** Sets the page count and deletes pages beyond it; returns a row if the count has changed. */
+/** Sets the page count of a document and deletes pages beyond it. Returns a row if the count has changed. */
 export const setPageCount = (id: number, count: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     with extra as (delete from document_page where document_id = ${id} and page_number > ${count})
@@ -179,13 +180,13 @@ export interface PageRow {
   readonly model: string | null
   readonly detail: string | null
   readonly text: string
-  /** Null if the page has no image; `png` is null if the first request renders it. */
+  /** The page's image; null if it has none. `png` is null if the first request should render it. */
   readonly image: {
     readonly png: Uint8Array | null
     readonly width: number
     readonly height: number
   } | null
-  /** True if only a forced extraction rereads it. */
+  /** True if only a forced extraction rereads the page. */
   readonly givenUp?: boolean
 }
 
@@ -196,8 +197,8 @@ export interface NumberedPage extends PageRow {
 const Stored = z.object({ stored: z.boolean() })
 
 /**
- * Stores pages together if the attempt is still the current one; `stored` is true then. `storeWords` stores their words
- * once the document is read.
+ * Stores a batch of pages if the attempt is still the current one; otherwise `stored` is false. Call `storeWords` once
+ * the whole document is read.
  */
 export const storePages = (
   id: number,
@@ -205,7 +206,7 @@ export const storePages = (
   rows: readonly NumberedPage[],
 ): Query<z.output<typeof Stored>> => {
   const column = <T>(pick: (row: NumberedPage) => T): readonly T[] => rows.map(pick)
-  // An empty image stands for none: slonik accepts no nulls in this array.
+  // An empty image means no image, because slonik accepts no nulls in this array.
   return sql.prepared('store_pages', Stored)`
     with fenced as materialized (select job_fence(${job.id}::uuid, ${job.attempt}::int) is true as is_current),
     stored as (
@@ -245,13 +246,13 @@ const texts = (rows: readonly NumberedPage[], field: 'status' | 'method' | 'mode
     'text',
   )
 
-/** Stores the words of pages, for partial and misspelled search terms. */
+/** Indexes the words of pages, for partial and misspelled search terms. */
 export const storeWords = (id: number, from: number, to: number): Query<unknown> =>
   sql.type(noRows)`
     select search_words_store(array(
       select search from document_page where document_id = ${id} and page_number between ${from} and ${to}))`
 
-/** Numbers of pages that this job has read, and that it could not read. */
+/** Counts the pages that this job has read, and those that it could not read. */
 export const countPages = (id: number, jobId: string): Query<{ read: number; unread: number }> =>
   sql.type(z.object({ read: z.number(), unread: z.number() }))`
     select count(*) filter (where status = 'read')::int as read, count(*) filter (where status = 'unread')::int as unread

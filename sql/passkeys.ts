@@ -3,11 +3,11 @@ import { JsonText, noRows, type Query, sql } from './db.ts'
 import { arrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Passkeys and the challenges that they sign. */
+/** Passkeys and the challenges that their authenticators sign. */
 
-/** Maximum passkeys of an account. */
+/** Maximum number of passkeys of an account. */
 export const MAX_PASSKEYS = 20
-/** Lifetime of a challenge. */
+/** Lifetime of a challenge in seconds. */
 export const CHALLENGE_SECONDS = 300
 
 export const PASSKEY_ORDER = { 'p.id': 'uuid' } as const
@@ -27,7 +27,7 @@ export const readPasskeys: ReadStatement<[account: number, ...page: PageValues]>
   }),
 }
 
-/** Stores a challenge; `accountId` is the account that registers a passkey, null for a sign-in. */
+/** Stores a challenge. `accountId` is the account that registers a passkey; null for a sign-in. */
 export const insertChallenge = (challenge: Buffer, accountId: number | null): Query<unknown> =>
   sql.type(noRows)`
     insert into passkey_challenge (challenge, account_id, expires_at)
@@ -35,7 +35,10 @@ export const insertChallenge = (challenge: Buffer, accountId: number | null): Qu
 
 const Found = z.object({ found: z.boolean() })
 
-/** Consumes a challenge, even if its check then fails; no row if it is unknown, expired or for another purpose. */
+/**
+ * Consumes a challenge, even if the caller's check then fails. No row if the challenge is unknown, expired or meant for
+ * another purpose.
+ */
 export const consumeChallenge = (challenge: Buffer, accountId: number | null): Query<{ found: boolean }> =>
   sql.type(Found)`
     delete from passkey_challenge
@@ -44,7 +47,9 @@ export const consumeChallenge = (challenge: Buffer, accountId: number | null): Q
 
 const CredentialId = z.object({ credential_id: z.instanceof(Uint8Array), transports: z.array(z.string()) })
 
-/** Credentials of an account for an authenticator to exclude, so that it creates no second passkey. */
+/**
+ * Returns the credentials of an account. The authenticator excludes them, so that it does not create a second passkey.
+ */
 export const registeredCredentials = (accountId: number): Query<z.output<typeof CredentialId>> =>
   sql.type(
     CredentialId,
@@ -61,7 +66,11 @@ export interface NewPasskey {
   readonly isSynced: boolean
 }
 
-/** @throws passkey.exists if an account already has the credential. */
+/**
+ * Adds a passkey.
+ *
+ * @throws passkey.exists if an account already has the credential.
+ */
 export const insertPasskey = (passkey: NewPasskey): Query<{ json: string }> =>
   sql.type(JsonText)`
     insert into passkey (id, account_id, credential_id, public_key, counter, transports, name, is_synced)
@@ -88,14 +97,17 @@ const Known = z.object({
   counter: z.number(),
 })
 
-/** The passkey of a credential; no row if no account has it. */
+/** Returns the passkey with a credential id; no row if no account has it. */
 export const findPasskey = (credentialId: Buffer): Query<z.output<typeof Known>> =>
   sql.type(Known)`
     select p.id, p.account_id, p.public_key, p.counter::float8 as counter
     from passkey p join account a on a.id = p.account_id and a.deleted_at is null
     where p.credential_id = ${sql.binary(credentialId)}`
 
-/** Records a sign-in; no row if the passkey is gone, or if its counter has not advanced (0 means that it has none). */
+/**
+ * Records a sign-in with a passkey. No row if the passkey is gone or its counter has not advanced; counter 0 means that
+ * the authenticator has none.
+ */
 export const recordPasskeyUse = (id: string, counter: number, isSynced: boolean): Query<{ id: string }> =>
   sql.type(Id)`
     update passkey set counter = ${counter}::bigint, is_synced = ${isSynced}, last_used_at = now()
@@ -103,7 +115,7 @@ export const recordPasskeyUse = (id: string, counter: number, isSynced: boolean)
 
 const Touched = z.object({ role: z.string(), is_active: z.boolean() })
 
-/** Records a sign-in without a password; `recordLogin` records those with one. */
+/** Records a sign-in without a password. See `recordLogin` for sign-ins with one. */
 export const recordPasskeyLogin = (id: number): Query<z.output<typeof Touched>> =>
   sql.type(Touched)`
     update account set last_login = case when is_active then now() else last_login end

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
 
-/** Writes of tasks and the webhook about payments; the rules are in `functions/payments/`. */
+/** Writes to payments by tasks and the webhook. `functions/payments/` has the rules. */
 
 /** Applies changes that the provider reported, in the format of `tasks/payments/facts.ts`. */
 export const applyChanges = (changes: readonly object[]): Query<unknown> =>
@@ -19,7 +19,10 @@ export interface NewEvent {
 
 const StoredEvent = z.object({ fresh: z.boolean(), job_id: z.string().nullable() })
 
-/** Stores an event once. `fresh` is true if it needs a job; otherwise `job_id` is the job working on it, null once applied. */
+/**
+ * Stores an event once. `fresh` is true if the event needs a job. Otherwise `job_id` is the job that is working on it,
+ * or null once it is applied.
+ */
 export const storeEvent = (event: NewEvent): Query<z.output<typeof StoredEvent>> =>
   sql.prepared('payment_event_store', StoredEvent)`
     select fresh, job_id from payment_event_store(${event.id}, ${event.type}, to_timestamp(${event.created}::float8),
@@ -30,19 +33,19 @@ export const linkEventToJob = (id: string, jobId: string): Query<unknown> =>
 
 const Pending = z.object({ type: z.string(), at: z.number(), data: z.unknown() })
 
-/** An event that is not applied yet; else no row. */
+/** Returns an event that is not applied yet, otherwise no row. */
 export const pendingEvent = (id: string): Query<z.output<typeof Pending>> =>
   sql.prepared('payment_event_pending', Pending)`
     select type, extract(epoch from created_at)::bigint as at, data from payment_event where id = ${id} and applied_at is null`
 
-/** Applies a stored event and clears its data; false if it was already applied. */
+/** Applies a stored event and clears its data. `applied` is false if it had already been applied. */
 export const applyStoredEvent = (id: string, changes: readonly object[]): Query<{ applied: boolean }> =>
   sql.prepared('payment_event_apply', z.object({ applied: z.boolean() }))`
     select payment_event_apply(${id}, ${JSON.stringify(changes)}::jsonb) as applied`
 
 const UnappliedEvent = z.object({ id: z.string(), type: z.string(), created: z.number(), data: z.unknown() })
 
-/** Locks unapplied events without a live job, oldest first. */
+/** Locks and returns unapplied events without a live job, oldest first. */
 export const unappliedEvents = (max: number): Query<z.output<typeof UnappliedEvent>> =>
   sql.type(UnappliedEvent)`
     select e.id, e.type, extract(epoch from e.created_at)::bigint as created, e.data from payment_event e
@@ -50,7 +53,7 @@ export const unappliedEvents = (max: number): Query<z.output<typeof UnappliedEve
       select from job where job.id = e.job_id and job.status in ('queued', 'running'))
     order by e.received_at limit ${max} for update of e skip locked`
 
-/** Filters events to those that are not stored yet. */
+/** Returns those of the given events that are not stored yet. */
 export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
     select given as id from unnest(${sql.array(ids, 'text')}) given
@@ -58,10 +61,14 @@ export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
 
 const ReconciledTime = z.object({ now: z.number(), at: z.number().nullable() })
 
-// Ignores a time in the future, from a clock that was ahead: it would stop reconciliation until that time.
+// Ignores a stored time in the future, which comes from a clock that was ahead. It would stop reconciliation until
+// then.
 const PLAUSIBLE = sql.fragment`r.read_until < now() + interval '10 minutes'`
 
-/** The current time, and the time up to which the provider's events were read (null: never), in seconds since the epoch. */
+/**
+ * Returns the current time, and the time up to which the provider's events have been read (null if never). Both are in
+ * seconds since the epoch.
+ */
 export const reconciledTime = (): Query<z.output<typeof ReconciledTime>> =>
   sql.type(ReconciledTime)`
     select floor(extract(epoch from now()))::float8 as now,
@@ -82,20 +89,20 @@ const Payer = z.object({
   provider_customer_id: z.string().nullable(),
 })
 
-/** An account as a payer; `provider_customer_id` is null until the provider knows it as a customer. */
+/** Returns an account as a payer. `provider_customer_id` is null until the account is a customer at the provider. */
 export const payer = (userId: number): Query<z.output<typeof Payer>> =>
   sql.type(Payer)`
     select a.id, a.email, a.full_name, c.provider_customer_id
     from account a left join payment_customer c on c.user_id = a.id where a.id = ${userId} and a.deleted_at is null`
 
-/** Links a provider's customer to an account, also one that an event reported before. */
+/** Links a provider's customer to an account, even if an event has already stored that customer without an account. */
 export const linkCustomer = (userId: number, providerCustomerId: string): Query<unknown> =>
   sql.type(noRows)`
     insert into payment_customer as c (user_id, provider_customer_id) values (${userId}, ${providerCustomerId})
     on conflict on constraint payment_customer_provider_customer_id_key do update
     set user_id = excluded.user_id where c.user_id is null`
 
-/** Replaces a customer that the provider no longer has; later events about the former one belong to the new one. */
+/** Replaces a customer that the provider no longer has. Later events about the former customer apply to the new one. */
 export const replaceCustomer = (userId: number, former: string, providerCustomerId: string): Query<unknown> =>
   sql.type(noRows)`
     with replaced as (
@@ -104,7 +111,7 @@ export const replaceCustomer = (userId: number, former: string, providerCustomer
     )
     insert into payment_customer (provider_customer_id, replaced_by) select ${former}, id from replaced`
 
-/** The provider's customer id of an account; no row if the account is not a customer. */
+/** Returns the provider's customer id of an account; no row if the account is not a customer. */
 export const customerByAccount = (userId: number): Query<{ provider_customer_id: string }> =>
   sql.type(z.object({ provider_customer_id: z.string() }))`
     select provider_customer_id from payment_customer where user_id = ${userId}`
@@ -118,7 +125,7 @@ const Reserved = z.object({
   available: z.number(),
 })
 
-/** Reserves an amount (null: the rest) of a payment for a refund; no row if the owner has no such payment. */
+/** Reserves an amount of a payment for a refund; null reserves the rest. No row if the owner has no such payment. */
 export const reserveRefund = (
   id: number,
   ownerId: number | null,
@@ -146,7 +153,7 @@ const Refund = z.object({
 })
 export type Refund = z.output<typeof Refund>
 
-/** A refund and the ids of its payment. */
+/** Returns a refund and the ids of its payment. */
 export const refundById = (id: number): Query<Refund> =>
   sql.type(Refund)`
     select r.id, r.amount, r.reason, r.provider_refund_id, r.facts #> '{refusal,1}' as refusal, r.job_id,
@@ -155,8 +162,8 @@ export const refundById = (id: number): Query<Refund> =>
     from payment_transaction r join payment_transaction c on c.id = r.charge_id where r.id = ${id}`
 
 /**
- * Releases the amount reserved for a refused refund and stores the reason, so that a retry gets the same response. Changes
- * nothing if the provider has accepted the refund.
+ * Releases the amount that is reserved for a refused refund. Stores the reason, so that a retry gets the same response.
+ * Changes nothing if the provider has accepted the refund.
  */
 export const refuseRefund = (id: number, refusal: { code: string; detail: string }): Query<unknown> =>
   sql.type(noRows)`
@@ -166,7 +173,7 @@ export const refuseRefund = (id: number, refusal: { code: string; detail: string
       'outcome', jsonb_build_array('0', 'failed'), 'refusal', jsonb_build_array('0', ${JSON.stringify(refusal)}::jsonb)))
     from charge where r.id = ${id} and r.charge_id = charge.id and not r.shown`
 
-/** Public JSON of the transaction with a provider's id. */
+/** Returns the public JSON of the transaction with a provider id. */
 export const transactionJson = (providerId: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     select payment_transaction_json(t)::text as json
@@ -174,7 +181,7 @@ export const transactionJson = (providerId: string): Query<{ json: string }> =>
 
 const RefundId = z.object({ id: z.number() })
 
-/** Pending refunds with an unknown outcome: their job is gone, or ended over `graceSeconds` ago. */
+/** Returns pending refunds with an unknown outcome: their job is gone, or ended more than `graceSeconds` ago. */
 export const unresolvedRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
   sql.type(RefundId)`
     select t.id from payment_transaction t left join job on job.id = t.job_id
@@ -182,7 +189,10 @@ export const unresolvedRefunds = (graceSeconds: number, max: number): Query<{ id
       and (job.id is null or job.finished_at < now() - make_interval(secs => ${graceSeconds}::float8))
     order by t.id limit ${max}`
 
-/** Prunes refused refunds whose job is gone, so that no retry needs them; returns their number. */
+/**
+ * Prunes refused refunds whose job is gone and returns their number. Without a job, no retry can need the stored
+ * response.
+ */
 export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with refused as (
@@ -198,14 +208,14 @@ export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>
 
 const Subscription = z.object({ id: z.number(), provider_subscription_id: z.string(), status: z.string() })
 
-/** A subscription of an owner (null: any owner). */
+/** Returns a subscription of an owner; null matches any owner. */
 export const ownedSubscription = (id: number, ownerId: number | null): Query<z.output<typeof Subscription>> =>
   sql.type(Subscription)`
     select s.id, s.provider_subscription_id, s.status from payment_subscription s
     where s.id = ${id} and (${ownerId === null}
       or s.customer_id = (select c.id from payment_customer c where c.user_id = ${ownerId}::int))`
 
-/** Subscriptions of an account that will renew: neither canceled nor ending with their period. */
+/** Returns the subscriptions of an account that will renew: neither canceled nor set to end with their period. */
 export const runningSubscriptions = (userId: number): Query<{ provider_subscription_id: string }> =>
   sql.type(z.object({ provider_subscription_id: z.string() }))`
     select s.provider_subscription_id from payment_subscription s

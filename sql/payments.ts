@@ -10,8 +10,8 @@ import {
 import type { ReadStatement, ReadValue } from './reader.ts'
 
 /**
- * Payment reads of the edge. Each statement has two scopes: `own` for the rows of the account `owner`, and `all`, with a null
- * `owner`, for deployments without authentication.
+ * Payment reads for the edge. Each statement has two scopes: `own` reads the rows of the account `owner`. `all` has a
+ * null `owner` and is for deployments without authentication.
  */
 export type Scope = 'own' | 'all'
 type Scoped<M extends readonly ReadValue[]> = Readonly<
@@ -21,8 +21,8 @@ type Scoped<M extends readonly ReadValue[]> = Readonly<
 export const scopeOf = (ownerId: number | null): Scope => (ownerId === null ? 'all' : 'own')
 
 /**
- * Builds a statement for both scopes. `owned` is the condition that a customer column is in the scope. `summed` is that
- * condition for kept sums, where customer 0 holds the totals.
+ * Builds a statement for both scopes. `owned` returns the condition that a customer column is in the scope. `summed` is
+ * the same condition for tables of sums, where customer 0 holds the totals.
  */
 function scopedStatement<M extends readonly ReadValue[]>(
   name: string,
@@ -36,7 +36,7 @@ function scopedStatement<M extends readonly ReadValue[]>(
   }
 }
 
-// Two conditions, with and without a filter: each has its own index.
+// There are two conditions, without and with a filter, because each uses its own index.
 const matchesStatus = (owned: string, column: string): readonly string[] => [
   `${owned} and $2::text is null`,
   `${owned} and ${column} = $2::text`,
@@ -57,7 +57,7 @@ export const TRANSACTION_ORDERS = {
   amount: { 't.amount': 'bigint', 't.id': 'bigint' },
 } as const satisfies Record<string, List['order']>
 
-/** A page of transactions, filtered by status and time; null: any. */
+/** A page of transactions, filtered by status and time. A null filter matches any transaction. */
 export const readTransactions = inOrders(TRANSACTION_ORDERS, (column, order, direction) =>
   scopedStatement<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
     `payment_transactions_by_${column}_${direction}`,
@@ -88,7 +88,7 @@ export const readTransaction = scopedStatement<[id: number]>(
 
 export const SUBSCRIPTION_ORDER = { 's.id': 'bigint' } as const
 
-/** A page of subscriptions, newest first, filtered by status; null: any. */
+/** A page of subscriptions, newest first, filtered by status; null matches any status. */
 export const readSubscriptions = scopedStatement<[status: string | null, ...page: PageValues]>(
   'payment_subscriptions',
   (owned) =>
@@ -103,13 +103,13 @@ export const readSubscriptions = scopedStatement<[status: string | null, ...page
     }),
 )
 
-/** Statuses of disputes that SPEC's filter `open` selects. */
+/** Statuses that the API's filter `open` selects. */
 export const OPEN_DISPUTES = ['warning_issued', 'needs_response', 'under_review'] as const
 
 export const DISPUTE_ORDER = { 'd.id': 'bigint' } as const
 const DISPUTED_TRANSACTION = 'left join payment_transaction t on t.id = d.transaction_id'
 
-/** A page of disputes, newest first, filtered by status or `open`; null: any. */
+/** A page of disputes, newest first, filtered by status or `open`; null matches any status. */
 export const readDisputes = scopedStatement<[status: string | null, ...page: PageValues]>(
   'payment_disputes',
   (owned) =>
@@ -137,14 +137,14 @@ export const readDispute = scopedStatement<[id: number]>(
     where ${owned('d.customer_id')} and d.id = $2::bigint`,
 )
 
-// The deployment's main currency: the most frequent one of its latest 1000 payments.
+// SQL for the deployment's main currency: the most frequent one of its latest 1000 payments.
 const MAIN_CURRENCY = `coalesce((
   select currency from (
     select currency from payment_transaction where shown and charge_id is null
     order by created_at desc, id desc limit 1000) latest
   group by currency order by count(*) desc, currency limit 1), 'usd')`
 
-/** Counts and sums; `enabled` and `isTestMode` describe the provider's key. */
+/** Counts and sums of payments. `enabled` and `isTestMode` describe the provider's key. */
 export const readSummary = scopedStatement<[enabled: boolean, isTestMode: boolean]>(
   'payment_summary',
   (_, summed) => `
@@ -162,8 +162,8 @@ export const readSummary = scopedStatement<[enabled: boolean, isTestMode: boolea
 )
 
 /**
- * Revenue per UTC day for the last `days`, including days without any; a null currency means the main one. A refund counts
- * on the day of its payment, so that the days add up to the summary's revenue.
+ * Revenue per UTC day for the last `days`, including days without any. A null currency means the main one. A refund
+ * counts on the day of its payment, so that the days add up to the summary's revenue.
  */
 export const readRevenue = scopedStatement<[days: number, currency: string | null]>(
   'payment_revenue',

@@ -4,7 +4,7 @@ import { END_OF_WAL } from './wal.ts'
 
 type Row = Record<string, unknown>
 
-// pg_type.oid of the types that become JSON numbers or stay text, each with its array type.
+// OIDs from pg_type of types and their array types. NUMBERS become JSON numbers, TEXTS stay text.
 const NUMBERS: readonly (readonly [oid: number, array: number])[] = [
   [20, 1016], // int8
   [1700, 1231], // numeric
@@ -17,26 +17,26 @@ const TEXT_ARRAY = 1009
 
 export interface PoolDriverOptions extends ConnectOptions {
   /**
-   * Receives the end of the WAL after each commit, including single statements. The query for it goes out in the same
-   * write.
+   * Receives the end of the WAL after each commit, including those of single statements. The query for the position is
+   * sent in the same write as the commit.
    */
   readonly onCommit?: (position: string) => void
 }
 
-// slonik's statements to begin and commit a transaction.
+// The statements with which slonik begins and commits a transaction.
 const BEGIN = 'START TRANSACTION'
 const COMMIT = 'COMMIT'
 const IDLE = 'I'
 const WAL_END = { name: 'wal_end', text: `select ${END_OF_WAL} as position` }
 
-/** Creates a slonik driver that opens the same clients as every other connection. */
+/** Creates a slonik driver that opens the same kind of client as every other connection of the service. */
 export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
   const { onCommit } = options
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
       const client = new ServerClient({ ...options, pipeline: onCommit !== undefined })
       setTypeParsers(client)
-      // slonik does not listen before it gets the client or after it releases it; an `error` event would then throw.
+      // slonik listens for errors only while it holds the client. Without a listener, an `error` event would throw.
       client.on('error', (error) => {
         if (clientEventEmitter.listenerCount('error') > 0) clientEventEmitter.emit('error', error)
       })
@@ -67,7 +67,7 @@ export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
   }))
 }
 
-/** Sends a statement and, in the same write, the query for the end of the WAL after its commit. */
+/** Sends a statement and, in the same write, a query for the end of the WAL after the statement's commit. */
 async function queryWithPosition<T>(
   client: ServerClient,
   send: () => Promise<T>,

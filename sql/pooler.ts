@@ -1,24 +1,27 @@
 import { type Client, type ConnectOptions, connect } from './driver.ts'
 
 /**
- * `direct`: no pooler; `session`: a pooler, apparently in session mode; `transaction`: a pooler in transaction mode.
- * `mixed up`: a pooler that confuses the named statements of its clients.
+ * - `direct`: no pooler
+ * - `session`: a pooler, apparently in session mode
+ * - `transaction`: a pooler in transaction mode
+ * - `mixed up`: a pooler that confuses the named statements of its clients
  */
 export type PoolerMode = 'direct' | 'session' | 'transaction' | 'mixed up'
 
 const STATEMENT = 'millrace_probe'
-// duplicate_prepared_statement, although this client has not prepared it; invalid_sql_statement_name, although it has.
+// SQLSTATEs that reveal another client's statements: duplicate_prepared_statement for a name that this client has not
+// prepared, invalid_sql_statement_name for one that it has.
 const MIXED_UP = new Set(['42P05', '26000'])
 
 /**
- * Probes with at most two connections. A pooler in transaction mode that gives each its own server connection looks
- * like session mode. Throws the error of `pg` if the server is unreachable.
+ * Detects the mode with at most two connections. A pooler in transaction mode looks like session mode if it has a
+ * separate server connection for each client. Throws the error of `pg` if the server is unreachable.
  */
 async function detectMode(options: ConnectOptions): Promise<PoolerMode> {
   const first = await connect(options)
   try {
     const held = await fetchBackendPid(first, 'select pg_backend_pid() as pid')
-    // Poolers give their clients process ids of their own.
+    // Poolers assign their own process ids to clients, so equal ids mean that there is no pooler.
     if (held === (first as Client & { readonly processID: number | null }).processID) return 'direct'
     return await detectPoolerMode(options, held)
   } catch (error) {
@@ -30,8 +33,8 @@ async function detectMode(options: ConnectOptions): Promise<PoolerMode> {
 }
 
 /**
- * Poolers hand out the most recently returned connection first: this client gets `held`, unless the first client still
- * has it.
+ * Detects the mode by a second client. Poolers reuse the most recently returned server connection first, so the second
+ * client gets `held` unless the first client still has it.
  */
 async function detectPoolerMode(options: ConnectOptions, held: number): Promise<PoolerMode> {
   const second = await connect(options)
@@ -50,15 +53,15 @@ async function fetchBackendPid(client: Client, text: string): Promise<number> {
   return rows[0]!.pid
 }
 
-/** The connection strings of a process. */
+/** The connection strings that a process uses. */
 export interface ConnectionUrls {
   readonly url: string
-  /** For LISTEN and migrations; differs from `url` behind a pooler. */
+  /** Used for LISTEN and migrations; differs from `url` behind a pooler. */
   readonly directUrl: string
   readonly applicationName: string
 }
 
-/** Returns the problem with these connections in one line for the operator; null if none is found. */
+/** Returns a one-line description of a problem with these connections for the operator; null if there is none. */
 export async function poolerProblem({
   url,
   directUrl,

@@ -2,28 +2,28 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
 /**
- * Deletes the dependent rows of deleted accounts, organizations and collections, one batch per transaction. When the
- * deleted row itself is removed, its foreign keys delete or clear rows that were added or locked meanwhile.
+ * Deletes the dependent rows of deleted accounts, organizations and collections, one batch per transaction. The deleted
+ * row itself goes last. Its foreign keys then delete or clear any rows that were added or locked meanwhile.
  */
 
 /** Rows that refer to a deleted row. */
 export interface Dependents {
-  /** Their name in progress reports. */
+  /** Name of these rows in progress reports. */
   readonly label: string
   readonly table: string
   readonly by: string
-  /** True if only the reference is cleared. */
+  /** True if the purge keeps the rows and only clears their reference. */
   readonly clears?: boolean
-  /** Tables that refer to these rows, with many rows for each -> the referring column. */
+  /** Maps each table with many rows per dependent row to its referring column. */
   readonly children?: Readonly<Record<string, string>>
-  /** Maximum rows of a batch; default {@link PURGE_BATCH}. */
+  /** Maximum number of rows per batch; default {@link PURGE_BATCH}. */
   readonly max?: number
 }
 
-/** Maximum number of rows, including rows below them, that one transaction deletes. */
+/** Maximum number of rows that one transaction deletes, including child rows. */
 export const PURGE_BATCH = 500
 
-/** Dependent rows of an account. Jobs come first, so that they stop writing the others. */
+/** Dependent rows of an account. Jobs come first, so that they stop adding rows to the other tables. */
 export const ACCOUNT_DEPENDENTS: readonly Dependents[] = [
   { label: 'jobs', table: 'job', by: 'owner_id', children: { job_event_row: 'job_id' } },
   { label: 'sessions', table: 'session', by: 'account_id', children: { refresh_token: 'session_id' } },
@@ -38,7 +38,7 @@ export const ACCOUNT_DEPENDENTS: readonly Dependents[] = [
     children: { webhook_delivery: 'endpoint_id', job_callback: 'endpoint_id' },
     max: 20,
   },
-  // A document's chunks are deleted with its file, and may be thousands.
+  // The batch is small, because a file's chunks are deleted with it and may number thousands.
   {
     label: 'collections',
     table: 'rag_collection',
@@ -59,7 +59,7 @@ export const ACCOUNT_DEPENDENTS: readonly Dependents[] = [
     by: 'owner_id',
     children: { ai_message: 'conversation_id' },
   },
-  // Each update rebuilds the JSON of a post, while editors wait.
+  // The batch is small, because each update rebuilds the JSON of a post and makes its editors wait.
   { label: 'posts', table: 'blog_post', by: 'author_id', clears: true, max: 50 },
   { label: 'messages', table: 'comms_send', by: 'owner_id', clears: true },
   { label: 'usage', table: 'ai_usage', by: 'owner_id', clears: true },
@@ -73,15 +73,15 @@ export const ORGANIZATION_DEPENDENTS: readonly Dependents[] = [
 ]
 
 export const COLLECTION_DEPENDENTS: readonly Dependents[] = [
-  // A file's vectors are deleted with it.
+  // The batch is small, because a file's vectors are deleted with it.
   { label: 'files', table: 'rag_file', by: 'collection_id', children: { rag_chunk: 'file_id' }, max: 200 },
 ]
 
 const Count = z.object({ count: z.number() })
 
 /**
- * Deletes or clears a batch of dependent rows; returns their number, 0 once none are left. Skips rows that others have
- * locked.
+ * Deletes or clears a batch of dependent rows. Returns their number, which is 0 once none are left. Skips rows that
+ * other transactions have locked.
  */
 export const purgeRows = (
   { table, by, clears = false, children = {}, max = PURGE_BATCH }: Dependents,
@@ -101,7 +101,7 @@ export const deletedAccounts = (): Query<{ id: number }> =>
 export const deletedOrganizations = (): Query<{ id: number }> =>
   sql.type(Id)`select id from organization where deleted_at is not null order by id`
 
-/** Deletes the row of a deleted account, after its dependent rows. */
+/** Deletes the row of a deleted account. Call it after its dependent rows are deleted. */
 export const removeAccount = (id: number): Query<unknown> =>
   sql.type(noRows)`delete from account where id = ${id} and deleted_at is not null`
 

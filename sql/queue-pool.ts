@@ -3,23 +3,23 @@ import { type ConnectOptions, createQueuePool, type QueuePool } from './driver.t
 import { listen } from './listen.ts'
 
 export interface QueuePoolOptions extends ConnectOptions {
-  /** Connection string for LISTEN; differs from `url` behind a pooler in transaction mode. */
+  /** Connection string for LISTEN, which differs from `url` behind a pooler in transaction mode. */
   readonly directUrl: string
   readonly pooled: boolean
-  /** The maximum number of connections, besides the one for LISTEN. */
+  /** Maximum number of connections, not counting the one for LISTEN. */
   readonly size: number
   readonly onError: (error: unknown) => void
-  /** Additional channels; `onChange` runs on each of their notifications and after each (re)connect. */
+  /** Additional channels to listen on. `onChange` runs on each notification and after each (re)connect. */
   readonly extraChannels?: { readonly channels: readonly string[]; readonly onChange: () => void }
 }
 
-// graphile-worker's channels, and the notification that makes it fetch missed jobs.
+// The channels of graphile-worker, and the notification that makes its runners fetch missed jobs.
 const CHANNELS = ['jobs:insert', 'worker:migrate']
 const WAKE_RUNNERS = { channel: 'jobs:insert', payload: '{"count":1}' }
 
 type ListenCallback = (error: undefined, client: SharedListenClient, release: () => void) => void
 
-/** A runner's stand-in for a LISTEN connection of its own; ignores LISTEN and UNLISTEN. */
+/** Stands in for a runner's own LISTEN connection. Ignores LISTEN and UNLISTEN statements. */
 class SharedListenClient extends EventEmitter {
   query(): Promise<void> {
     return Promise.resolve()
@@ -27,8 +27,8 @@ class SharedListenClient extends EventEmitter {
 }
 
 /**
- * Opens the pool of a worker's queue runners. Each runner requests a permanent connection for LISTEN. They all share
- * one, which is checked at intervals and replaced.
+ * Opens the pool for a worker's queue runners. Each runner requests a permanent connection for LISTEN; all of them
+ * share one. This connection is checked at intervals and replaced if it fails.
  */
 export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePool> {
   const { directUrl, applicationName, connections, onError, extraChannels } = options
@@ -62,7 +62,7 @@ export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePoo
   }
   const shared = {
     options: pool.options,
-    // The library passes a callback only for LISTEN.
+    // graphile-worker passes a callback only when it wants to LISTEN.
     connect: (listening?: ListenCallback) =>
       listening === undefined ? pool.connect() : shareListener(listening),
     query: pool.query.bind(pool),

@@ -1,4 +1,4 @@
-/** Errors of quotas: part of the table in `errors.ts`. */
+/** Errors of quotas. `errors.ts` adds them to its table. */
 const remedy = 'delete some or ask an admin for a higher quota'
 
 export const quotaErrors = {

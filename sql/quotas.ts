@@ -3,16 +3,16 @@ import { noRows, type Queries, type Query, sql } from './db.ts'
 import { fail } from './errors.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Account quotas: a table of kinds; the SQL function `quota_usage` counts the usage of each. */
+/** Account quotas. Each kind is declared here; the SQL function `quota_usage` counts its usage. */
 
 interface Kind {
-  /** Default of the setting; 0 means no limit. */
+  /** Default quota; 0 means no limit. */
   readonly quota: number
-  /** Name in descriptions. */
+  /** Name of the counted things in descriptions. */
   readonly text: string
 }
 
-/** Quota kinds. The setting of a kind is `QUOTA_` plus its name in capitals. */
+/** Kinds of quotas. The setting of a kind is named `QUOTA_` plus the kind in capitals. */
 export const QUOTA_KINDS = {
   documents: { quota: 1_000_000, text: 'documents, including the trash' },
   bytes: { quota: 100_000_000_000, text: 'bytes of documents, including the trash' },
@@ -28,7 +28,7 @@ export const QUOTA_KINDS = {
 
 export type QuotaKind = keyof typeof QUOTA_KINDS
 export const QUOTA_NAMES = Object.keys(QUOTA_KINDS) as readonly QuotaKind[]
-/** Quotas from the settings; 0: no limit. */
+/** Quotas from the settings; 0 means no limit. */
 export type Quotas = Readonly<Record<QuotaKind, number>>
 
 const Exceeded = z.object({ kind: z.enum(QUOTA_NAMES), quota: z.number() })
@@ -43,7 +43,10 @@ const exceededQuotas = (
     select kind, quota from quota_exceeded(${accountId}::int, ${sql.array([...kinds], 'text')}, ${sql.array(defaults, 'int8')})`
 }
 
-/** The first of these kinds whose quota the account exceeds after this transaction's additions; null: none. */
+/**
+ * Returns the first of these kinds whose quota the account exceeds, including this transaction's additions; null if
+ * there is none.
+ */
 export async function exceededQuota(
   tx: Queries,
   accountId: number | null,
@@ -56,7 +59,8 @@ export async function exceededQuota(
 }
 
 /**
- * Rejects this transaction's additions if they exceed a quota of the account; a null account has no quotas.
+ * Rejects this transaction's additions if they exceed a quota of the account. A null account has no quotas.
+ *
  * @throws fail('quota.KIND')
  */
 export async function requireQuota(
@@ -69,7 +73,10 @@ export async function requireQuota(
   if (exceeded !== null) throw fail(`quota.${exceeded.kind}`, { quota: exceeded.quota })
 }
 
-/** Usage and quota of each kind: $1 account, $2 kinds, $3 their settings. No row if the account does not exist. */
+/**
+ * Usage and quota of each kind. $1 is the account, $2 the kinds, $3 their settings. No row if the account does not
+ * exist.
+ */
 export const readQuotas: ReadStatement<
   [account: number, kinds: readonly string[], quotas: readonly number[]]
 > = {
@@ -84,13 +91,13 @@ export const readQuotas: ReadStatement<
     from account a where a.id = $1::int and a.deleted_at is null`,
 }
 
-/** Stores the quota of pending deliveries as a setting for the SQL function `webhook_admit`. */
+/** Stores the quota for pending deliveries as a database setting, which the SQL function `webhook_admit` reads. */
 export const storePendingQuota = ({ pending_deliveries: quota }: Quotas): Query<unknown> =>
   sql.type(noRows)`
     insert into setting as s (name, value) values ('QUOTA_PENDING_DELIVERIES', ${quota})
     on conflict on constraint setting_pkey do update set value = excluded.value where s.value <> excluded.value`
 
-/** Sets quotas of an account that override the settings; null removes an override. */
+/** Sets the quotas that override the settings for an account. Null removes an override. */
 export const setQuotas = (
   accountId: number,
   chosen: { readonly [K in QuotaKind]?: number | null | undefined },

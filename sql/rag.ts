@@ -2,7 +2,9 @@ import { z } from 'zod'
 import { noRows, type Queries, type Query, sql } from './db.ts'
 import { fail } from './errors.ts'
 
-/** Collections for retrieval, their files (or documents) and chunks. Files with a null `build_id` are live. */
+/**
+ * Collections for retrieval: their files or documents, and the chunks of those. Files with a null `build_id` are live.
+ */
 
 export const CollectionVersion = z.object({
   id: z.int(),
@@ -11,7 +13,7 @@ export const CollectionVersion = z.object({
 })
 export type CollectionVersion = z.output<typeof CollectionVersion>
 
-// Loading a collection for searches.
+// State of a collection that a search loads first.
 
 const CollectionState = CollectionVersion.extend({
   dimensions: z.int().nullable(),
@@ -27,8 +29,9 @@ const LiveFile = CollectionState.extend({
 export type LiveFile = z.output<typeof LiveFile>
 
 /**
- * A snapshot of a collection and its files with chunks. `embedded` is true for files with vectors to search in memory. A
- * collection without such files yields one row with a null file, a deleted one none.
+ * Returns a snapshot of a collection and its files that have chunks. `embedded` is true for files with vectors to
+ * search in memory. A collection without such files yields one row with a null file; a deleted collection yields no
+ * row.
  */
 export const liveFiles = (collection: number): Query<LiveFile> =>
   sql.type(LiveFile)`
@@ -41,7 +44,7 @@ export const liveFiles = (collection: number): Query<LiveFile> =>
 const LoadedFile = z.object({
   id: z.number(),
   source: z.string(),
-  /** Null for a file; so is `title`. */
+  /** The document; null, like `title`, if the source is a file. */
   document_id: z.number().nullable(),
   title: z.string().nullable(),
   format: z.string(),
@@ -51,14 +54,17 @@ const LoadedFile = z.object({
   end_lines: z.array(z.number()),
   pages: z.array(z.number().nullable()),
   headings: z.array(z.string().nullable()),
-  /** The embedding model; null without vectors, as are `dimensions` and `floats`. */
+  /** The embedding model. Without vectors, `model`, `dimensions` and `floats` are null. */
   model: z.string().nullable(),
   dimensions: z.number().nullable(),
   floats: z.instanceof(Uint8Array).nullable(),
 })
 export type LoadedFile = z.output<typeof LoadedFile>
 
-/** Search data of files and their vectors of a model; no row for files that are deleted or have no chunks. */
+/**
+ * Returns the search data of files, with their vectors of one model. No row for a file that is deleted or has no
+ * chunks.
+ */
 export const loadFiles = (ids: readonly number[], model: string | null): Query<LoadedFile> =>
   sql.type(LoadedFile)`
     select f.id, f.source, f.document_id, f.title, f.format, c.*, v.model, v.dimensions, v.floats from unnest(${sql.array(ids, 'int8')}) as wanted(id)
@@ -76,7 +82,8 @@ export const loadFiles = (ids: readonly number[], model: string | null): Query<L
 const Row = z.object({ id: z.number() })
 
 /**
- * Returns the id of the file collection with a name; creates it if there is none.
+ * Returns the id of the file collection with a name; creates it if needed.
+ *
  * @throws fail('rag.name_taken') if a document collection has the name.
  */
 export async function openCollection(tx: Queries, name: string): Promise<number> {
@@ -101,25 +108,25 @@ const KnownFile = z.object({
 })
 export type KnownFile = z.output<typeof KnownFile>
 
-/** Live files of a collection (null build), or files that a build has added so far. */
+/** Returns the files that a build has added so far; a null build returns the live files of the collection. */
 export const knownFiles = (collection: number, build: string | null): Query<KnownFile> =>
   sql.type(KnownFile)`
     select id, source, encode(sha256, 'hex') as sha256, analysis, chunk_count from rag_file
     where collection_id = ${collection} and ${build === null ? sql.fragment`build_id is null` : sql.fragment`build_id = ${build}::uuid`}`
 
-/** Deletes files that killed or failed builds of the collection left behind. */
+/** Deletes the files of other builds of the collection, which failed or were killed. */
 export const dropOtherBuilds = (collection: number, build: string): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id is not null and build_id <> ${build}::uuid`
 
-/** Deletes files of a build. */
+/** Deletes some files of a build. */
 export const dropBuildFiles = (build: string, files: readonly number[]): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_file where id = any(${sql.array(files, 'int8')}) and build_id = ${build}::uuid`
 
 export interface NewFile {
   readonly source: string
-  /** The document; null for a file. */
+  /** The document, if the source is one; null for a file. */
   readonly document: { readonly id: number; readonly title: string } | null
   readonly sha256: Uint8Array
   readonly byteSize: number
@@ -139,7 +146,7 @@ export interface NewChunk {
   readonly terms: Uint8Array
 }
 
-/** Adds files with their chunks to a build; replaces files with the same source. */
+/** Adds files with their chunks to a build. Replaces the build's files with the same source. */
 export async function addFiles(
   tx: Queries,
   collection: number,
@@ -214,7 +221,7 @@ const insertChunks = (rows: readonly ChunkRow[]): Query<unknown> =>
 export interface Swap {
   readonly collection: number
   readonly build: string
-  /** Live files whose source no longer exists. */
+  /** Live files to delete, because their source no longer exists. */
   readonly gone: readonly number[]
   readonly request: object
   /** The embedding model; null keeps the existing vectors. */
@@ -239,7 +246,7 @@ export const swapBuild = ({
 
 const Unembedded = z.object({ id: z.number(), chunk_count: z.number() })
 
-/** Files that will be live after a swap and have no vectors of a model yet. */
+/** Returns the files that will be live after the swap and have no vectors of the model yet. */
 export const unembeddedFiles = (
   { collection, build, gone }: Pick<Swap, 'collection' | 'build' | 'gone'>,
   model: string,
@@ -254,7 +261,7 @@ export const unembeddedFiles = (
 
 const ChunkText = z.object({ file_id: z.number(), text: z.string() })
 
-/** Chunk texts of files, each after its heading, in order. */
+/** Returns the chunk texts of files, in order, each preceded by its heading. */
 export const chunkTexts = (files: readonly number[]): Query<z.output<typeof ChunkText>> =>
   sql.type(ChunkText)`
     select file_id, concat_ws(E'\n', heading, content) as text from rag_chunk
@@ -266,7 +273,7 @@ export interface NewVectors {
   readonly floats: Uint8Array
 }
 
-/** Stores vectors; skips files that no longer exist. */
+/** Stores vectors, except those of files that no longer exist. */
 export const addVectors = (model: string, rows: readonly NewVectors[]): Query<unknown> =>
   sql.type(noRows)`
     insert into rag_vector (file_id, model, dimensions, floats)
@@ -277,7 +284,10 @@ export const addVectors = (model: string, rows: readonly NewVectors[]): Query<un
     where exists (select from rag_file f where f.id = n.file_id for key share)
     on conflict (file_id, model) do update set dimensions = excluded.dimensions, floats = excluded.floats`
 
-/** Creates the table for pgvector's index if needed; false if pgvector is missing or `dimensions` exceed its 2000. */
+/**
+ * Creates the table for pgvector's index if needed. `ready` is false if pgvector is missing or `dimensions` exceeds its
+ * limit of 2000.
+ */
 export const prepareNeighbours = (dimensions: number): Query<{ ready: boolean }> =>
   sql.type(z.object({ ready: z.boolean() }))`select rag_neighbours_prepare(${dimensions}) as ready`
 
@@ -287,7 +297,7 @@ export interface Neighbour {
   readonly vector: Float32Array
 }
 
-/** Adds vectors to the table of pgvector; call {@link addVectors} first. */
+/** Adds vectors to the pgvector table. Call {@link addVectors} first. */
 export const addNeighbours = (
   model: string,
   dimensions: number,
@@ -305,25 +315,28 @@ export const addNeighbours = (
       'text',
     )})`
 
-/** Copies stored bytes into floats: a view would need an offset divisible by four, which received bytes rarely have. */
+/**
+ * Copies stored bytes into a float array. A view would need an offset divisible by four, which received bytes rarely
+ * have.
+ */
 export const floatsOf = (bytes: Uint8Array): Float32Array => new Float32Array(Uint8Array.from(bytes).buffer)
 
-/** A vector in pgvector's text format. */
+/** Converts a vector to pgvector's text format. */
 export const textOfVector = (vector: Float32Array): string => `[${vector.join(',')}]`
 
 // Deleting.
 
-/** Hides a collection; no row if it is already hidden. */
+/** Marks a collection as deleted, which hides it; no row if it is already deleted. */
 export const hideCollection = (id: number): Query<{ id: number }> =>
   sql.type(
     Row,
   )`update rag_collection set deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
-/** Deleted collections whose rows still exist. */
+/** Returns the deleted collections whose rows still exist. */
 export const deletedCollections = (): Query<{ id: number }> =>
   sql.type(Row)`select id from rag_collection where deleted_at is not null order by id`
 
-/** Deletes a batch of files of builds whose jobs have ended; returns their number. */
+/** Deletes a batch of files that belong to builds whose jobs have ended; returns their number. */
 export const deleteDeadBuilds = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with gone as (delete from rag_file where id in (
@@ -332,14 +345,14 @@ export const deleteDeadBuilds = (batch: number): Query<{ count: number }> =>
       limit ${batch}) returning id)
     select count(*)::int as count from gone`
 
-/** Deletes collections without files that are hidden, or whose first run did not finish within a day. */
+/** Deletes collections without files that are marked as deleted, or whose first run did not finish within a day. */
 export const deleteEmptyCollections = (): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_collection c
     where (c.deleted_at is not null or (c.version = 0 and c.created_at < now() - interval '1 day'))
       and not exists (select from rag_file f where f.collection_id = c.id)`
 
-/** Reclaims the space of deleted rows. Cannot run in a transaction. */
+/** Statements that reclaim the space of deleted rows. They cannot run in a transaction. */
 export const VACUUMS: readonly Query<unknown>[] = [
   sql.type(noRows)`vacuum (analyze) rag_file`,
   sql.type(noRows)`vacuum (analyze) rag_chunk`,

@@ -5,17 +5,19 @@ import { Wire, WireError, type WireRows, type WireStatement, type WireValue } fr
 export type ReadValue = WireValue
 
 /**
- * A named statement with one text column, mostly JSON that PostgreSQL built. `P` are its parameters $1 to $n in order;
- * their labels document them.
+ * A named statement with one text column, mostly JSON that PostgreSQL built. `P` lists its parameters $1 to $n in
+ * order; the tuple labels name them.
  */
 export interface ReadStatement<P extends readonly ReadValue[]> extends WireStatement {
-  /** Never set: it holds `P` as a function parameter, so that only statements with these values are assignable. */
+  /**
+   * Never set. It only uses `P` as a function parameter, so that TypeScript rejects statements with other parameters.
+   */
   readonly parameters?: (values: P) => void
 }
 
 /**
- * Hot reads of a process over one pipelined connection: named statements, JSON passed on unparsed. It serves more reads
- * per second than a pool of four, at a third of the CPU. It never runs a BEGIN.
+ * Serves the hot reads of a process over one pipelined connection, with named statements and unparsed JSON. It handles
+ * more reads per second than a pool of four, at a third of the CPU. It never opens a transaction.
  */
 export interface Reader {
   /** Returns the first column of the first row; null if there is no row or the column is null. */
@@ -30,25 +32,28 @@ export interface Reader {
     values: NoInfer<Readonly<P>>,
     readOptions?: ReadOptions,
   ): Promise<readonly string[]>
-  /** Number of connections opened so far, which identifies the current one. */
+  /** Number of connections opened so far, which identifies the current connection. */
   readonly connectionCount: number
   close(): Promise<void>
 }
 
 export interface ReadOptions {
-  /** Time limit of this statement on the server, instead of the connection's. The statement then gets a custom plan. */
+  /**
+   * Time limit of this statement on the server, which replaces that of the connection. The statement then gets a custom
+   * plan.
+   */
   readonly limitMs?: number
-  /** The same server runs this statement just before. An error that `check` throws replaces the answer. */
+  /** A statement that the same server runs just before this one. If `check` throws, its error replaces the answer. */
   readonly precheck?: { readonly statement: ReadStatement<[]>; check(text: string | null): void }
 }
 
-// A plan cached while its table was small and not analyzed reads the whole table once that has grown. It stays until an
-// analyze, which can take minutes to come. Replanning everything costs a few milliseconds. Behind a pooler this reaches
-// one server connection at a time, the most recently used.
+// A plan that was cached for a small, unanalyzed table still scans the whole table after the table has grown. It stays
+// cached until the next analyze, which can be minutes away. Replanning everything costs a few milliseconds. Behind a
+// pooler, this reaches only the most recently used server connection.
 const REPLAN_MS = 10_000
 const REPLAN: WireStatement = { name: 'replan', text: 'discard plans', isAuxiliary: true }
-// Applies until the end of the transaction, which is everything under one Sync. A slow statement is planned for its own
-// values: the best index depends on them and on current table sizes.
+// The setting lasts until the end of the transaction, which covers all statements under one Sync. A slow statement is
+// planned for its own values, since the best index depends on them and on current table sizes.
 const LIMIT: WireStatement = {
   name: 'limit',
   isAuxiliary: true,
@@ -56,22 +61,22 @@ const LIMIT: WireStatement = {
 }
 
 export interface ReaderOptions extends ConnectOptions {
-  /** Time limit of one batch in ms, after which the connection is closed; default 5 s. */
+  /** Time limit of one batch in ms, default 5 s. The connection is closed when it is exceeded. */
   readonly answerMs?: number
-  /** True behind a pooler in transaction mode, which accepts no limits for the server. */
+  /** True behind a pooler in transaction mode, which accepts no server-side limits. */
   readonly pooled?: boolean
 }
 
 const ANSWER_MS = 5_000
 
 /**
- * Connects on the first read. After the connection breaks, the next read opens another one, and an interrupted read is
- * retried once.
+ * Creates a reader that connects on the first read. After its connection breaks, the next read opens a new one, and an
+ * interrupted read is retried once.
  */
 export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Reader {
   const { answerMs = ANSWER_MS, pooled, connections } = options
   const open = async (): Promise<Wire> => {
-    // Lower than our own limit: a responsive server then cancels the statement, and the connection survives.
+    // The server's limit is lower than ours, so a responsive server cancels the statement and the connection survives.
     const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
     return new Wire(await connectSocket({ ...options, ...limits }), answerMs, options.slow)
   }
@@ -97,7 +102,7 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
     if (connections?.isRefusing) return Promise.reject(fail('database.down'))
     const answer = wire === null || wire.broken ? readOnOpen(read) : read(wire)
     return answer.then(pick, async (error) => {
-      // Reads change nothing, so one that a lost connection interrupted is retried on a new one.
+      // Reads change nothing, so a read that a lost connection interrupted can be retried on a new connection.
       if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw mapDatabaseError(error)
       return readOnOpen(read).then(pick, (second) => {
         throw mapDatabaseError(second)
@@ -107,7 +112,7 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
   const readOnOpen = async <R>(read: Send<R>): Promise<R> =>
     read(wire === null || (wire.broken && !closed) ? await reopen() : wire)
 
-  // Ignore errors: the next read reports the same.
+  // Errors are ignored, because the next read reports the same problem.
   const replan = (): void => {
     if (wire?.broken === false) wire.read(REPLAN, []).catch(() => {})
   }
@@ -140,7 +145,8 @@ function runStatement<T>(
 ): Promise<T> {
   const read = createSend(statement, values, limitMs)
   if (precheck === undefined) return runRead(read, pick)
-  // Both go out in order under one Sync, and are retried together after the connection breaks.
+  // The precheck and the statement are sent in order under one Sync, and are retried together after the connection
+  // breaks.
   const both: Send<[WireRows, WireRows]> = (wire) =>
     Promise.all([wire.read(precheck.statement, []), read(wire)])
   return runRead(both, ([checked, answer]) => {
@@ -155,7 +161,8 @@ function createSend(
   limitMs: number | undefined,
 ): Send<WireRows> {
   return (wire) => {
-    // Both are sent together. A lost connection rejects the statement too, so this error is ignored.
+    // The limit and the statement are sent together. If the connection is lost, the statement fails as well, so the
+    // limit's error is ignored.
     if (limitMs !== undefined) wire.read(LIMIT, [`${limitMs}ms`]).catch(() => {})
     return wire.read(statement, values)
   }

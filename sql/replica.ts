@@ -13,41 +13,43 @@ import {
 import { type Position, parsePosition, type Wal } from './wal.ts'
 
 /**
- * Reads that a standby may answer. Each read also asks, in the same message, how far the answering server has replayed,
- * and counts only if that is far enough. Connections to one address may reach several servers, and a standby may be
- * promoted at any time. The primary repeats reads that do not count.
+ * Sends reads to a standby. Each read also asks, in the same message, how far the answering server has replayed. If
+ * that is not far enough, the primary repeats the read. Checking each read is necessary, because connections to one
+ * address may reach several servers, and a standby may be promoted at any time.
  */
 export interface ReplicaReads {
-  /** Returns reads that include everything committed before `since`. */
+  /** Returns reads that see everything committed before `since`. */
   readsFor(caller: number, kind: ReadKind, since: Position): Reads
   readonly state: ReplicaState
-  /** Last known lag behind the primary in bytes; null while unknown. */
+  /** Last known lag behind the primary in bytes; null if unknown. */
   readonly lagBytes: number | null
-  /** Number of reads that each has answered. */
+  /** Number of reads that the standby and the primary have answered. */
   readonly counts: Readonly<Record<'replica' | 'primary', number>>
   close(): Promise<void>
 }
 
 /**
- * `used`; `away`: unresponsive, or not a standby; `foreign`: a standby of another primary; `behind`: lags by more than
- * {@link MAX_LAG_MS}.
+ * - `used`: answers reads
+ * - `away`: unresponsive, or not a standby
+ * - `foreign`: a standby of another primary
+ * - `behind`: lags by more than {@link MAX_LAG_MS}
  */
 export type ReplicaState = 'used' | 'away' | 'foreign' | 'behind'
 
 export interface ReplicaOptions extends Omit<SlowReadOptions, 'connections'> {
-  /** Serves the reads that the standby can't answer. */
+  /** Answers the reads that the standby cannot answer. */
   readonly primary: SlowReads
   readonly wal: Wal
-  /** Called with the first known state, and on each change. */
+  /** Receives the first known state and each change. */
   readonly onChange: (state: ReplicaState, error: unknown) => void
   readonly intervalMs?: number
 }
 
-/** A standby that lags more is not used: lists are never older, and older writes are on every standby in use. */
+/** Maximum lag of a standby in use. It bounds the age of lists, and every standby in use has all older writes. */
 export const MAX_LAG_MS = 10_000
 
-// Position 0/0 for a server that is not a standby. A standby that changes its timeline reports that after its next
-// restartpoint (checkpoint_timeout), and is unused until then.
+// A server that is not a standby reports position 0/0. A standby that changes its timeline reports the change after its
+// next restartpoint (checkpoint_timeout), and is unused until then.
 const PROGRESS = `concat_ws(' ',
   case when pg_is_in_recovery() then coalesce(pg_last_wal_replay_lsn(), '0/0') else '0/0' end,
   (select system_identifier from pg_control_system()) || '/' ||
@@ -61,7 +63,7 @@ const READ_PROGRESS: ReadStatement<[]> = {
 /** The server has not replayed the required position, or is not a standby of our primary. */
 class NotCaughtUp extends Error {}
 
-/** Starts to connect immediately, without waiting for the connection. */
+/** Creates replica reads. Connecting starts immediately but is not awaited. */
 export function createReplicaReads(options: ReplicaOptions): ReplicaReads {
   return new StandbyReads(options)
 }
@@ -126,7 +128,7 @@ class StandbyReads implements ReplicaReads {
     return this.#reads.run(caller, kind, async (reader, { limitMs }) => {
       const early = performance.now() + limitMs * EARLY_FRACTION
       try {
-        // Check the progress first if the last known one is too old: otherwise the whole read might be wasted.
+        // If the last known progress is too old, check it first. Otherwise the whole read might be wasted.
         if (this.#replayed < since) check(await reader.text(READ_PROGRESS, []))
         return { value: await send(reader, { limitMs, precheck: { statement: READ_PROGRESS, check } }) }
       } catch (error) {
@@ -136,7 +138,11 @@ class StandbyReads implements ReplicaReads {
     })
   }
 
-  /** @throws NotCaughtUp if the server has not replayed `wanted`, or is no standby of our primary. */
+  /**
+   * Checks the progress that the server reported.
+   *
+   * @throws NotCaughtUp if the server has not replayed `wanted`, or is not a standby of our primary.
+   */
   #assertCaughtUp(text: string, wanted: Position): void {
     const { replayed, lineage } = this.#parseProgress(text)
     this.#replayed = replayed
@@ -148,7 +154,7 @@ class StandbyReads implements ReplicaReads {
     const { wal } = this.#options
     this.#replayed = replayed
     const floor = wal.lagFloor()
-    // The primary is silent: there is nothing to compare with.
+    // While the primary is silent, there is nothing to compare with.
     if (floor === null) return
     if (lineage !== wal.lineage) this.#setState('foreign')
     else this.#setState(replayed < floor ? 'behind' : 'used')
@@ -158,7 +164,7 @@ class StandbyReads implements ReplicaReads {
     const [position = '', lineage = ''] = text.split(' ')
     const replayed = parsePosition(position)!
     if (replayed > 0) return { replayed, lineage }
-    // New connections look for a standby again.
+    // Disconnect, so that new connections look for a standby again.
     this.#connections.break()
     throw new NotCaughtUp('The server is not a standby')
   }
@@ -173,10 +179,11 @@ class StandbyReads implements ReplicaReads {
 
 type Send<T> = (reads: Reads, readOptions?: ReadOptions) => Promise<T>
 
-// Fraction of the time limit of a read: one that is cancelled sooner was not too slow.
+// Fraction of a read's time limit. A read that the server cancels earlier was not too slow, so the primary may repeat
+// it.
 const EARLY_FRACTION = 0.8
 
-/** True if the primary may answer despite this error of the standby, such as a conflict with replay. */
+/** Returns true if the primary may answer despite this error of the standby, such as a conflict with replay. */
 function canRetryOnPrimary(error: unknown, isEarly: boolean): boolean {
   if (!(error instanceof Failure)) return error instanceof NotCaughtUp
   return (

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { type Query, sql } from './db.ts'
 
 /**
- * Retention of rows. Each table that grows with use is in one of these lists, is deleted with a parent, or is bounded.
- * `test/sql/retention.test.ts` lists every table with its reason.
+ * Retention of rows. Each growing table is in one of these lists, or is deleted with its parent, or is bounded.
+ * `test/sql/retention.test.ts` lists every table with the reason.
  */
 
 /** Names of retention settings, in days; 0 keeps rows forever. */
@@ -20,14 +20,14 @@ export type RetentionName =
   | 'exports'
 
 const Swept = z.object({ count: z.number(), deleted: z.number() })
-/** `count`: rows that a batch has processed; `deleted`: how many of them it has deleted. */
+/** Result of a batch: `count` rows were processed, and `deleted` of them were deleted. */
 export type Swept = z.output<typeof Swept>
 
 type Fragment = ReturnType<typeof sql.fragment>
 
-/** Selects the rows to prune. */
+/** The condition that selects the rows to prune. */
 export interface Old {
-  /** Their time column, which has an index. */
+  /** Time column of the rows, which must have an index. */
   readonly at: string
   readonly where: Fragment
 }
@@ -36,11 +36,11 @@ export interface Old {
 export interface PrunedTable {
   readonly table: string
   readonly keep: RetentionName
-  /** Absent if only `prune` itself can find the rows. */
+  /** Selects the rows to prune. Absent if only `prune` can find them. */
   readonly old?: Old
-  /** Tables whose rows are deleted with them. */
+  /** Tables whose rows are deleted together with these rows. */
   readonly along?: readonly string[]
-  /** Processes at most `max` rows that are older than `days`. */
+  /** Processes at most `max` rows older than `days`. */
   readonly prune: (days: number, max: number) => Query<Swept>
 }
 
@@ -49,11 +49,11 @@ export const PARTITIONED_TABLES = [{ table: 'audit_event', keep: 'audit' }] as c
 
 const Months = z.object({ made: z.number(), dropped: z.number() })
 
-/** Creates the next monthly partitions of a table, and drops those that ended `days` ago; 0 drops none. */
+/** Creates the next monthly partitions of a table and drops those that ended `days` ago. 0 drops none. */
 export const maintainPartitions = (table: string, days: number): Query<z.output<typeof Months>> =>
   sql.type(Months)`select made, dropped from partitions_maintain(${table}::regclass, ${days})`
 
-/** Prunes rows by the time in the column `at`, which has an index. */
+/** Returns a table whose rows are pruned by the column `at`, which must have an index. */
 const pruneByAge = (
   table: string,
   keep: RetentionName,
@@ -78,23 +78,24 @@ const pruneByAge = (
 }
 
 export const PRUNED_TABLES: readonly PrunedTable[] = [
-  // Counts from the outcome of a message, not from its request: a scheduled message is retried, and its provider
-  // reports on it, long after that. The ledger is for people, who can copy what they need for longer.
+  // The retention period starts at the outcome of a message, not at its request. A scheduled message is retried, and
+  // its provider reports on it, long after the request. The ledger is for people, who can copy what they need for
+  // longer.
   pruneByAge('comms_send', 'sends', 'settled_at'),
-  // This removes the usage from the statistics too.
+  // Pruning also removes the usage from the statistics.
   pruneByAge('ai_usage', 'usage', 'created_at'),
   pruneByAge('voice_preview', 'previews', 'used_at', { along: ['voice_preview_chunk'] }),
-  // Regardless of their outcome.
+  // Invites are pruned whatever their outcome.
   pruneByAge('organization_invite', 'invites', 'expires_at'),
-  // Documents that superseded them, or that they superseded, then no longer mention it.
+  // Links between a pruned document and the documents that it superseded, or that superseded it, disappear with it.
   pruneByAge('document', 'deletedDocuments', 'deleted_at', { where: sql.fragment`pruned_at is not null` }),
-  // The provider keeps its events for 30 days, so older ones can't arrive again.
+  // The provider keeps events for 30 days, so older ones cannot arrive again.
   pruneByAge('payment_event', 'paymentEvents', 'received_at', {
     where: sql.fragment`applied_at is not null`,
   }),
-  // Otherwise deliveries of disabled endpoints would wait forever.
+  // Pending deliveries are pruned too; those of disabled endpoints would otherwise wait forever.
   pruneByAge('webhook_delivery', 'webhooks', 'created_at'),
-  // Their bytes are garbage-collected later, like those of documents.
+  // The bytes of exports are garbage-collected later, like those of documents.
   pruneByAge('account_export', 'exports', 'created_at'),
   {
     table: 'search_word',

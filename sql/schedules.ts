@@ -8,8 +8,8 @@ import type { ReadStatement } from './reader.ts'
 const AddedJob = z.object({ job_id: z.string() })
 
 /**
- * Adds the job of an entry, or joins the one under way, and records it as the entry's last job. No row and no job if the
- * entry is paused; `ignorePause` ignores the pause.
+ * Adds the job of an entry and records it as the entry's last job. If a job of the entry is under way, that job is used
+ * instead. No row and no job if the entry is paused, unless `ignorePause` is set.
  */
 export const runScheduleEntry = (
   identifier: string,
@@ -26,19 +26,19 @@ export const runScheduleEntry = (
     on conflict (identifier) do update set last_job_id = excluded.last_job_id, last_run_at = excluded.last_run_at
     returning last_job_id as job_id`
 
-/** Pauses an entry; changes no row if it is already paused, which keeps the first time and account. */
+/** Pauses an entry. If it is already paused, changes nothing, so the first time and account are kept. */
 export const pauseScheduleEntry = (identifier: string, by: number | null): Query<unknown> =>
   sql.type(noRows)`
     insert into schedule_control as control (identifier, paused_at, paused_by) values (${identifier}, now(), ${by}::int)
     on conflict (identifier) do update set paused_at = excluded.paused_at, paused_by = excluded.paused_by
     where control.paused_at is null`
 
-/** Resumes an entry; changes no row if it is not paused. */
+/** Resumes an entry; changes no row if the entry is not paused. */
 export const resumeScheduleEntry = (identifier: string): Query<unknown> =>
   sql.type(noRows)`
     update schedule_control set paused_at = null, paused_by = null where identifier = ${identifier} and paused_at is not null`
 
-/** A declared entry, with its next run unless it is paused. */
+/** A declared entry. Its next run is shown only if the entry is not paused. */
 export interface ScheduleEntry {
   readonly name: string
   readonly cron: string
@@ -61,13 +61,13 @@ const ENTRIES = `jsonb_to_recordset($1::jsonb) as entry(name text, cron text, ta
   left join schedule_control control on control.identifier = entry.name
   left join job on job.id = control.last_job_id and ${retainedJob('$2')}`
 
-/** Entries with their state, by name; `entries` is a JSON array of {@link ScheduleEntry}. */
+/** Entries with their state, sorted by name. `entries` is a JSON array of {@link ScheduleEntry}. */
 export const readSchedules: ReadStatement<Entries> = {
   name: 'schedules',
   text: `select coalesce(json_agg(${SCHEDULE_JSON} order by entry.name collate "C"), '[]')::text from ${ENTRIES}`,
 }
 
-/** State of a single entry: `entries` has one element. */
+/** State of a single entry; `entries` has one element. */
 export const readSchedule: ReadStatement<Entries> = {
   name: 'schedule',
   text: `select ${SCHEDULE_JSON}::text from ${ENTRIES}`,

@@ -3,19 +3,19 @@ import { type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 import { PARTITIONED_TABLES, PRUNED_TABLES, type RetentionName } from './retention.ts'
 
-/** Sizes of tables, their growth, and their prunable share. */
+/** Sizes of tables, their growth, and how much of them can be pruned. */
 
 /** Number of past days for which growth is shown. */
 const SHOWN_DAYS = 30
-/** Retention of the daily sizes, in days. */
+/** Number of days for which daily sizes are kept. */
 const HISTORY_DAYS = 400
-// Maximum number of old rows to count per table; beyond it they are estimated.
+// Maximum number of old rows to count per table. Beyond it, the number is estimated.
 const MAX_COUNTED = 1000
 
 const TODAY = sql.fragment`(now() at time zone 'utc')::date`
 
-// Rows as the planner estimates them: the rows per page at the last analyze, times the current pages. Without known
-// pages, the counter of the statistics serves, which is 0 on a standby.
+// Number of rows as the planner estimates it: rows per page at the last analyze, times the current pages. If the number
+// of pages is unknown, the statistics counter is used, which is 0 on a standby.
 const SIZES = sql.fragment`relation as materialized (
     select coalesce(parent.relname, case nspname when 'graphile_worker' then nspname else c.relname end)::text as name,
       c.relname::text as part, pg_total_relation_size(c.oid) as bytes,
@@ -29,7 +29,7 @@ const SIZES = sql.fragment`relation as materialized (
     select name, coalesce(sum(rows), 0)::bigint as rows, coalesce(sum(bytes), 0)::bigint as bytes from relation group by name
   )`
 
-/** Stores the current sizes as those of today; returns the number of tables. */
+/** Stores the current sizes as those of today and returns the number of tables. */
 export const measureTables = (): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with ${SIZES}, measured as (
@@ -41,8 +41,8 @@ export const measureTables = (): Query<{ count: number }> =>
     )
     select count(*)::int as count from measured`
 
-// Time of the oldest row, where an index on a time or on ascending ids finds it. Omits tables whose rows are kept for a
-// day at most.
+// Time column and sort order to find the oldest row of a table by an index. Omits tables that keep their rows for a day
+// at most.
 const OLDEST_ROW: Readonly<Record<string, readonly [time: string, order: string]>> = {
   account: ['created_at', 'id'],
   organization: ['created_at', 'id'],
@@ -60,7 +60,7 @@ const OLDEST_ROW: Readonly<Record<string, readonly [time: string, order: string]
   rag_file: ['created_at', 'id'],
 }
 
-/** Tables with a retention; `readTables` expects their days in this order. */
+/** Tables with a retention. `readTables` expects their retention days in this order. */
 export const RETAINED_TABLES: readonly { readonly table: string; readonly keep: RetentionName }[] = [
   ...PARTITIONED_TABLES,
   ...PRUNED_TABLES.flatMap(({ table, keep, along = [] }) =>
@@ -72,7 +72,8 @@ const retentionDays = (table: string): string =>
   `($3::float8[])[${RETAINED_TABLES.findIndex((one) => one.table === table) + 1}]`
 const cutoff = (table: string): string => `now() - ${retentionDays(table)} * interval '1 day'`
 
-// Rows to prune: the table, the table by whose rows it is pruned, and the number of those.
+// Selects the tables with prunable rows: the table, the table whose age condition decides, and the number of prunable
+// rows.
 const PRUNABLE = PRUNED_TABLES.flatMap(({ table, old, along = [] }) => {
   if (old === undefined) return []
   const rows = (cut: string): string =>
@@ -86,7 +87,7 @@ const PRUNABLE = PRUNED_TABLES.flatMap(({ table, old, along = [] }) => {
   ]
 })
 
-// Months to drop, with their exact bytes.
+// Selects the tables with partitions to drop, and the exact bytes of those.
 const DROPPABLE = PARTITIONED_TABLES.map(
   ({
     table,
@@ -99,8 +100,8 @@ const growthOver = (days: number): string =>
     'rows', s.rows - p.rows[${SHOWN_DAYS + 1 - days}], 'bytes', s.bytes - p.bytes[${SHOWN_DAYS + 1 - days}]) end`
 
 /**
- * Every table with its size, growth, oldest day and prunable share, the largest first. `settings` and `days` give the
- * retention of each of `tables`; 0 keeps rows forever. Those of `RETAINED_TABLES` come first, in its order.
+ * Every table with its size, growth, oldest day and prunable share, largest first. `settings` and `days` give the
+ * retention of each of `tables`; 0 keeps rows forever. The first `tables` must be `RETAINED_TABLES`, in its order.
  */
 export const readTables: ReadStatement<
   [tables: readonly string[], settings: readonly string[], days: readonly number[]]

@@ -1,15 +1,18 @@
 /**
- * Limits concurrency: the jobs of a queue group's pool in a worker, the slow reads of an edge. Owners with the fewest
- * slots in use come first, and among them the longest wait. So no owner keeps more than its share for longer than its
- * running work takes. One extra slot is reserved for an owner that has none: a flood from one owner never delays the
+ * Limits the concurrency of jobs in a worker's queue pool, or of slow reads in an edge. Owners with the fewest slots in
+ * use come first, and among them the longest wait. No owner thus keeps more than its share for longer than its running
+ * work takes. One extra slot is reserved for owners that have none, so a flood of work from one owner never delays the
  * first work of another.
  */
 export interface Slots {
-  /** Reserves up to `max` free slots for an owner. Returns 0 if none became free within `waitMs`, or after `close`. */
+  /**
+   * Reserves up to `max` free slots for an owner and returns their number. Returns 0 if none became free within
+   * `waitMs`, or after `close`.
+   */
   reserve(owner: number, max: number, waitMs: number): Promise<number>
   release(owner: number, count: number): void
   readonly active: number
-  /** Grants no more slots; resolves when all are free. */
+  /** Stops granting slots; resolves when all slots are free. */
   close(): Promise<void>
 }
 
@@ -96,7 +99,7 @@ class FairSlots implements Slots {
 
   #grantWaiting(): void {
     for (;;) {
-      // The sort is stable: among equals, the longest wait comes first.
+      // The sort is stable, so among equals the longest wait comes first.
       const [next] = this.#waiting
         .filter(({ owner }) => this.#freeFor(owner) > 0)
         .toSorted((a, b) => this.#activeOf(a.owner) - this.#activeOf(b.owner))

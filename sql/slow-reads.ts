@@ -5,21 +5,21 @@ import { createSlots } from './slots.ts'
 /** Kinds of reads whose cost grows with the amount of data. */
 export type ReadKind = 'list' | 'search' | 'statistics'
 
-/** Read access of handlers. */
+/** The reads that handlers can use. */
 export type Reads = Pick<Reader, 'text' | 'texts'>
 
 /**
- * Reads that may be slow: a few connections, each with one read at a time. Reads by key share another connection, so
- * they never wait for slow ones. Callers with the fewest reads in progress come first; one connection is reserved for
- * callers that have none.
+ * Runs reads that may be slow on a few connections, each with one read at a time. Reads by key use another connection,
+ * so they never wait for slow ones. Callers with the fewest reads in progress come first. One connection is reserved
+ * for callers that have none.
  */
 export interface SlowReads {
   /**
-   * Returns the reads of a caller, an account id or any other number. A read that exceeds the limit of its kind fails
-   * with `database.too_slow`. One that gets no connection within that limit fails with `database.busy`.
+   * Returns the reads of a caller: an account id or any other number. A read that exceeds the time limit of its kind
+   * fails with `database.too_slow`. A read that gets no connection within that limit fails with `database.busy`.
    */
   readsFor(caller: number, kind: ReadKind): Reads
-  /** Runs `work` with one of the connections; `limit` is that of its kind. */
+  /** Runs `work` with one of the connections and the time limit of its kind. */
   run<T>(
     caller: number,
     kind: ReadKind,
@@ -34,14 +34,14 @@ export interface SlowReadOptions extends Omit<ReaderOptions, 'answerMs'> {
 }
 
 /**
- * Excludes the one reserved for callers without reads. On two cores, 2 connections serve a list of 20 posts 2,500 times
- * a second, and 4 serve it 3,700 times.
+ * Number of connections, without the one that is reserved for callers without reads. On two cores, 2 connections serve
+ * a list of 20 posts 2,500 times a second, and 4 serve it 3,700 times.
  */
 export const CONNECTIONS = 4
-// Time beyond the limit for the server to cancel a statement itself, so that the connection survives.
+// Extra time in which the server cancels a statement that exceeds its limit. The connection then survives.
 const ANSWER_MS = 1_000
 
-/** Opens connections on demand. */
+/** Creates slow reads whose connections open on demand. */
 export function createSlowReads(options: SlowReadOptions): SlowReads {
   const { limits } = options
   const answerMs = Math.max(...Object.values(limits)) + ANSWER_MS

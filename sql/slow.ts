@@ -1,17 +1,17 @@
-/** Reports slow statements with their origin. */
+/** Settings and callbacks to report slow statements with their origin. */
 export interface SlowStatements {
-  /** Threshold in ms from which a statement is slow. */
+  /** Statements that take at least this many ms are slow. */
   readonly thresholdMs: number
-  /** Returns the request or job that the calling code works for. Called when a statement is sent. */
+  /** Returns the current request or job, to which a slow statement is attributed. Called when the statement is sent. */
   origin(): unknown
   report(slow: SlowStatement, origin: unknown): void
 }
 
 export interface SlowStatement {
-  /** Name of the statement, or the start of its text if it has none. Never contains a value. */
+  /** Name of the statement, or else the beginning of its text. Never contains a value. */
   readonly statement: string
   readonly ms: number
-  /** Number of statements in its batch, any of which may be the slow one; absent if it was sent alone. */
+  /** Number of statements in the batch, any of which may be the slow one. Absent if the statement was sent alone. */
   readonly together?: number
 }
 
@@ -24,7 +24,7 @@ const MAX_CHARACTERS = 80
 
 export const isSlow = ({ thresholdMs }: SlowStatements, ms: number): boolean => ms >= thresholdMs
 
-/** Reports a slow statement that was sent for `origin`. */
+/** Reports a slow statement to `slow.report`. */
 export function reportSlow(
   slow: SlowStatements,
   { name, text }: Named,

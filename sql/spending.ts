@@ -1,12 +1,12 @@
 import type { ReadStatement } from './reader.ts'
 
-/** Daily spending on models, and daily messages. */
+/** Daily spending on models, and daily numbers of messages. */
 
 const MAX_MODELS = 100
 
 /**
- * Usage of the costliest models (at most {@link MAX_MODELS}) and requested messages for each of the last UTC days. Omits
- * empty days. Reads only kept sums.
+ * Usage of the costliest models (at most {@link MAX_MODELS}) and numbers of requested messages for each of the last UTC
+ * days. Omits empty days. Reads only the precomputed sums.
  */
 export const readSpending: ReadStatement<[days: number]> = {
   name: 'spending',

@@ -1,5 +1,5 @@
 /**
- * An error that prevents a start until an operator acts. Its message states the problem and the fix in one or two
- * sentences.
+ * An error that only an operator can fix and that prevents a start. Its message states the problem and the fix in one
+ * or two sentences.
  */
 export class StartError extends Error {}

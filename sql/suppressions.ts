@@ -9,13 +9,13 @@ export const SUPPRESSION_REASONS = ['bounced', 'complained'] as const
 
 const Address = z.object({ address: z.string() })
 
-/** Filters addresses to the suppressed ones; the comparison ignores case. */
+/** Returns those of the given addresses that are suppressed. Ignores case. */
 export const suppressedAmong = (addresses: readonly string[]): Query<{ address: string }> =>
   sql.prepared('comms_suppressed', Address)`
     select address from comms_suppression
     where address = any(array(select lower(given) from unnest(${sql.array(addresses, 'text')}) given)) order by address`
 
-/** Lifts the suppression of an address; no row if it is not suppressed. */
+/** Lifts the suppression of an address; no row if the address is not suppressed. */
 export const liftSuppression = (address: string): Query<{ address: string }> =>
   sql.type(Address)`delete from comms_suppression where address = lower(${address}) returning address`
 

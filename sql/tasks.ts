@@ -4,9 +4,12 @@ import { LIVE_COUNTS, waitingSince } from './jobs/lists.ts'
 import { retainedJob } from './jobs.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Reads of jobs for `/tasks`. */
+/** Job reads for the routes under `/tasks`. */
 
-/** State and result of a task, if the caller may see it; `queues` lists the public queues. Other parameters as in sql/jobs.ts. */
+/**
+ * State and result of a task, if the caller may see it. `queues` lists the public queues. The other parameters are
+ * those of `VisibleJob`.
+ */
 export const readTaskResult: ReadStatement<
   [who: number | null, everything: boolean, id: string, queues: readonly string[], keptSeconds: number]
 > = {
@@ -27,7 +30,7 @@ export const readTaskResult: ReadStatement<
       and ${retainedJob('$5')}`,
 }
 
-/** Queued and running jobs of each named queue, and the age of the longest waiting one in seconds. */
+/** Numbers of queued and running jobs of each named queue, and the age of its longest-waiting job in seconds. */
 export const readNamedQueues: ReadStatement<[queues: readonly string[]]> = {
   name: 'task_queues',
   text: `
@@ -43,7 +46,7 @@ const LoadProgress = z.object({
   cancelled: z.number(),
 })
 
-/** Progress of the jobs of a load test. */
+/** Returns the progress of a load test's jobs. */
 export const loadTestProgress = (ids: readonly string[]): Query<z.output<typeof LoadProgress>> =>
   sql.type(LoadProgress)`
     select count(*)::int as known, (count(*) filter (where status = 'done'))::int as completed,
@@ -57,7 +60,7 @@ const Percentiles = z.strictObject({
   p99: z.number(),
   max: z.number(),
 })
-/** Milliseconds. */
+/** Percentiles of durations in ms. */
 export type Percentiles = z.output<typeof Percentiles>
 
 const LoadTimes = z.object({
@@ -76,7 +79,10 @@ const percentiles = (from: string, to: string) => {
       'max', max(${values})) end`
 }
 
-/** Times of the jobs that ran: `seconds` from first added to last ended, `latency` from added to ended, `start` from added to started. */
+/**
+ * Returns the times of the jobs that ran. `seconds` is the time from the first addition to the last end. `latency`
+ * counts from addition to end and `start` from addition to start, both in ms.
+ */
 export const loadTestTimes = (ids: readonly string[]): Query<z.output<typeof LoadTimes>> =>
   sql.type(LoadTimes)`
     select coalesce(extract(epoch from max(finished_at) - min(created_at)), 0)::float8 as seconds,

@@ -21,20 +21,20 @@ export const insertTemplate = (name: string, t: TemplateRow): Query<{ json: stri
     values (${name}, ${t.channel}, ${t.subject}, ${t.text}, ${t.html}, ${JSON.stringify(t.variables)}::jsonb)
     returning comms_template_json(t)::text as json`
 
-/** Replaces a template except its name; no row if it does not exist. */
+/** Replaces a template, except its name; no row if the template does not exist. */
 export const replaceTemplate = (name: string, t: TemplateRow): Query<{ json: string }> =>
   sql.type(Json)`
     update comms_template t set channel = ${t.channel}, subject = ${t.subject}, text = ${t.text}, html = ${t.html},
       variables = ${JSON.stringify(t.variables)}::jsonb, updated_at = now()
     where t.name = ${name} returning comms_template_json(t)::text as json`
 
-/** Deletes a template; no row if it does not exist. */
+/** Deletes a template; no row if the template does not exist. */
 export const deleteTemplate = (name: string): Query<{ name: string }> =>
   sql.type(z.object({ name: z.string() }))`delete from comms_template where name = ${name} returning name`
 
 export const TEMPLATE_ORDER = { 't.name': 'text' } as const
 
-/** Templates by name, without their texts, which can be long. */
+/** Templates sorted by name, without their texts, which can be long. */
 export const readTemplates: ReadStatement<PageValues> = {
   name: 'comms_templates',
   text: arrayText({

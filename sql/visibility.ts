@@ -1,26 +1,33 @@
 /**
- * The visibility horizon. A row with the start time of its transaction, such as the end of a job, becomes visible only
- * at the commit. A subscriber that continues from a time must therefore not pass transactions that are still open.
+ * Tracks the visibility horizon. A row whose time is the start of its transaction, such as the end of a job, becomes
+ * visible only at the commit. A subscriber that continues from a time must therefore not pass transactions that are
+ * still open.
  */
 export interface VisibilityTracker {
-  /** For a health check of the primary: an SQL expression, and the receiver of its value. */
+  /** SQL expression for a health check of the primary to evaluate. `onValue` receives its value. */
   readonly expression: string
   readonly onValue: (value: string) => void
-  /** The visibility horizon in ms since 1970: no write that began before it was open at the last probe. */
+  /**
+   * Returns the visibility horizon in ms since the epoch. No write that began before it was still open at the last
+   * probe.
+   */
   visibilityHorizon(): number
 }
 
-// A transaction has its start time slightly before others can see it, and the clock offset is about as inexact.
+// Allows for two inaccuracies: a transaction starts slightly before others can see it, and the clock offset is not
+// exact.
 const SLACK_MS = 1_000
 
-// All processes of a service share one role, so each sees when the transactions of the others began. Empty on a
-// standby, which does not show the transactions of the primary, and without track_activities.
+// All processes of a service share one role, so each can see when the others' transactions began. The result is empty
+// on a standby, which does not show the primary's transactions, and without track_activities.
 const OLDEST = `coalesce((select case when not pg_is_in_recovery() then (extract(epoch from min(xact_start)) * 1000)::text end
   from pg_stat_activity where datname = current_database() and backend_type = 'client backend'), '')`
 
 /**
- * @param limitMs time limit of a write; longer transactions, such as backups, only read.
- * @param now returns the database's time in ms since 1970.
+ * Creates a tracker.
+ *
+ * @param limitMs time limit of a write. Longer transactions, such as backups, only read.
+ * @param now returns the database's time in ms since the epoch.
  */
 export function createVisibilityTracker(limitMs: number, now: () => number): VisibilityTracker {
   let oldest = 0

@@ -1,4 +1,4 @@
-/** Errors of speech synthesis and transcription: part of the table in `errors.ts`. */
+/** Errors of speech synthesis and transcription. `errors.ts` adds them to its table. */
 export const voiceErrors = {
   'voice.provider_missing': { detail: 'Voice provider not found' },
   'voice.voice_missing': { detail: 'Voice not found' },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
-/** Voice settings and previews; tables are in `schema/14-voice.sql`. */
+/** Voice settings and previews. `schema/14-voice.sql` has their tables. */
 
 const VoiceSettings = z.object({
   tts_provider: z.string(),
@@ -10,17 +10,17 @@ const VoiceSettings = z.object({
   tts_speed: z.number(),
   stt_provider: z.string(),
   stt_model: z.string(),
-  /** Null: the provider detects it. */
+  /** Null if the provider detects the language. */
   stt_language: z.string().nullable(),
 })
 export type VoiceSettings = z.output<typeof VoiceSettings>
 
-/** The stored settings; no row if none are stored. */
+/** Returns the stored settings; no row if none are stored. */
 export const storedVoiceSettings = (): Query<VoiceSettings> =>
   sql.type(VoiceSettings)`
     select tts_provider, tts_model, tts_voice, tts_speed, stt_provider, stt_model, stt_language from voice_settings`
 
-/** Serializes changes to the settings; the lock ends with the transaction. */
+/** Serializes changes to the settings by a lock that ends with the transaction. */
 export const lockVoiceSettings = (): Query<unknown> =>
   sql.type(noRows)`select pg_advisory_xact_lock(hashtextextended('millrace.voice_settings', 0))`
 
@@ -44,19 +44,21 @@ export interface Speech {
 }
 
 const Preview = z.object({ generation: z.string(), byte_size: z.number() })
-/** A preview with all of its bytes. */
+/** A preview whose bytes are all stored. */
 export type Preview = z.output<typeof Preview>
 
-// Limits writes of `used_at` to one a day: retention (`PREVIEWS_KEEP_DAYS`) counts days.
+// Condition that limits writes of `used_at` to one a day, since retention (`PREVIEWS_KEEP_DAYS`) counts days.
 const STALE = sql.fragment`used_at < now() - interval '1 day'`
 
-/** A preview with all of its bytes; records its use. No row if it is missing or incomplete. */
+/**
+ * Returns a preview whose bytes are all stored, and records its use. No row if the preview is missing or incomplete.
+ */
 export const findPreview = (digest: Buffer): Query<Preview> =>
   sql.prepared('voice_preview', Preview)`
     with used as (update voice_preview set used_at = now() where digest = ${sql.binary(digest)} and ${STALE})
     select generation, byte_size from voice_preview where digest = ${sql.binary(digest)} and byte_size is not null`
 
-/** Stores the input of a preview, or records its use. */
+/** Stores the input of a preview; if it is already stored, records its use. */
 export const requestPreview = (digest: Buffer, s: Speech): Query<unknown> =>
   sql.type(noRows)`
     insert into voice_preview (digest, provider, model, voice, speed, text)
@@ -76,7 +78,7 @@ export const requestedPreview = (digest: Buffer): Query<z.output<typeof Wanted>>
   sql.type(Wanted)`
     select provider, model, voice, speed, text, byte_size from voice_preview where digest = ${sql.binary(digest)}`
 
-/** Begins a generation and deletes the chunks of earlier ones; no row if the preview was deleted. */
+/** Begins a new generation of a preview and deletes the chunks of earlier ones. No row if the preview was deleted. */
 export const beginPreview = (digest: Buffer): Query<{ generation: string }> =>
   sql.type(z.object({ generation: z.string() }))`
     with gone as (delete from voice_preview_chunk where digest = ${sql.binary(digest)})
@@ -103,7 +105,7 @@ export const endPreview = (digest: Buffer, generation: string, byteSize: number)
 
 const Chunk = z.object({ start: z.number(), bytes: z.instanceof(Uint8Array) })
 
-/** The chunk of a generation that contains a byte position; no row if it is not stored, or not yet. */
+/** Returns the chunk of a generation that contains a byte position; no row if that chunk is not stored. */
 export const previewChunk = (
   digest: Buffer,
   generation: string,
@@ -116,7 +118,7 @@ export const previewChunk = (
       order by ordinal desc limit 1) last
     where start + length(bytes) > ${position}`
 
-/** Prunes previews beyond the `max` most recently used; returns their number. */
+/** Prunes the least recently used previews, so that `max` remain; returns their number. */
 export const deleteExcessPreviews = (max: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with excess as (

@@ -2,17 +2,17 @@ import type { Reader, ReadStatement } from './reader.ts'
 import type { Reads } from './slow-reads.ts'
 
 /**
- * Positions in the primary's write-ahead log. A standby replays the log in order: once it reaches a position, it has
- * everything committed before it (https://www.postgresql.org/docs/current/functions-admin.html).
+ * Positions in the primary's write-ahead log (https://www.postgresql.org/docs/current/functions-admin.html). A standby
+ * replays the log in order. Once it reaches a position, it has everything that was committed before that position.
  */
 
-/** In bytes, exact up to 8 PiB. */
+/** Position in bytes, which a number represents exactly up to 8 PiB. */
 export type Position = number
 
 const HALF = 2 ** 32
 const POSITION = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/i
 
-/** Parses a position in PostgreSQL's notation; null if it is invalid. */
+/** Parses a position in PostgreSQL's notation; returns null if it is invalid. */
 export function parsePosition(text: string): Position | null {
   const parts = POSITION.exec(text)
   return parts === null ? null : Number.parseInt(parts[1]!, 16) * HALF + Number.parseInt(parts[2]!, 16)
@@ -22,31 +22,38 @@ export function formatPosition(position: Position): string {
   return [Math.floor(position / HALF), position % HALF].map((n) => n.toString(16).toUpperCase()).join('/')
 }
 
-/** SQL: the end of the WAL, at or beyond every commit record; null on a standby. */
+/** SQL for the end of the WAL, which is at or beyond every commit record; null on a standby. */
 export const END_OF_WAL = 'case when not pg_is_in_recovery() then pg_current_wal_insert_lsn()::text end'
 
 const WAL_END: ReadStatement<[]> = { name: 'wal_end', text: `select ${END_OF_WAL}` }
 
-// The primary sends only flushed WAL to a standby, and flushes everything when idle.
+// The flushed position is sampled too, because the primary sends only flushed WAL to a standby. When idle, it flushes
+// everything.
 const SAMPLE: ReadStatement<[]> = {
   name: 'wal_sample',
   text: `select concat_ws(' ', pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn(), system_identifier || '/' ||
     ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int) from pg_control_system()`,
 }
 
-/** One process's view of the end of the primary's WAL. */
+/** Tracks the end of the primary's WAL, as far as this process knows it. */
 export interface Wal {
-  /** At or beyond everything that this process has committed, or that reads of `trackReads` have returned. */
+  /**
+   * A position at or beyond every commit of this process, and beyond everything that reads of `trackReads` have
+   * returned.
+   */
   readonly end: Position
-  /** Records a position that came with a commit. */
+  /** Records the position that was read together with a commit. */
   recordCommit(position: string): void
-  /** Wraps reads: `end` covers each of their answers once they resolve. */
+  /** Wraps reads so that `end` covers each answer once it resolves. */
   trackReads(reader: Reads): Reads
-  /** A flushed position at or beyond everything older than `maxLagMs`; null while the primary is silent. */
+  /** Returns a flushed position at or beyond everything older than `maxLagMs`; null while the primary is silent. */
   lagFloor(): Position | null
-  /** Lead of the primary over a position in bytes, at its last answer; null before the first. */
+  /**
+   * Returns the number of bytes between a position and the primary's last known flushed position; null before the first
+   * sample.
+   */
   bytesAhead(position: Position): number | null
-  /** The primary's cluster and timeline. A server with another lineage is not its standby. */
+  /** The primary's cluster and timeline. A server with a different lineage is not its standby. */
   readonly lineage: string
   close(): void
 }
@@ -58,7 +65,7 @@ interface Sample {
 
 const INTERVAL_MS = 1_000
 
-/** Samples the primary once a second. Positions older than `maxLagMs` need not be remembered. */
+/** Samples the primary once a second. Keeps only the samples that a lag of up to `maxLagMs` needs. */
 export function watchWal(primary: Reader, maxLagMs: number): Wal {
   return new WatchedWal(primary, maxLagMs)
 }
@@ -69,7 +76,7 @@ class WatchedWal implements Wal {
   readonly #primary: Reader
   readonly #maxLagMs: number
   #samples: Sample[] = []
-  /** The highest position learned since the last sample was requested. */
+  /** The highest position seen since the last sample was requested. */
   #recent = 0
   #isClosed = false
   #timer: NodeJS.Timeout | undefined
@@ -87,7 +94,7 @@ class WatchedWal implements Wal {
   }
 
   trackReads(reader: Reads): Reads {
-    // Both are sent together, in this order.
+    // The read and the query for the position are sent together, in this order.
     const withPosition = <T>(answer: Promise<T>): Promise<T> =>
       Promise.all([answer, this.#primary.text(WAL_END, [])]).then(([value, position]) => {
         if (position !== null) this.recordCommit(position)
@@ -120,7 +127,7 @@ class WatchedWal implements Wal {
     const at = performance.now()
     const before = this.end
     this.#recent = 0
-    // While the primary is silent, the samples age.
+    // If the primary is silent, no sample is added and the existing ones age.
     const text = await this.#primary.text(SAMPLE, []).catch(() => null)
     if (text !== null) this.#recordSample(text, before, at)
     if (!this.#isClosed) this.#timer = setTimeout(() => void this.#watch(), INTERVAL_MS).unref()
@@ -128,7 +135,7 @@ class WatchedWal implements Wal {
 
   #recordSample(text: string, before: Position, at: number): void {
     const [end = '', flushed = '', lineage = ''] = text.split(' ')
-    // A failover has lost the rest of the WAL.
+    // If the end of the WAL has moved back, a failover has lost the rest.
     if (before > parsePosition(end)!) this.end = this.#recent
     this.recordCommit(end)
     if (lineage !== this.lineage) this.#samples = []

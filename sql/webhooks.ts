@@ -4,9 +4,9 @@ import { arrayText, type PageValues, pairConditions } from './lists.ts'
 import { type OrganizationViewer, visibleTo } from './orgs.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Webhook endpoints of callers, their deliveries, and the callbacks of jobs. */
+/** Callers' webhook endpoints, their deliveries, and job callbacks. */
 
-/** Event types. `payment.changed` covers transactions, subscriptions and disputes. */
+/** Types of events. `payment.changed` covers transactions, subscriptions and disputes. */
 export const WEBHOOK_EVENTS = [
   'job.done',
   'job.failed',
@@ -20,10 +20,10 @@ export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 /** Type of the delivery that asks a receiver to echo a token. */
 export const CHALLENGE = 'webhook.challenge'
 
-/** Consecutive failures after which an endpoint backs off. */
+/** Number of consecutive failures after which an endpoint backs off. */
 export const BACKOFF_FROM_FAILURES = 5
 
-/** Hours for which the previous secret also signs after a roll. */
+/** Number of hours for which the previous secret also signs after a change. */
 export const ROLL_HOURS = 24
 
 export const ENDPOINT_ORDER = { 'e.id': 'bigint' } as const
@@ -46,18 +46,18 @@ export const readEndpoints: ReadStatement<[account: number, ...page: PageValues]
   text: endpointList(1, 'e.account_id = $1::int'),
 }
 
-/** The endpoints of an organization, newest first, for its admins and owners. */
+/** The endpoints of an organization, newest first, for the organization's admins and owners. */
 export const readOrganizationEndpoints: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'organization_webhook_endpoints',
   text: visibleTo(['owner', 'admin'], endpointList(2, 'e.organization_id = $1::int')),
 }
 
 const MANAGED = 'webhook_can_manage(e, $2::int, $3::boolean, $4::int)'
-/** The caller who manages an endpoint, see `webhook_can_manage`. */
+/** A caller who may manage an endpoint, see `webhook_can_manage`. */
 export type EndpointManager = [account: number | null, everything: boolean, organization: number | null]
 type ManagedEndpoint = [endpoint: number, ...EndpointManager]
 
-/** Returns `none` instead of JSON to callers who manage an endpoint but may not see its deliveries. */
+/** Returns SQL that yields `none` instead of JSON for callers who may manage an endpoint but not see its deliveries. */
 const requireOwner = (json: string): string =>
   `select case when $3::boolean or e.account_id = $2::int then (${json})::text else 'none' end
     from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`
@@ -69,7 +69,7 @@ export const readEndpoint: ReadStatement<ManagedEndpoint> = {
 
 export const DELIVERY_ORDER = { 'd.id': 'bigint' } as const
 
-/** Deliveries of an endpoint with a status (null: any), newest first. */
+/** Deliveries of an endpoint, newest first, filtered by status; null matches any status. */
 export const readDeliveries: ReadStatement<[...ManagedEndpoint, status: string | null, ...page: PageValues]> =
   {
     name: 'webhook_deliveries',
@@ -103,7 +103,7 @@ export interface NewEndpoint {
   readonly host: string
   readonly events: readonly string[]
   readonly description: string | null
-  /** The API key of the request; null without one. */
+  /** The API key of the request; null for a session. */
   readonly keyId: string | null
 }
 
@@ -122,7 +122,7 @@ const Owned = z.object({
 })
 export type OwnedEndpoint = z.output<typeof Owned>
 
-/** Locks an endpoint that the caller manages; else no row. */
+/** Locks an endpoint and returns it; no row if the caller may not manage it. */
 export const managedEndpoint = (
   id: number,
   [account, everything, organization]: EndpointManager,
@@ -141,7 +141,10 @@ export interface EndpointFields {
   readonly is_active?: boolean | undefined
 }
 
-/** Changes an endpoint; absent fields keep their value. Activation resets the backoff; a new URL must be verified. */
+/**
+ * Changes an endpoint; absent fields keep their value. Activating it resets the backoff. A new URL must be verified
+ * again.
+ */
 export const updateEndpoint = (id: number, fields: EndpointFields): Query<{ json: string }> =>
   sql.type(JsonText)`
     with moved as (
@@ -160,31 +163,31 @@ export const updateEndpoint = (id: number, fields: EndpointFields): Query<{ json
       blocked_until = case when ${fields.is_active ?? null}::boolean then null else e.blocked_until end
     where e.id = ${id} and e.deleted_at is null returning webhook_endpoint_json(e)::text as json`
 
-/** Rolls the secret of an endpoint. */
+/** Replaces the secret of an endpoint with its next version. */
 export const rollSecret = (id: number): Query<{ secret_version: number }> =>
   sql.type(z.object({ secret_version: z.number() }))`
     update webhook_endpoint set secret_version = secret_version + 1, secret_rolled_at = now(), updated_at = now()
     where id = ${id} and deleted_at is null returning secret_version`
 
-/** Marks an endpoint as deleted; the pruner deletes its deliveries. */
+/** Marks an endpoint as deleted. The pruner deletes its deliveries. */
 export const hideEndpoint = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update webhook_endpoint set is_active = false, deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
 const Redelivered = JsonText.extend({ type: z.enum(WEBHOOK_EVENTS) })
 
-/** Redelivers a message, with another day of attempts; no row if the endpoint does not have it. */
+/** Redelivers a message, with attempts for another day; no row if the endpoint does not have the message. */
 export const redeliverWebhook = (endpoint: number, id: number): Query<z.output<typeof Redelivered>> =>
   sql.type(Redelivered)`
     update webhook_delivery d set status = 'pending', due_at = now(), attempts = 0, ended_at = null
     where d.id = ${id} and d.endpoint_id = ${endpoint} returning d.type, webhook_delivery_json(d)::text as json`
 
-/** The callback of a job: its URL is notified when the job ends. */
+/** A job callback: a URL to notify when the job ends. */
 export interface Callback {
   readonly accountId: number
   readonly url: string
   readonly host: string
-  /** The API key of the request; null without one. */
+  /** The API key of the request; null for a session. */
   readonly keyId: string | null
 }
 
@@ -193,14 +196,14 @@ export const addCallback = (jobId: string, { accountId, url, host, keyId }: Call
   sql.type(z.unknown())`
     select webhook_callback_add(${jobId}::uuid, ${accountId}, ${url}, ${host}, ${keyId}::uuid)`
 
-/** Adds the delivery that asks a receiver to echo a token; no row if the account has too many pending deliveries. */
+/** Adds a delivery that asks the receiver to echo a token; no row if the account has too many pending deliveries. */
 export const addChallenge = (endpoint: number, token: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     insert into webhook_delivery (endpoint_id, type, body)
     values (${endpoint}, ${CHALLENGE}, webhook_body(${CHALLENGE}, now(), ${JSON.stringify({ challenge: token })}::json))
     returning id`
 
-/** Marks an endpoint as verified: its receiver echoed the token at this URL. */
+/** Marks an endpoint as verified, if it still has the URL at which its receiver echoed the token. */
 export const markEndpointVerified = (id: number, url: string): Query<unknown> =>
   sql.type(noRows)`
     update webhook_endpoint set proved_at = now() where id = ${id} and url = ${url} and proved_at is null`
@@ -210,7 +213,10 @@ export const deleteExpiredEndpoints = (): Query<unknown> =>
   sql.prepared('webhook_expired', noRows)`
     update webhook_endpoint set is_active = false, deleted_at = now() where expires_at <= now() and deleted_at is null`
 
-/** Pairs of endpoint and host with due deliveries; skips disabled endpoints, and endpoints or hosts that back off. */
+/**
+ * Returns pairs of endpoint and host with due deliveries. Skips disabled endpoints, and endpoints or hosts that back
+ * off.
+ */
 export const dueEndpoints = (): Query<{ id: number; host: string }> =>
   sql.prepared('webhook_due', z.object({ id: z.number(), host: z.string() }))`
     with recursive pending as (
@@ -239,7 +245,10 @@ const Due = z.object({
 })
 export type DueDelivery = z.output<typeof Due>
 
-/** Rate limits of an account's deliveries to a host, with and without a verified endpoint there; null: no limit. */
+/**
+ * Rate limits for an account's deliveries to a host: `proved` if the account has a verified endpoint there, otherwise
+ * `unproved`. Null means no limit.
+ */
 export interface WebhookRates {
   readonly proved: WebhookRate | null
   readonly unproved: WebhookRate | null
@@ -249,7 +258,7 @@ interface WebhookRate {
   readonly seconds: number
 }
 
-/** Claims due deliveries of an endpoint to a host, within the rate limits, see `webhook_claim`. */
+/** Claims due deliveries of an endpoint to a host within the rate limits, see `webhook_claim`. */
 export const claimDeliveries = (
   endpoint: number,
   host: string,
@@ -272,18 +281,21 @@ export const WEBHOOK_OUTCOMES = ['delivered', 'pending', 'failed', 'disabled'] a
 
 /** The stored result of a delivery attempt. */
 export interface WebhookAnswer {
-  /** ISO 8601. */
+  /** Time of the attempt in ISO 8601 format. */
   readonly at: string
   readonly ms: number
-  /** HTTP status; null without a response. */
+  /** HTTP status; null if there was no response. */
   readonly status: number | null
-  /** The beginning of the response's body; null without a response. */
+  /** The beginning of the response's body; null if there was no response. */
   readonly body: string | null
-  /** The reason for a missing response; null if there was one. */
+  /** Reason why there was no response; null if there was one. */
   readonly error: string | null
 }
 
-/** Records an attempt and returns what became of the delivery, see `webhook_settle`; null if it already had an outcome. */
+/**
+ * Records an attempt and returns the resulting state of the delivery, see `webhook_settle`; null if the delivery
+ * already had an outcome.
+ */
 export const recordDeliveryAttempt = (
   id: number,
   outcome: 'delivered' | 'failed' | 'gone',
@@ -301,14 +313,17 @@ const Notified = z.object({
   failing_since: z.string(),
 })
 
-/** Data for the mail about a disabled endpoint; no row if it is enabled again, or gone. */
+/** Returns the data for the email about a disabled endpoint; no row if the endpoint is enabled again or gone. */
 export const disabledEndpoint = (id: number): Query<z.output<typeof Notified>> =>
   sql.type(Notified)`
     select a.email, a.full_name, e.url, iso(coalesce(e.failing_since, e.disabled_at)) as failing_since
     from webhook_endpoint e join account a on a.id = e.account_id and a.is_active
     where e.id = ${id} and e.disabled_at is not null and e.url is not null`
 
-/** Deletes deliveries of deleted endpoints, and deleted endpoints without deliveries; returns the number of rows. */
+/**
+ * Deletes deliveries of deleted endpoints, and deleted endpoints that have no deliveries left; returns the number of
+ * rows.
+ */
 export const purgeEndpoints = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with deliveries as (

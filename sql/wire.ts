@@ -2,16 +2,17 @@ import type { Socket } from 'node:net'
 import { isSlow, reportSlow, type SlowStatements } from './slow.ts'
 
 /**
- * PostgreSQL's extended protocol (https://www.postgresql.org/docs/current/protocol-message-formats.html), as far as hot
- * reads need it: named statements, text parameters, the first column of the rows. Reads that arrive in one turn of the
- * event loop go out in one write under one Sync. A busy connection thus spends its system calls on dozens of reads at a
- * time, on both sides. This halves the cost of a read compared with `pg` (figures: `npm run bench -- reads`).
+ * A client for PostgreSQL's extended protocol, limited to the needs of hot reads: named statements, text parameters,
+ * the first column of the rows. See https://www.postgresql.org/docs/current/protocol-message-formats.html. Reads that
+ * arrive in one turn of the event loop go out in one write under one Sync. On a busy connection, each system call thus
+ * serves dozens of reads, on both sides. This halves the cost of a read compared with `pg` (measure it with `npm run
+ * bench -- reads`).
  */
 
 export interface WireStatement {
   readonly name: string
   readonly text: string
-  /** True for a cheap statement that accompanies others and is never reported as slow. */
+  /** True for a cheap statement that accompanies others. It is never reported as slow. */
   readonly isAuxiliary?: true
 }
 
@@ -35,22 +36,22 @@ interface Read {
   readonly values: readonly WireValue[]
   readonly resolve: (rows: WireRows) => void
   readonly reject: (error: unknown) => void
-  /** The request or job behind the read; undefined if slow reads are not reported. */
+  /** The request or job that sent the read; undefined if slow reads are not reported. */
   readonly origin: unknown
   rows: (string | null)[]
   retries: number
 }
 
-/** Reads sent under one Sync. After an error in one, the server skips the rest, which are then resent. */
+/** Reads that were sent under one Sync. If one fails, the server skips the rest, which are then resent. */
 interface Batch {
   readonly reads: readonly Read[]
   readonly sentAt: number
-  /** Number of silence checks since this became the oldest batch. */
+  /** Number of silence checks since this batch became the oldest one. */
   checks: number
   /** Number of answered reads. */
   answered: number
   failed: boolean
-  /** The last read that failed; null if none did. */
+  /** The last read that failed; null if no read failed. */
   culprit: Read | null
 }
 
@@ -60,19 +61,19 @@ const COMMAND_COMPLETE = 0x43
 const EMPTY_QUERY = 0x49
 const ERROR_RESPONSE = 0x45
 const READY_FOR_QUERY = 0x5a
-// A larger batch would delay its first reads: the server answers a batch as a whole.
+// A larger batch would delay its first reads, because the server answers a batch as a whole.
 const MAX_PER_BATCH = 128
-// Number of silence checks of the oldest batch within its time limit.
+// Number of silence checks within the time limit of a batch.
 const CHECKS = 5
-// After an error, the prepared statements of the server can differ from our record; it then reports one of these. If
-// several errors coincide, one read may get them several times.
+// SQLSTATEs for a statement that is not prepared, or is already prepared. After an error, the server's prepared
+// statements can differ from our record. If several errors coincide, one read may get these codes several times.
 const UNKNOWN_STATEMENT = '26000'
 const KNOWN_STATEMENT = '42P05'
 const MAX_RETRIES = 10
 
 /** An open, authenticated connection that only serves reads. */
 export class Wire {
-  /** True once the connection is unusable. */
+  /** True if the connection is unusable. */
   broken = false
   private readonly socket: Socket
   private readonly statements = new Map<string, 'sent' | 'ready'>()
@@ -84,12 +85,12 @@ export class Wire {
   private neededBytes = 5
   private readonly silenceTimer: NodeJS.Timeout
   private readonly slow: SlowStatements | undefined
-  // The server answers batches in order: a batch is timed from its sending or from the end of the previous batch,
+  // End of the previous batch. The server answers batches in order, so a batch is timed from here or from its sending,
   // whichever is later.
   private answeredAt = 0
 
   /**
-   * @param answerMs time limit of a batch, after which the connection is closed. Nothing else detects a server or a
+   * @param answerMs time limit of a batch, after which the connection is closed. Only this limit detects a server or a
    *   network that has stopped responding.
    */
   constructor(socket: Socket, answerMs: number, slow?: SlowStatements) {
@@ -117,7 +118,7 @@ export class Wire {
     })
   }
 
-  /** Sends waiting reads and terminates the connection once pending reads are answered. */
+  /** Sends waiting reads, and closes the connection once pending reads are answered. */
   close(): Promise<void> {
     if (this.broken) return Promise.resolve()
     const closed = new Promise<void>((resolve) => this.socket.once('close', () => resolve()))
@@ -130,7 +131,7 @@ export class Wire {
     this.waiting.push(read)
     if (this.isFlushScheduled) return
     this.isFlushScheduled = true
-    // After the poll phase, when all requests of this turn have arrived.
+    // Flush after the poll phase, when all requests of this turn have arrived.
     setImmediate(() => this.flush())
   }
 
@@ -167,7 +168,7 @@ export class Wire {
   private receive(chunk: Buffer): void {
     this.parts.push(chunk)
     this.receivedBytes += chunk.length
-    // Assemble a long message once, when it is complete: doing so with each chunk would take quadratic time.
+    // Assemble a long message only when it is complete. Doing so with each chunk would take quadratic time.
     if (this.receivedBytes < this.neededBytes) return
     const data = this.parts.length === 1 ? chunk : Buffer.concat(this.parts, this.receivedBytes)
     let at = 0
@@ -215,7 +216,7 @@ export class Wire {
 
   private handleError(batch: Batch, read: Read | undefined, error: WireError): void {
     batch.failed = true
-    // A server that shuts down reports it and closes the connection.
+    // A server that shuts down sends this error and closes the connection.
     if (error.severity === 'FATAL' || error.severity === 'PANIC' || read === undefined) {
       this.break(error)
       return
@@ -233,8 +234,8 @@ export class Wire {
   }
 
   /**
-   * Reports a slow batch. The server answers a batch as a whole, so its slow statement is known only if that exceeded
-   * the server's limit.
+   * Reports a slow batch. The server answers a batch as a whole, so the slow statement is known only if it exceeded the
+   * server's time limit. Otherwise all statements of the batch are reported.
    */
   private reportIfSlow(slow: SlowStatements, { reads, sentAt, culprit }: Batch): void {
     const now = performance.now()
@@ -257,7 +258,8 @@ export class Wire {
   }
 
   private checkSilence(): void {
-    // Count checks instead of time: after a freeze, the process reads arrived data before the next check.
+    // Count checks instead of measuring time. After a freeze of this process, arrived data is then read before the next
+    // check.
     const oldest = this.batches[0]
     if (oldest !== undefined && ++oldest.checks > CHECKS)
       this.break(new Error('Connection terminated: the server does not answer'))
@@ -280,7 +282,7 @@ export class Wire {
   }
 }
 
-/** Outgoing messages in one growing buffer. */
+/** Collects outgoing messages in one growing buffer. */
 class Outgoing {
   private buffer = Buffer.allocUnsafe(8192)
   private offset = 0
@@ -359,7 +361,7 @@ function encodeText(value: WireValue): string | null {
   return `{${value.map((item) => (typeof item === 'number' ? item : `"${item.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
 }
 
-/** Parses the fields of an ErrorResponse: letters, each with a zero-terminated text, up to a zero byte. */
+/** Parses the fields of an ErrorResponse. Each is a letter and a zero-terminated text; a zero byte ends the list. */
 function parseErrorFields(data: Buffer, start: number, end: number): Map<string, string> {
   const fields = new Map<string, string>()
   for (let at = start; at < end && data[at] !== 0; ) {

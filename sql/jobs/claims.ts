@@ -2,18 +2,18 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import { JOB_EVENTS, MAX_IDS_PER_PAYLOAD } from '../notify.ts'
 
-/** Deliveries from the queue, and the jobs that workers claim with them; see `functions/jobs/job_claim.sql`. */
+/** Deliveries from the queue, and statements to claim jobs with them; see `functions/jobs/job_claim.sql`. */
 
-/** A delivery: a mailbox has due jobs of a task, from an ordinal on. */
+/** A delivery says that a mailbox has due jobs of a task, starting at an ordinal. */
 export interface Delivery {
   readonly task: string
   readonly mailbox: string
-  /** Concurrency limit of the mailbox; null: none. */
+  /** Concurrency limit of the mailbox; null if unlimited. */
   readonly limit: number | null
   readonly first: number
-  /** The last ordinal; null: no upper bound. */
+  /** The last ordinal; null for no upper bound. */
   readonly last: number | null
-  /** Owner of the first job; null: none. */
+  /** Owner of the first job; null if it has none. */
   readonly owner: number | null
 }
 
@@ -23,21 +23,21 @@ export interface Claimed {
   readonly attempt: number
   readonly tries: number
   readonly max_tries: number
-  /** Process deaths while it ran; from `SUSPECT_FROM` on an isolated runner runs it. */
+  /** Number of process deaths while the job ran. From `SUSPECT_FROM` on, an isolated runner runs the job. */
   readonly interruptions: number
   readonly owner_id: number | null
   readonly mailbox: string
   readonly mailbox_limit: number | null
   readonly request_id: string | null
-  /** traceparent of the enqueuing span (W3C Trace Context); null without tracing. */
+  /** traceparent of the enqueuing span (W3C Trace Context); null if the job is not traced. */
   readonly trace_parent: string | null
-  /** JSON text: only the thread that runs the job parses it. */
+  /** JSON text, which only the thread that runs the job parses. */
   readonly payload: string
-  /** Seconds from due to claimed. */
+  /** Seconds between the due time and the claim. */
   readonly waited: number
 }
 
-/** A delivery, and the free slots for its jobs. */
+/** A delivery and the number of free slots for its jobs. */
 export interface ClaimRequest {
   readonly delivery: Delivery
   readonly places: number
@@ -47,8 +47,9 @@ const Claims = z.object({ claims: z.string().nullable(), notified: z.string().nu
 type Claims = z.output<typeof Claims>
 
 /**
- * Claims at most `places` jobs of each delivery; every delivery has a different mailbox. Parse the result with `parseClaims`.
- * `notifies` also notifies subscribers of up to `MAX_IDS_PER_PAYLOAD` jobs, which saves a round trip.
+ * Claims at most `places` jobs per delivery; each delivery must have a different mailbox. Parse the result with
+ * `parseClaims`. With `notifies`, the statement also notifies subscribers of up to `MAX_IDS_PER_PAYLOAD` jobs, which
+ * saves a round trip.
  */
 export const claimJobs = (
   lease: string,
@@ -107,7 +108,7 @@ type ClaimedTuple = readonly [
   trace_parent: string | null,
 ]
 
-/** The claimed jobs, in order of addition. */
+/** Returns the claimed jobs in the order in which they were added. */
 export const parseClaims = ({ claims }: Pick<Claims, 'claims'>): readonly Claimed[] =>
   claims === null ? [] : (JSON.parse(claims) as ClaimedTuple[]).map(toClaimed)
 
@@ -141,7 +142,7 @@ const toClaimed = ([
   trace_parent,
 })
 
-/** Redelivers deliveries to any worker, due in `pauseMs`. */
+/** Requeues deliveries for any worker, due in `pauseMs`. */
 export const redeliver = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
   sql.type(noRows)`
     select job_deliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),

@@ -1,22 +1,23 @@
 import { JOB_JSON, retainedJob, type VisibleJob, visibleRow } from '../jobs.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Details of one job, read in one statement for a consistent snapshot. */
+/** Statement that reads the details of one job as a consistent snapshot. */
 
-/** Maximum attempts to list: the latest ones. */
+/** Maximum attempts to list; older ones are omitted. */
 const MAX_ATTEMPTS = 1000
-/** Limit for counting jobs ahead. */
+/** Maximum count of queued jobs ahead of this one. */
 export const MAX_AHEAD = 1000
 const MAX_RUNNING = 50
-/** Maximum jobs before, and after, this one in a chain of retries. */
+/** Maximum length of a chain of retries in each direction. */
 const MAX_IN_CHAIN = 100
 
-// Condition of fields that only the owner and admins see. An actor's mailbox is named after its payload.
+// Condition for fields that only the owner and admins see. They include the mailbox, because an actor's mailbox is
+// named after its payload.
 const OWNER_OR_ADMIN = '($2::boolean or job.owner_id = $1::int)'
 
 const seconds = (interval: string): string => `round(greatest(extract(epoch from ${interval}), 0), 3)`
 
-// The job's row has the start of the first attempt and the end of the last; events have the rest.
+// The `job` row holds the start of the first attempt and the end of the last. Event rows hold the rest.
 const ATTEMPTS = `(
   select coalesce(json_agg(json_build_object(
     'attempt', n,
@@ -39,7 +40,7 @@ const ATTEMPTS = `(
       from job_event_row
       where job_id = job.id and attempt is not null and attempt > job.attempt - ${MAX_ATTEMPTS} group by attempt) e on e.attempt = n) a)`
 
-// Jobs of other owners may block an actor; lists only those that the caller can see.
+// Jobs of other owners may block an actor. Only jobs that the caller can see are listed.
 const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
   'ahead', (select count(*) from (
     select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'queued' and not earlier.later
@@ -51,7 +52,7 @@ const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
     where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${visibleRow('r')}
     order by r.ordinal limit ${MAX_RUNNING}) running)) end`
 
-// Only for admins: log lines contain internal details.
+// Only admins see the log, because its lines contain internal details.
 const LOG = `case when $2::boolean then (
   select coalesce(json_agg(json_build_object('at', iso(at), 'attempt', attempt, 'level', level, 'message', message, 'data', data)
     order by at, id), '[]')
@@ -71,7 +72,10 @@ const RETRIED_BY = `(
     select again.id, n + 1 from later join job again on again.retry_of = later.id where n < ${MAX_IN_CHAIN})
   select coalesce(json_agg(id order by n), '[]') from later)`
 
-/** One job with its attempts, what it waits for, and its retries. The payload is null except for the owner and admins. */
+/**
+ * One job with its attempts, the jobs that block it, and its retries. The payload is null unless the caller is the
+ * owner or an admin.
+ */
 export const readJobDetails: ReadStatement<VisibleJob> = {
   name: 'job_details',
   text: `

@@ -3,8 +3,8 @@ import { cursorOf, inOrders, inTimeSpan, type List } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /**
- * Lists and counts of jobs for the edge. Each part of a list reads its rows in index order, however many jobs wait or have
- * ended. Scope `own` covers the jobs of an account ($1) and those without an owner that are not private; scope `all` is for
+ * Lists and counts of jobs for the edge. Each part of a list reads its rows in index order, however many jobs wait or
+ * have ended. Scope `own` covers the jobs of an account ($1) and public jobs without an owner. Scope `all` is for
  * admins.
  */
 type Scope = 'own' | 'all'
@@ -14,7 +14,7 @@ const SCOPES: Readonly<Record<Scope, readonly string[]>> = {
   all: ['$1::int is null or true'],
 }
 
-/** Up to `limit` rows for each scope condition, in index order. */
+/** Selects up to `limit` rows for each scope condition, in index order. */
 const rowsInScope = (scope: Scope, of: string, order: string, limit: string): string =>
   SCOPES[scope]
     .map(
@@ -33,14 +33,14 @@ const runningRows = (scope: Scope, after: string, limit: string, way: Direction 
     limit,
   )
 
-/** Condition of queued jobs, worded as the predicate of `job_queued_idx`. */
+/** Condition for queued jobs, in the words of the predicate of `job_queued_idx` so that the planner uses it. */
 export const QUEUED = `job.status = 'queued' and job.finished_at is null`
-/** The sorted parts of that index: for each queue, jobs that were due when added, and delayed ones. */
+/** The sorted parts of `job_queued_idx`: for each queue, jobs that were due when added, and delayed ones. */
 export const INDEX_PARTS = `(select distinct queue, delayed from job_count, (values (0), (1)) part(delayed))`
 const DELAYED = 'case when job.run_at > job.created_at then 1 else 0 end'
 export const IN_INDEX_PART = `${QUEUED} and job.queue = q.queue and ${DELAYED} = q.delayed`
 
-// Scope `all` reads queue by queue, since there are few queues.
+// Scope `all` reads each queue separately, which is cheap because there are few queues.
 const queuedRows = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
   scope === 'own'
     ? rowsInScope(
@@ -56,7 +56,8 @@ const queuedRows = (scope: Scope, after: string, limit: string, way: Direction =
 const RETAINED = 'job.finished_at > now() - make_interval(secs => $3::float8)'
 const ENDED_STATUSES = ['done', 'failed', 'cancelled']
 
-// The index on ended jobs has no owner. Indexes with an owner have the status before the time, so `own` reads each status.
+// The index on all ended jobs has no owner column. The indexes by owner sort by status before time, so scope `own`
+// reads each status separately.
 const endedRows = (scope: Scope, status: string, after: string, limit: string): string =>
   (scope === 'own' ? ENDED_STATUSES : [...ENDED_STATUSES, null])
     .map((one) => {
@@ -76,7 +77,7 @@ const endedRows = (scope: Scope, status: string, after: string, limit: string): 
     })
     .join(' union all ')
 
-/** Cursor of the list of jobs: the part of the list and its sort keys. */
+/** Cursor of the job list: the part of the list, then the sort keys within that part. */
 export const JOB_ORDER = { part: 'bigint', at: 'timestamptz', ordinal: 'bigint' } as const
 
 type Filters = [
@@ -90,13 +91,17 @@ type JobList = ReadStatement<[...Filters, after: string | null, limit: number]>
 
 export const scopeOf = (isAdmin: boolean): Scope => (isAdmin ? 'all' : 'own')
 
-// No list is sorted by creation time, so jobs of other times are skipped one by one. Jobs that ended earlier are not read.
+// Lists are not sorted by creation time, so jobs outside the time span are skipped one by one. Jobs that ended before
+// the span are not read at all.
 const ADDED_WITHIN = inTimeSpan('job.created_at', '$4', '$5')
 const ENDED_SINCE = `${RETAINED} and ${ADDED_WITHIN} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
 const LIMIT = '$7::int + 1'
 const matchesStatus = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
 
-/** Jobs after a cursor, filtered by status and time: running first, then queued (oldest first), then ended (latest first). */
+/**
+ * Jobs after a cursor, filtered by status and time. Running jobs come first, then queued (oldest first), then ended
+ * (latest first).
+ */
 export const readJobs: Readonly<Record<Scope, JobList>> = { own: jobList('own'), all: jobList('all') }
 
 function jobList(scope: Scope): JobList {
@@ -117,7 +122,10 @@ function jobList(scope: Scope): JobList {
   }
 }
 
-/** A line with the cursor of the next page (empty: last page), then a JSON array of the jobs of this page. */
+/**
+ * Returns a statement for one page. Its result is a line with the cursor of the next page (empty on the last page),
+ * then a JSON array of jobs.
+ */
 function page(keys: readonly string[], order: string, found: string): string {
   return `
     select concat(case when count(*) > $7::int then max(${cursorOf(keys)}) filter (where n = $7::int) end,
@@ -127,15 +135,15 @@ function page(keys: readonly string[], order: string, found: string): string {
     ) found join job on job.id = found.id`
 }
 
-/** Maximum ended jobs of each state to sort. */
+/** Maximum number of ended jobs of each state to sort. */
 export const MAX_SORTED = 800
 
-/** Other sort orders of jobs. */
+/** Alternative sort orders for jobs. */
 export const ADDED_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as const
 
 /**
- * The same jobs in order of addition. An index of ended jobs in this order would slow every step of every job. Instead the
- * last {@link MAX_SORTED} ended jobs of each state are sorted.
+ * Jobs in the order in which they were added. No index serves ended jobs in this order, because it would slow down
+ * every step of every job. Instead, the last {@link MAX_SORTED} ended jobs of each state are sorted.
  */
 export const readJobsInOrder = inOrders(ADDED_ORDERS, (_column, _order, way) => ({
   own: sortedJobList('own', way),
@@ -157,7 +165,7 @@ function sortedJobList(scope: Scope, way: Direction): JobList {
   }
 }
 
-/** Maximum running, and queued, jobs at the start of a stream of all jobs. */
+/** Maximum number of running jobs, and of queued jobs, at the start of a stream of all jobs. */
 const MAX_LIVE = '1000'
 
 /** Ids of live jobs, running ones first, for the start of the stream of all jobs. */
@@ -176,12 +184,12 @@ function liveIds(scope: Scope): ReadStatement<[who: number | null]> {
   }
 }
 
-/** Numbers of queued and running jobs per queue. */
+/** SQL for the numbers of queued and running jobs per queue. */
 export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(running)::int as running from job_count group by queue)`
 
 /**
- * Start of the longest wait in a queue, among jobs that were due when added and delayed ones that are due now. Null if no
- * job is due.
+ * Returns SQL for the start of the longest wait in a queue; null if no job is due. Considers jobs that were due when
+ * added and delayed jobs that are due now.
  */
 export const waitingSince = (queue: string): string => `(
   select min(since) from (

@@ -1,23 +1,24 @@
 import { noRows, type Query, sql } from '../db.ts'
 
-/** Worker log lines about a job, stored for its page. */
+/** A worker's log line about a job, stored for the job's details page. */
 
 export interface LogLine {
   readonly job_id: string
   readonly attempt: number | null
-  /** ISO 8601. */
+  /** Time in ISO 8601 format. */
   readonly at: string
   readonly level: string
   readonly message: string
-  /** Further fields of the line. */
+  /** Additional structured fields of the log line. */
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** Maximum lines to store per job: the first ones. */
+/** Maximum number of lines to store per job. Later lines are dropped. */
 export const MAX_LOG_LINES = 200
 
-// Waits for transactions that end or delete these jobs. They lock jobs in the same order, or wait for none: no deadlock.
-/** Stores lines of jobs that still exist. */
+// The statement waits for transactions that end or delete these jobs. There is no deadlock: they lock jobs in the same
+// order, or do not wait for locks.
+/** Stores log lines, except lines of jobs that no longer exist. */
 export const storeLogLines = (lines: readonly LogLine[]): Query<unknown> =>
   sql.prepared('job_log_keep', noRows)`
     with line as materialized (

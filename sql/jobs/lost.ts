@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 
-/** Attempts whose worker is gone. */
+/** An attempt whose worker is gone. */
 
 const LostAttempt = z.object({
   id: z.string(),
@@ -12,18 +12,19 @@ const LostAttempt = z.object({
   attempt: z.number(),
   /** Name of the worker; null if unknown. */
   worker: z.string().nullable(),
-  /** In ms since the epoch, like `ended_ms`. */
+  /** Time of the claim, in ms since the epoch. */
   claimed_ms: z.number(),
-  /** Time of the rescue. */
+  /** Time of the rescue, in ms since the epoch. */
   ended_ms: z.number(),
-  /** Seconds from due to claimed; null if no longer known. */
+  /** Seconds between the due time and the claim; null if no longer known. */
   waited: z.number().nullable(),
 })
 export type LostAttempt = z.output<typeof LostAttempt>
 
 /**
- * The lost attempts of jobs that `rescueRunningJobs` returned: the last interrupted one, or the last one if a requested cancellation
- * ended the job. Only traces need them, hence a separate statement; attempts added in between do not change the result.
+ * Returns the lost attempts of jobs that `rescueRunningJobs` returned: the last interrupted attempt, or the last
+ * attempt if a requested cancellation ended the job. This is a separate statement because only traces need it. Attempts
+ * added in between do not change the result.
  */
 export const lostAttempts = (ids: readonly string[]): Query<LostAttempt> =>
   sql.prepared('job_lost', LostAttempt)`

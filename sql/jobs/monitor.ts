@@ -7,20 +7,20 @@ import { IN_INDEX_PART, INDEX_PARTS, LIVE_COUNTS, waitingSince } from './lists.t
 
 const MAX_LISTED = 50
 
-/** JSON texts, except `at`, the database's time. */
+/** The parts of the monitor page as JSON texts; `at` is the database's time. */
 export interface Monitor {
   readonly at: string
-  /** Queues with their depth. */
+  /** Queues with their depth and longest wait. */
   readonly queues: string
-  /** Workers by their leases. */
+  /** Workers with a lease. */
   readonly workers: string
-  /** The longest running, first queued and last failed jobs. */
+  /** The longest-running, first queued and last failed jobs. */
   readonly running: string
   readonly waiting: string
   readonly failed: string
 }
 
-/** Data of the monitor, as texts for {@link parseMonitor}. */
+/** Data of the monitor page, as texts for {@link parseMonitor}. */
 export const readMonitor: ReadStatement<[keptSeconds: number]> = {
   name: 'monitor',
   text: `
@@ -60,7 +60,7 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
         from job where status = 'failed' and finished_at > now() - make_interval(secs => $1::float8) order by finished_at desc limit ${MAX_LISTED}) jobs)])`,
 }
 
-/** Names the texts that {@link readMonitor} returned. */
+/** Assigns the texts of {@link readMonitor} to named fields. */
 export function parseMonitor(texts: readonly string[]): Monitor {
   const [at, queues, workers, running, waiting, failed] = texts
   return {
@@ -75,7 +75,7 @@ export function parseMonitor(texts: readonly string[]): Monitor {
 
 const History = z.object({ json: z.string().nullable() })
 
-/** The last events of a job with their times, oldest first. The caller checks the visibility. */
+/** Returns the last events of a job with their times, oldest first. The caller must check that the job is visible. */
 export const jobHistory = (id: string, limit: number): Query<z.output<typeof History>> =>
   sql.prepared('job_history', History)`
     select json_agg(json_build_object('seq', seq, 'kind', kind, 'at', iso(created_at), 'data', data) order by seq)::text as json

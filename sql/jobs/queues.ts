@@ -5,11 +5,12 @@ import type { ReadStatement } from '../reader.ts'
 import { LIVE_COUNTS, waitingSince } from './lists.ts'
 import { WINDOWS, type Window } from './tallies.ts'
 
-/** Queues and workers as admins see and control them. */
+/** Statements for admins to inspect and control queues and workers. */
 
 /**
- * The named queues ($1), and all with jobs, workers or tallies in the last `spans` ($3) spans of `span` ($2) seconds. Returns
- * the time and two JSON texts: the queues, and a row `[queue, span, outcome, attempts, runs, waits]` per tally.
+ * The named queues ($1), plus every queue that has jobs, workers or recent tallies. Tallies cover the last `spans` ($3)
+ * spans of `span` ($2) seconds. Returns the time and two JSON texts: the queues, and a row `[queue, span, outcome,
+ * attempts, runs, waits]` per tally.
  */
 export const readQueues: ReadStatement<[names: readonly string[], span: number, spans: number]> = {
   name: 'queues',
@@ -32,13 +33,13 @@ export const readQueues: ReadStatement<[names: readonly string[], span: number, 
       (select coalesce(json_agg(json_build_array(queue, span, outcome, attempts, runs, waits)), '[]')::text from tally)])`,
 }
 
-/** Parameters of {@link readQueues} for a window. */
+/** Returns the parameters of {@link readQueues} for a time window. */
 export const queueParameters = (names: readonly string[], window: Window) =>
   [names, WINDOWS[window].span, WINDOWS[window].spans] as const
 
 const notifyChange = sql.fragment`pg_notify(${QUEUE_CHANGED}, queue)`
 
-/** Pauses a queue; no row and no change if it is already paused. */
+/** Pauses a queue; returns no row and changes nothing if it is already paused. */
 export const pauseQueue = (queue: string, by: number | null): Query<unknown> =>
   sql.type(z.object({}))`
     insert into queue_control as c (queue, paused_at, paused_by) values (${queue}, now(), ${by}::int)
@@ -46,13 +47,13 @@ export const pauseQueue = (queue: string, by: number | null): Query<unknown> =>
     where c.paused_at is null
     returning ${notifyChange}::text`
 
-/** Resumes a queue; no row if it was not paused. */
+/** Resumes a queue; returns no row if it was not paused. */
 export const resumeQueue = (queue: string): Query<unknown> =>
   sql.type(z.object({}))`
     update queue_control set paused_at = null, paused_by = null where queue = ${queue} and paused_at is not null
     returning ${notifyChange}::text`
 
-/** Sets the concurrency limit of a queue; null: no limit. No row if it is unchanged. */
+/** Sets the concurrency limit of a queue; null removes it. Returns no row if the limit is unchanged. */
 export const limitQueue = (queue: string, max: number | null): Query<unknown> =>
   sql.type(z.object({}))`
     insert into queue_control as c (queue, most_running) values (${queue}, ${max}::int)
@@ -60,7 +61,7 @@ export const limitQueue = (queue: string, max: number | null): Query<unknown> =>
     where c.most_running is distinct from excluded.most_running
     returning ${notifyChange}::text`
 
-/** Pause and limit of a queue, read in a transaction. */
+/** Returns the pause and the limit of a queue, for use in a transaction. */
 export const queueControl = (queue: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     select json_build_object('queue', q.queue, 'paused_at', iso(c.paused_at), 'paused_by', c.paused_by, 'limit', c.most_running)::text as json
@@ -68,7 +69,7 @@ export const queueControl = (queue: string): Query<{ json: string }> =>
 
 const Share = z.object({ queue: z.string(), places: z.number().nullable() })
 
-/** Drains a worker, so that it starts no more jobs, or resumes it; no row if there is no live worker with the lease. */
+/** Drains a worker so that it claims no more jobs, or undrains it. No row if no live worker has the lease. */
 export const drainWorker = (lease: string, isDrained: boolean): Query<{ name: string }> =>
   sql.type(z.object({ name: z.string() }))`
     update worker_lease set drained_at = case when ${isDrained} then coalesce(drained_at, now()) end
@@ -76,8 +77,8 @@ export const drainWorker = (lease: string, isDrained: boolean): Query<{ name: st
     returning name, pg_notify(${WORKER_CHANGED}, '')::text`
 
 /**
- * The concurrency of a worker for each controlled queue; null: no limit. The limit of a queue is divided among its live,
- * undrained workers, ordered by lease. A drained worker gets 0.
+ * Returns the concurrency of a worker for each controlled queue; null means no limit. The limit of a queue is divided
+ * among its live, undrained workers, ordered by lease. A drained worker gets 0.
  */
 export const readConcurrency = (lease: string): Query<z.output<typeof Share>> =>
   sql.prepared('queue_shares', Share)`

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 
-/** Retries of failed jobs. A new job does the work; the failed job and its one terminal event do not change. */
+/** Retries of failed jobs. A retry is a new job; the failed job and its terminal event do not change. */
 
 const Ended = z.object({
   name: z.string(),
@@ -11,14 +11,14 @@ const Ended = z.object({
 })
 export type Ended = z.output<typeof Ended>
 
-/** Locks a job, so that the second of two concurrent retry requests finds the new job of the first. */
+/** Locks a job, so that the second of two concurrent retry requests finds the retry that the first one added. */
 export const jobToRetry = (id: string): Query<Ended> =>
   sql.type(Ended)`select name, payload, owner_id, status from job where id = ${id}::uuid for update`
 
-/** The job that retries a failed one; no row if there is none. */
+/** Returns the job that retries a failed job; no row if there is none. */
 export const findRetry = (id: string): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`select id from job where retry_of = ${id}::uuid`
 
-/** Links a new job to the failed one. */
+/** Links a new job to the failed job that it retries. */
 export const linkRetry = (id: string, failed: string): Query<unknown> =>
   sql.type(noRows)`update job set retry_of = ${failed}::uuid where id = ${id}::uuid`

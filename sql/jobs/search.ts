@@ -14,17 +14,17 @@ export interface JobFilter {
   readonly code?: string | undefined
   readonly owner_id?: number | undefined
   readonly request_id?: string | undefined
-  /** Creation time: `from` inclusive, `to` exclusive. */
+  /** Creation time: `from` is inclusive, `to` exclusive. */
   readonly from?: string | undefined
   readonly to?: string | undefined
-  /** End time: both bounds inclusive. */
+  /** End time; both bounds are inclusive. */
   readonly ended_from?: string | undefined
   readonly ended_before?: string | undefined
-  /** Substring of the label or the error text, case-insensitive. */
+  /** Case-insensitive substring of the label or the error text. */
   readonly search?: string | undefined
 }
 
-/** Maximum jobs that a page scans: takes 0.1 s. */
+/** Maximum number of jobs that a page scans, which takes 0.1 s. */
 export const MAX_SCANNED = 100_000
 
 const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
@@ -34,14 +34,17 @@ const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.
   'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at),
   'retried_by', (select again.id from job again where again.retry_of = job.id))`
 
-/** Cursors of found jobs: by addition, which is the order of ids, and by end. */
+/** Cursors of found jobs, sorted by addition (the order of ids) or by end. */
 export const FOUND_ORDER = { id: 'uuid' } as const
 export const ENDED_ORDER = { finished_at: 'timestamptz', ordinal: 'bigint' } as const
 
-/** Cursor of an order by measure: newest job and time of the first page, then value and id of the last job shown. */
+/**
+ * Cursor for sorting by a measure. It holds the newest job and the time of the first page, then the value and id of the
+ * last job shown.
+ */
 export const MEASURED_ORDER = { newest: 'uuid', at: 'timestamptz', value: 'bigint', id: 'uuid' } as const
 
-// Measures at the time of the first page, so that progress of a job cannot make it appear twice.
+// Durations are measured at the time of the first page. Otherwise a job that makes progress could appear on two pages.
 const AT = 'coalesce(($2::jsonb ->> 1)::timestamptz, now())'
 const DUE =
   'case when job.started_at < job.run_at then job.created_at else greatest(job.created_at, job.run_at) end'
@@ -56,8 +59,9 @@ const MEASURES = {
 type Found = ReadStatement<[filter: string, after: string | null, limit: number]>
 
 /**
- * Jobs of a filter in index order: a line with the cursor of the next page (empty: last page), then a JSON array. A page that
- * has scanned {@link MAX_SCANNED} jobs may return fewer than `limit`, even none, with a cursor.
+ * Returns a statement that finds jobs by a filter, in index order. The result is a line with the cursor of the next
+ * page (empty on the last page), then a JSON array. A page stops after scanning {@link MAX_SCANNED} jobs. It may then
+ * return fewer than `limit` jobs, even none, with a cursor.
  */
 const scanStatement = (
   name: string,
@@ -87,10 +91,13 @@ const scanStatement = (
   }
 }
 
-// With a status, an index on the status serves it.
+// A filter on one status can use the index on the status.
 const ENDED = `job.finished_at is not null and ($1::jsonb ->> 'status' is null or job.status = $1::jsonb ->> 'status')`
 
-/** Jobs of a filter that ran or waited longest, or had most attempts, among the latest {@link MAX_SCANNED}; same format. */
+/**
+ * Returns a statement that finds the jobs of a filter with the greatest value of a measure. It considers the latest
+ * {@link MAX_SCANNED} jobs. The result has the format of `scanStatement`.
+ */
 const rankStatement = (name: keyof typeof MEASURES): Found => ({
   name: `jobs_found_by_${name}`,
   text: `
@@ -123,9 +130,9 @@ export const readFoundJobs = {
 } as const satisfies Record<string, Found>
 
 /**
- * Failures of the last `seconds`, grouped by task and code, most frequent first, as JSON. Counts the last 10,000 failures, or
- * with a filter those that match among the last 100,000. `total_is_exact` is false if there were more. `history` has the
- * counts for 24 equal parts of the time.
+ * Failures of the last `seconds`, grouped by task and code, most frequent first, as JSON. Counts the last 10,000
+ * failures, or with a filter the matches among the last 100,000. `total_is_exact` is false if there were more.
+ * `history` has the counts for 24 equal parts of the period.
  */
 export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
   name: 'job_failures',
@@ -158,20 +165,20 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
       order by jobs desc, name, error_code), '[]'))::text from groups`,
 }
 
-/** Maximum jobs of one bulk action. */
+/** Maximum number of jobs per bulk action. */
 export const MAX_IN_BULK = 100_000
 
 const Id = z.object({ id: z.string() })
 type Status = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
 
-/** Selection of a bulk action: jobs of a filter in some states, added before another job. */
+/** The jobs that a bulk action selects: those that match a filter, in some states, added before a given job. */
 export interface JobSelection {
   readonly filter: JobFilter
   readonly states: readonly Status[]
   readonly before: string
-  /** True to exclude jobs that were retried. */
+  /** True to exclude jobs that have been retried. */
   readonly unretried: boolean
-  /** Ids to limit the selection to. */
+  /** If set, only these ids are selected. */
   readonly only?: readonly string[] | undefined
 }
 
@@ -180,12 +187,12 @@ const selectionCondition = ({ filter, states, before, unretried, only }: JobSele
   job.id < ${before}::uuid and job.status = any(${sql.array(states, 'text')}) and job_matches(job, ${JSON.stringify(filter)}::jsonb)
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
 
-/** Number of selected jobs, at most `max`, and the database's time. */
+/** Counts the selected jobs, at most `max`, and returns the database's time. */
 export const countSelected = (which: JobSelection, max: number): Query<{ count: number; now: string }> =>
   sql.type(z.object({ count: z.number(), now: z.string() }))`
     select count(*)::int as count, now()::text as now from (select from job where ${selectionCondition(which)} limit ${max}) meant`
 
-/** Ids of selected jobs after a job, in order of addition. */
+/** Returns the ids of selected jobs after a given job, in the order in which they were added. */
 export const selectedIds = (
   which: JobSelection,
   after: string | null,
@@ -194,7 +201,7 @@ export const selectedIds = (
   sql.type(Id)`
     select id from job where ${selectionCondition(which)} and (${after}::uuid is null or id > ${after}::uuid) order by id limit ${limit}`
 
-/** Deletes those of the given jobs that have ended; returns a row for each. */
+/** Deletes the given jobs that have ended; returns a row for each. */
 export const deleteEnded = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(Id)`delete from job where id = any(array(
       select id from job where id = any(${sql.array(ids, 'uuid')}) and finished_at is not null order by id for update))

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Outcomes of attempts per time span; tallies outlive the jobs. */
+/** Outcomes of attempts per time span. These statistics outlive the jobs. */
 
 /**
  * Histogram bounds in seconds: five per decade from 1 ms to 10,000 s. A percentile interpolated between two of them is
@@ -12,7 +12,7 @@ export const HISTOGRAM_BOUNDS: readonly number[] = Array.from({ length: 36 }, (_
   Number((10 ** (n / 5 - 3)).toPrecision(3)),
 )
 
-/** Time windows of the past: `spans` spans of `span` seconds each, as in `job_tally_add`. */
+/** Time windows that end now: `spans` spans of `span` seconds each, as in `job_tally_add`. */
 export const WINDOWS = {
   '10m': { span: 10, spans: 60 },
   '1h': { span: 60, spans: 60 },
@@ -21,10 +21,10 @@ export const WINDOWS = {
 } as const
 export type Window = keyof typeof WINDOWS
 
-/** Outcome of an attempt: final, or back to the queue. */
+/** Outcome of an attempt: final, or requeued. */
 export type TallyOutcome = 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted'
 
-/** Attempts with the same queue, task and outcome. */
+/** A count of attempts with the same queue, task and outcome. */
 export interface Tally {
   readonly queue: string
   readonly name: string
@@ -32,12 +32,12 @@ export interface Tally {
   readonly attempts: number
   readonly run_seconds: number
   readonly wait_seconds: number
-  /** Histograms of run and wait times, by {@link HISTOGRAM_BOUNDS}. */
+  /** Histograms of run and wait times with the bounds of {@link HISTOGRAM_BOUNDS}. */
   readonly runs: readonly number[]
   readonly waits: readonly number[]
 }
 
-/** Other counters of a worker. */
+/** Names of the other counters of a worker. */
 export type Counter = 'children_lost' | 'leases_lost' | 'statements_too_slow' | 'threads_killed'
 
 /** Adds to the stored tallies and counters. */
@@ -55,7 +55,7 @@ export const addTallies = (
 
 const KEPT_WINDOWS = Object.values(WINDOWS)
 
-/** Prunes spans that are older than their window; returns their number. */
+/** Prunes spans older than their window; returns their number. */
 export const deleteExpiredTallies = (): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (delete from job_tally t using unnest(${sql.array(

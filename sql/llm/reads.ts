@@ -8,7 +8,7 @@ const PRICE_TODAY = `left join lateral (
     select input, output from llm_price p where p.vendor = m.vendor and p.model_id = m.model_id
       and p.valid_from <= ${TODAY} order by p.valid_from desc limit 1) p on true`
 
-/** Counts of the catalog; `callable` lists the vendors that this deployment can call. */
+/** Counts of the catalog. `callable` lists the vendors that this deployment can call. */
 export const readCatalogStatus: ReadStatement<[callable: readonly string[]]> = {
   name: 'llm_status',
   text: `
@@ -32,7 +32,7 @@ export const readVendors: ReadStatement<[limit: number]> = {
       group by v.id order by v.id limit $1::int) vendors`,
 }
 
-/** Number of models per modality, as input or output. */
+/** Number of models per input or output modality. */
 export const readModalities: ReadStatement<[modalities: readonly string[]]> = {
   name: 'llm_modalities',
   text: `
@@ -42,11 +42,11 @@ export const readModalities: ReadStatement<[modalities: readonly string[]]> = {
       counted on counted.modality = given.modality`,
 }
 
-// Age in days, so that every sort key ascends: latest models first, undated ones last.
+// Days from the release to the year 2100, so that every sort key ascends: latest models first, undated ones last.
 const AGE = `coalesce(date '2100-01-01' - m.released_on, 1000000)`
 export const MODEL_ORDER = { [AGE]: 'bigint', 'm.vendor': 'text', 'm.model_id': 'text' } as const
 
-/** Models, latest first; `pattern` is a substring of the id or title. Null filters match any. */
+/** Models, latest first. `pattern` is a substring of the id or title. A null filter matches any model. */
 export const readModels: ReadStatement<
   [
     pattern: string | null,
@@ -90,7 +90,7 @@ export const readPrices: ReadStatement<[vendor: string, modelId: string, limit: 
     from llm_model m where m.vendor = $1 and m.model_id = $2`,
 }
 
-/** The current model with its catalog entry; the parameters describe the model of the settings. */
+/** The current model with its catalog entry. The parameters describe the model from the settings. */
 export const readCurrent: ReadStatement<
   [vendor: string, modelId: string, temperature: number, maxTokens: number]
 > = {

@@ -3,9 +3,9 @@ import { type Query, sql } from '../db.ts'
 import { LISTED, LISTED_BY_TAG, type Listed } from '../documents.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Document collections: their selections and the documents to index. */
+/** Document collections: their filters and the documents to index. */
 
-/** Filter for the owner's documents in a collection; null: any. */
+/** Filter that selects which of the owner's documents belong to a collection. A null field matches any document. */
 export const Selection = z.strictObject({
   tag: z.string().nullable(),
   kind: z.string().nullable(),
@@ -15,15 +15,16 @@ export const Selection = z.strictObject({
 export type Selection = z.output<typeof Selection>
 
 /**
- * Opens the owner's document collection with a name and sets its selection; creates it if there is none. The id is null if
- * a file collection or another owner has the name.
+ * Sets the filter of the owner's document collection with a name; creates the collection if needed. The id is null if a
+ * file collection or another owner has the name.
  */
 export const openDocuments = (
   name: string,
   owner: number | null,
   selection: Selection,
 ): Query<{ id: number | null; created: boolean }> =>
-  // The outer join finds only a collection that existed before: a statement does not see rows that its function inserts.
+  // The outer join matches only a collection that existed before, because a statement does not see rows that its
+  // function inserts.
   sql.type(z.object({ id: z.number().nullable(), created: z.boolean() }))`
     select opened.id, c.id is null as created
     from rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb) opened(id)
@@ -35,14 +36,17 @@ const DocumentCollection = z.object({
   selection: Selection,
 })
 
-/** Name, owner and selection of a document collection; no row once it is deleted. */
+/** Returns the name, owner and filter of a document collection; no row if it is deleted. */
 export const selectionOf = (id: number): Query<z.output<typeof DocumentCollection>> =>
   sql.type(DocumentCollection)`
     select name, owner_id, selection from rag_collection where id = ${id} and deleted_at is null and selection is not null`
 
 const Affected = z.object({ id: z.number(), name: z.string() })
 
-/** Document collections that a change of these documents may affect; call it in the transaction of the change. */
+/**
+ * Returns the document collections that a change to these documents may affect. Call it in the transaction of the
+ * change.
+ */
 export const affectedCollections = (
   owner: number | null,
   documents: readonly number[],
@@ -51,7 +55,7 @@ export const affectedCollections = (
     Affected,
   )`select id, name from rag_affected_collections(${owner}::int, ${sql.array(documents, 'int8')})`
 
-/** A document to index. `digest` (hex) covers its title and the times of its pages; null without pages. */
+/** A document to index. `digest` (hex) covers the title and the storage times of the pages; null if it has no pages. */
 export const SelectedDocument = z.object({
   id: z.number(),
   title: z.string(),
@@ -77,12 +81,12 @@ const selectedStatement = (
 })
 
 /**
- * Documents of a list after an id, by id, as a JSON array; `ids` limits them (null: any). It reads only the times of their
- * pages; the caller reads the texts of changed documents.
+ * Documents that match a filter, sorted by id after a given id, as a JSON array. `ids` limits them; null matches any.
+ * The statement reads only the times of their pages. The caller then reads the texts of changed documents.
  */
 export const readSelected = selectedStatement('rag_selected', 'document d', LISTED, 'd.id')
 
-/** The same for a list with tags. */
+/** Same as `readSelected`, for a filter with tags. */
 export const readSelectedTagged = selectedStatement(
   'rag_selected_tagged',
   'document_tag t join document d on d.id = t.document_id',
@@ -92,7 +96,7 @@ export const readSelectedTagged = selectedStatement(
 
 const PageText = z.object({ page_number: z.number(), text: z.string() })
 
-/** Texts of a document's pages after a page number, in order. */
+/** Returns the texts of a document's pages after a page number, in order. */
 export const pageTexts = (document: number, after: number, max: number): Query<z.output<typeof PageText>> =>
   sql.type(PageText)`
     select page_number, text from document_page where document_id = ${document} and page_number > ${after}

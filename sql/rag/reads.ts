@@ -3,36 +3,36 @@ import type { ReadStatement } from '../reader.ts'
 
 /** Reads of collections as public JSON. */
 
-/** The caller of a read: only their owner and callers with `seesAll` can see document collections. */
+/** The caller of a read. Document collections are visible only to their owner and to callers with `seesAll`. */
 export interface Viewer {
-  /** Null without an account: such a caller owns nothing. */
+  /** The caller's account; null without one, in which case the caller owns nothing. */
   readonly ownerId: number | null
   readonly seesAll: boolean
 }
 type ViewerValues = [seesAll: boolean, ownerId: number | null]
 
-/** A viewer as statement parameters. */
+/** Returns a viewer as statement parameters. */
 export const viewerValues = ({ seesAll, ownerId }: Viewer): ViewerValues => [seesAll, ownerId]
 
 const LIVE = 'c.deleted_at is null and c.version > 0'
-// Hides collections of a deleted account until they are deleted in batches.
+// Condition that hides the collections of a deleted account until the purge deletes them.
 const KEPT =
   'c.selection is not null and (select a.deleted_at from account a where a.id = c.owner_id) is null'
 
-/** Conditions of the collections that a viewer can see; each has its own index. */
+/** Returns the conditions for collections that a viewer can see. Each condition uses its own index. */
 const visibleConditions = (all: string, owner: string): readonly string[] => [
   `${LIVE} and c.selection is null`,
   `${LIVE} and ${KEPT} and ${all}::boolean`,
   `${LIVE} and ${KEPT} and not ${all}::boolean and c.owner_id = ${owner}::int`,
 ]
 
-/** Condition: a visible collection with the name $1. */
+/** Condition for a visible collection with the name $1. */
 const NAMED = `c.name = $1 and (${visibleConditions('$2', '$3').join(' or ')})`
 type Named = [collection: string, ...ViewerValues]
 
 export const COLLECTION_ORDER = { 'c.name': 'text' } as const
 
-/** Names of the collections. */
+/** Names of the collections that the viewer can see. */
 export const readCollections: ReadStatement<[...ViewerValues, ...page: PageValues]> = {
   name: 'rag_collections',
   text: arrayText({
@@ -58,7 +58,7 @@ export const readCollection: ReadStatement<Named> = {
 
 export const FILE_ORDER = { 'f.source': 'text' } as const
 
-/** A page of a collection's files with their chunk counts. */
+/** A page of the files of a collection, with their chunk counts. */
 export const readFiles: ReadStatement<[...Named, ...page: PageValues]> = {
   name: 'rag_files',
   text: `select json_build_object('collection_name', c.name, 'files', page.items::json, 'next', page.next,
@@ -76,14 +76,14 @@ export const readFiles: ReadStatement<[...Named, ...page: PageValues]> = {
     where ${NAMED}`,
 }
 
-/** Id, version and embedding model of a collection, which a search needs first. */
+/** Id, version and embedding model of a collection, with which every search begins. */
 export const readState: ReadStatement<Named> = {
   name: 'rag_state',
   text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model)::text
     from rag_collection c where ${NAMED}`,
 }
 
-/** Id of a collection; `of_documents` is true if it has documents instead of files. */
+/** Id of a collection. `of_documents` is true if it has documents instead of files. */
 export const readKind: ReadStatement<Named> = {
   name: 'rag_kind',
   text: `select json_build_object('id', c.id, 'of_documents', c.selection is not null)::text
@@ -91,8 +91,8 @@ export const readKind: ReadStatement<Named> = {
 }
 
 /**
- * Chunks for search results, one JSON text each; both lists have equal length. `content` is null if the document was deleted
- * or changed its owner since it was indexed.
+ * Chunks for search results, one JSON text each; both parameter lists have equal length. `content` is null if the
+ * document was deleted or changed its owner since it was indexed.
  */
 export const readChunks: ReadStatement<[files: readonly number[], ordinals: readonly number[]]> = {
   name: 'rag_chunks',
@@ -118,7 +118,7 @@ type ChunkFilter = [files: readonly number[] | null, ordinals: readonly number[]
 
 /**
  * The chunks nearest to a vector (in pgvector's text format), one JSON text each, from pgvector's index. `files` and
- * `ordinals` limit the chunks; null: any.
+ * `ordinals` limit the chunks; null matches any.
  */
 export const readNeighbours: ReadStatement<
   [collection: number, model: string, dimensions: number, vector: string, limit: number, ...ChunkFilter]

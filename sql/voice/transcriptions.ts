@@ -3,7 +3,7 @@ import { noRows, type Query, sql } from '../db.ts'
 import { arrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Transcriptions; tables are in `schema/14-voice.sql`. `voice_transcription_settle` records their outcome. */
+/** Transcriptions. `schema/14-voice.sql` has their table, and `voice_transcription_settle` records their outcome. */
 
 /** A transcription to add. */
 export interface NewTranscription {
@@ -26,13 +26,13 @@ const StartedTranscription = z.object({
   requested_language: z.string().nullable(),
   prompt: z.string().nullable(),
   created_at: z.string(),
-  /** True if subscribers got pieces of an earlier attempt. */
+  /** True if subscribers have received parts of an earlier attempt. */
   shown: z.boolean(),
 })
 
 /**
- * Records that a request to the provider is about to be sent, so that a request with an unknown outcome leaves a trace. No
- * row if the transcription is gone or already done.
+ * Records that a request to the provider is about to be sent, so that a request with an unknown outcome leaves a trace.
+ * No row if the transcription is gone or done.
  */
 export const beginTranscription = (id: string, jobId: string): Query<z.output<typeof StartedTranscription>> =>
   sql.prepared('voice_transcription_begin', StartedTranscription)`
@@ -43,7 +43,9 @@ export const beginTranscription = (id: string, jobId: string): Query<z.output<ty
       exists (select from job_event e where e.job_id = ${jobId}::uuid and e.kind = 'chunk' and e.seq > coalesce((
         select max(r.seq) from job_event r where r.job_id = ${jobId}::uuid and r.kind = 'restart'), 0)) as shown`
 
-/** Limits reads to the transcriptions of an account (null: those without an owner), unless `seesAll`. */
+/**
+ * Caller of a read. Without `seesAll`, it reads only the transcriptions of `owner`; null means those without an owner.
+ */
 type Viewer = [owner: number | null, seesAll: boolean]
 
 const VISIBLE = '($3::boolean or t.owner_id is not distinct from $2::int)'
@@ -63,7 +65,7 @@ export const readTranscriptions: ReadStatement<[...viewer: Viewer, ...page: Page
     table: 'voice_transcription',
     row: 't',
     parameters: 2,
-    // Each condition has an index in list order.
+    // Each condition uses its own index, in list order.
     where: ['not $2::boolean and t.owner_id = $1::int', '$2::boolean'],
     order: TRANSCRIPTION_ORDER,
     direction: 'desc',
