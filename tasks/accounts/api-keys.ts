@@ -2,19 +2,20 @@ import { crc32 } from 'node:zlib'
 import { mac } from './tokens.ts'
 
 /**
- * The format of API keys: a prefix that secret scanners recognize, 256 bits, and a checksum that catches typing errors.
+ * The format of API keys: a prefix that secret scanners recognize, 256 random-looking bits, and a checksum that detects
+ * typing errors.
  */
 
 const PREFIX = 'mill_live_'
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-// Digits in base 62 for 256 and 32 bits.
+// Number of base-62 digits for 256 bits (secret) and 32 bits (checksum).
 const SECRET_DIGITS = 43
 const CHECKSUM_DIGITS = 6
 const PATTERN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIGITS}}$`)
 
 /**
- * The key of a row of `api_key`, derived from its id and the deployment's key, so that a repeated request returns the
- * same key. The stored digest keeps it valid when the deployment's key changes.
+ * Derives an API key from the id of its row in `api_key` and the deployment's key, so that a repeated request returns
+ * the same key. Because its digest is stored, the key stays valid when the deployment's key changes.
  */
 export function apiKeyOf(secretKey: string, id: string): string {
   const secret = mac(secretKey, 'millrace.api-key', id).toString('hex')
@@ -22,10 +23,10 @@ export function apiKeyOf(secretKey: string, id: string): string {
   return text + checksumOf(text)
 }
 
-/** True if a credential has the prefix of API keys. */
+/** Returns true if a credential has the prefix of API keys. */
 export const hasKeyPrefix = (text: string): boolean => text.startsWith(PREFIX)
 
-/** True if a text has the format and the checksum of an API key. */
+/** Returns true if a text has the format and the checksum of an API key. */
 export function isApiKey(text: string): boolean {
   const end = text.length - CHECKSUM_DIGITS
   return PATTERN.test(text) && checksumOf(text.slice(0, end)) === text.slice(end)

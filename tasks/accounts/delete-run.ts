@@ -26,9 +26,10 @@ export async function run(
     data: { email },
   })
   return fenced(async (tx) => {
-    // The account may have become the admin of the settings meanwhile. Only that revokes a deletion that is due.
+    // Only one change can stop a deletion that is already due: the account has become the admin of the settings.
     if (!(await tx.one(isDue(id))).due) return { deleted: false }
-    // A subscription may have started meanwhile, or the provider accepted the cancellation without reporting an end.
+    // A subscription may have started meanwhile, or the provider may have accepted the cancellation without reporting
+    // an end.
     if ((await tx.any(runningSubscriptions(id))).length > 0)
       throw fail('payment.failed', { reason: 'a subscription is still running' })
     const options = { requestId, settings }
@@ -37,15 +38,15 @@ export async function run(
 }
 
 /**
- * The subscriptions that would charge an account again, as stored here and as the provider has them: one may have just
- * started. None can start afterwards, since open checkouts expire first.
+ * Returns the subscriptions that would charge an account again, from the database and from the provider, where one may
+ * have just started. None can start afterwards, because open checkouts expire first.
  */
 async function findRunningSubscriptions(ctx: TaskContext, id: number): Promise<ReadonlySet<string>> {
   const { db, settings, signal } = ctx
   const { payments } = ctx.providers
   const ids = new Set<string>()
   const customer = await db.maybeOne(customerByAccount(id))
-  // Without a provider key, this service can't cancel subscriptions; the account then stays while any is running.
+  // Without a provider key, this service cannot cancel subscriptions. The account then stays while any is running.
   if (customer !== null && settings.payments.secretKey !== undefined) {
     await payments.expireCheckouts(customer.provider_customer_id, signal)
     for (const one of await payments.listRenewingSubscriptions(customer.provider_customer_id, signal))
@@ -56,8 +57,8 @@ async function findRunningSubscriptions(ctx: TaskContext, id: number): Promise<R
 }
 
 /**
- * Cancels a subscription. If the provider refuses because it has already ended or is unknown there, it ends here as
- * well.
+ * Cancels a subscription. If the provider refuses because the subscription has ended or is unknown there, it is ended
+ * here as well.
  */
 async function endSubscription(ctx: TaskContext, account: number, id: string): Promise<void> {
   try {
@@ -65,7 +66,7 @@ async function endSubscription(ctx: TaskContext, account: number, id: string): P
   } catch (error) {
     if (!(error instanceof Failure && error.code === 'payment.rejected')) throw error
     const known = await ctx.providers.payments.findSubscription(id, ctx.signal)
-    // The provider has no end time for a subscription that it does not know, so it ends now.
+    // The provider has no end time for a subscription that it does not know, so use the current time.
     const change =
       known === null
         ? subscriptionChange({ id }, 'deleted', Math.floor(Date.now() / 1000))

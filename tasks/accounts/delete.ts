@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
-/** Prefix of the mailboxes of deletions, before the account's id. */
+/** Prefix of deletion mailboxes, followed by the account's id. */
 export const DELETION_MAILBOX_PREFIX = 'account_deletion:'
 
 /**
- * Deletes an account whose deletion is due. It first cancels running subscriptions at the provider; the account stays
- * until the provider confirms. After a failure, the pruner adds the job again an hour later while the account is due.
+ * Deletes an account whose deletion is due. First cancels running subscriptions at the provider; the account stays
+ * until the provider confirms. If the job fails and the account is still due, the pruner adds another job an hour
+ * later.
  */
 export const deleteDue = defineTask({
   name: 'accounts.delete',

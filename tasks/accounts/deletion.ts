@@ -6,8 +6,8 @@ import { inheritanceEvents } from './inheritance.ts'
 import { purgeAccounts } from './purge.ts'
 
 /**
- * Marks an account as deleted and adds the job that purges its data; false if there is no such account. Callers must
- * first cancel everything that costs the owner money.
+ * Marks an account as deleted and adds the job that purges its data; returns false if there is no such account. Callers
+ * must first cancel everything that costs the owner money.
  *
  * @param auditEvent creates the audit event from the address
  * @throws account.last_admin
@@ -22,7 +22,7 @@ export async function deleteAndPurge(
   if (gone === null) return false
   const deleted = eventOf(gone.email)
   await tx.run(appendAudit([deleted, ...inheritanceEvents(id, gone, deleted)]))
-  // Without an owner, or the purge would delete its own job.
+  // The job has no owner. Otherwise the purge would delete its own job.
   await enqueue(tx, purgeAccounts, {}, { ...options, ownerId: null })
   await tx.run(notifyAccountChanged(id))
   return true

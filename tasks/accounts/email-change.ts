@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { SIDES } from '../../sql/accounts/email-changes.ts'
 import { defineTask, loadLazily } from '../task.ts'
 
-/** Emails one of the two addresses of a change a link to confirm it; sends nothing once the change is over. */
+/**
+ * Emails one of the two addresses of a change a link to confirm the change. Sends nothing if that address has already
+ * confirmed, or the change is no longer pending.
+ */
 export const emailChange = defineTask({
   name: 'accounts.email-change',
   queue: 'accounts',

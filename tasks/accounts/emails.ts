@@ -1,7 +1,7 @@
 import { escapeMarkup } from '../markup-text.ts'
 import { toOneLine, toPlainName } from './plain-name.ts'
 
-/** Emails about accounts and organizations: a text part and the same content as HTML. */
+/** An email about an account or organization, as plain text and the same content in HTML. */
 export interface Email {
   readonly subject: string
   readonly text: string
@@ -16,12 +16,12 @@ interface Link {
 interface Content {
   readonly subject: string
   readonly greeting: string | null
-  /** Paragraphs before the link. */
+  /** Paragraphs that precede the link. */
   readonly before: readonly string[]
   readonly link: Link | null
-  /** A second link with the same token. */
+  /** An alternative link with the same token. */
   readonly or?: Link
-  /** The token for clients that do not follow links; null if there is none. */
+  /** The token for clients that do not follow links; null if the email has no token. */
   readonly token: string | null
   readonly after: readonly string[]
 }
@@ -31,7 +31,7 @@ export interface Recipient {
   readonly full_name: string | null
 }
 
-/** The email with which an account verifies its address. */
+/** Returns the email with which an account verifies its address. */
 export function verificationEmail(to: Recipient, base: string, token: string, hours: number): Email {
   return compose({
     subject: 'Verify your address',
@@ -45,7 +45,7 @@ export function verificationEmail(to: Recipient, base: string, token: string, ho
   })
 }
 
-/** The email to an account's current address about a pending change of address. */
+/** Returns the email to an account's current address about a pending change of address. */
 export function oldAddressEmail(
   { name, address }: { readonly name: string | null; readonly address: string },
   base: string,
@@ -68,8 +68,8 @@ export function oldAddressEmail(
 }
 
 /**
- * The email to the new address of a change. It names neither the account nor its owner, who may have mistyped the
- * address.
+ * Returns the email to the new address of a change. It names neither the account nor its owner, who may have mistyped
+ * the address.
  */
 export function newAddressEmail(address: string, base: string, token: string, hours: number): Email {
   return compose({
@@ -84,7 +84,7 @@ export function newAddressEmail(address: string, base: string, token: string, ho
   })
 }
 
-/** The email to the new address of a change if that address already has an account. */
+/** Returns the email to the new address of a change if that address already has an account. */
 export function addressInUseEmail(address: string): Email {
   return compose({
     subject: 'Your address already has an account',
@@ -98,7 +98,7 @@ export function addressInUseEmail(address: string): Email {
   })
 }
 
-/** The email about a pending deletion; `at` is in UTC. */
+/** Returns the email about a pending deletion; `at` is in UTC. */
 export function deletionEmail({ email, full_name, at }: Recipient & { readonly at: string }): Email {
   return compose({
     subject: 'Your account will be deleted',
@@ -125,7 +125,7 @@ const NOTICES = {
   ],
 } as const
 
-/** The email about a changed credential; `name` is the name of the credential. */
+/** Returns the email about a changed credential; `name` is the name of the credential. */
 export function noticeEmail(
   { email, full_name }: Recipient,
   kind: keyof typeof NOTICES,
@@ -142,7 +142,7 @@ export function noticeEmail(
   })
 }
 
-/** The email to reset a password. */
+/** Returns the email to reset a password. */
 export function resetEmail(to: Recipient, base: string, token: string, minutes: number): Email {
   return compose({
     subject: 'Set a new password',
@@ -165,7 +165,7 @@ export interface Invitation {
   readonly invitedBy: string | null
 }
 
-/** The email that invites an address without an account. */
+/** Returns the email that invites an address without an account. */
 export function inviteEmail(invite: Invitation, base: string, token: string, days: number): Email {
   const organization = toPlainName(invite.organization)
   const by = invite.invitedBy === null ? 'You are invited' : `${toPlainName(invite.invitedBy)} invites you`
@@ -181,7 +181,7 @@ export function inviteEmail(invite: Invitation, base: string, token: string, day
   })
 }
 
-/** The email to an account that an invite made a member. */
+/** Returns the email to an account that an invite has made a member. */
 export function addedEmail(invite: Invitation): Email {
   const organization = toPlainName(invite.organization)
   const by = invite.invitedBy === null ? '' : ` by ${toPlainName(invite.invitedBy)}`
@@ -195,7 +195,7 @@ export function addedEmail(invite: Invitation): Email {
   })
 }
 
-/** The email about a disabled webhook endpoint. */
+/** Returns the email about a disabled webhook endpoint. */
 export function disabledWebhookEmail(
   { full_name, url, failing_since }: { full_name: string | null; url: string; failing_since: string },
   id: number,
@@ -216,7 +216,7 @@ export function disabledWebhookEmail(
 
 const formatValidity = (hours: number): string => `valid for ${hours} ${hours === 1 ? 'hour' : 'hours'}`
 
-/** Tokens go after the `#`: browsers do not send the fragment, so they never appear in logs or referrers. */
+/** Puts the token after the `#`. Browsers do not send the fragment, so the token never appears in logs or referrers. */
 function link(base: string, page: string, token: string): string {
   return `${base}/${page}#token=${token}`
 }
@@ -244,7 +244,8 @@ function compose({ subject, greeting, before, link, or, token, after }: Content)
 }
 
 /**
- * The recipient's name, or none if it looks like a link: anyone can register another person's address with any name.
+ * Returns the name for the greeting after a space, or an empty string if the name looks like a link. Anyone can
+ * register another person's address with any name.
  */
 function greetingName(greeting: string): string {
   const name = toPlainName(greeting)

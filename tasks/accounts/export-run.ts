@@ -21,7 +21,7 @@ export async function run(
   { account_id: id }: { readonly account_id: number },
 ): Promise<Exported> {
   const { db, job, blobs, log } = ctx
-  // An earlier attempt stored the export but was cut short before its result was recorded.
+  // An earlier attempt stored the export but died before its result was recorded.
   const existing = await db.maybeOne(exportById(job.id))
   if (existing !== null) return { export_id: job.id, byte_size: existing.byte_size }
   const blob = await store(ctx, id)
@@ -41,13 +41,13 @@ async function store(ctx: TaskContext, id: number): Promise<UploadedBlob> {
   try {
     return await ctx.blobs.store(createArchive(exportFiles(ctx, id)))
   } catch (error) {
-    // An aborted store operation reports a failure of the store; report the abort instead.
+    // Report the abort itself, because an aborted store operation would look like a failure of the store.
     ctx.signal.throwIfAborted()
     throw error
   }
 }
 
-/** The files of an export; each is read while it is packed. */
+/** Yields the files of an export. Each file is read while it is packed. */
 async function* exportFiles(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFile> {
   const account = await ctx.db.maybeOne(exportedAccount(id))
   if (account === null) throw fail('account.missing')
@@ -64,7 +64,7 @@ async function* exportFiles(ctx: TaskContext, id: number): AsyncGenerator<Archiv
   ctx.progress('Exported', total, total)
 }
 
-/** Reads rows in batches, in key order. */
+/** Yields batches of rows, in key order. */
 async function* batches({ db, signal }: TaskContext, rows: Rows, of: string) {
   for (let key = rows.start; ; ) {
     signal.throwIfAborted()
@@ -75,7 +75,7 @@ async function* batches({ db, signal }: TaskContext, rows: Rows, of: string) {
   }
 }
 
-/** Rows as newline-delimited JSON (https://github.com/ndjson/ndjson-spec). */
+/** Yields rows as newline-delimited JSON (https://github.com/ndjson/ndjson-spec). */
 async function* jsonLines(ctx: TaskContext, rows: Rows, of: string): AsyncGenerator<Uint8Array> {
   for await (const batch of batches(ctx, rows, of))
     yield Buffer.from(batch.map(({ json }) => `${json}\n`).join(''))
@@ -93,7 +93,7 @@ async function* nestedJsonLines(
 
 const CONTENT_BATCH = 100
 
-/** The stored bytes of documents, then a list of the documents whose bytes the store has lost. */
+/** Yields the stored bytes of documents, then a list of the documents whose bytes are missing from the store. */
 async function* documentFiles(ctx: TaskContext, id: number, total: number): AsyncGenerator<ArchiveFile> {
   const missing: number[] = []
   let [after, packed] = [0, 0]
@@ -112,7 +112,7 @@ async function* documentFiles(ctx: TaskContext, id: number, total: number): Asyn
         name: `documents/${document.id}/${documentFileName(fileName(document.title), document.media_type)}`,
         content: copyPieces(ctx, ctx.blobs.read(document, 0, document.byte_size)),
         modifiedAt: new Date(),
-        // Other formats are already compressed.
+        // Formats other than text are already compressed.
         isCompressed: !document.media_type.startsWith('text/'),
       }
     }
@@ -121,7 +121,7 @@ async function* documentFiles(ctx: TaskContext, id: number, total: number): Asyn
     yield { name: 'missing-documents.json', content: `${JSON.stringify(missing)}\n`, modifiedAt: new Date() }
 }
 
-/** Copies pieces: a store reuses each buffer for the next piece, and packing holds several. */
+/** Copies each piece, because a store reuses its buffer for the next piece while packing still holds several. */
 async function* copyPieces(
   { signal }: TaskContext,
   pieces: AsyncIterable<Uint8Array>,
@@ -135,8 +135,8 @@ async function* copyPieces(
 const MAX_CHARACTERS = 100
 
 /**
- * Converts a title to a file name for any system: no path separators, no control characters, none of the characters
- * that Windows forbids.
+ * Converts a title to a file name that is valid on any system, without path separators, control characters or the
+ * characters that Windows forbids.
  */
 export function fileName(title: string): string {
   const plain = title

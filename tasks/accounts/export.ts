@@ -2,20 +2,21 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 export const Exported = z.strictObject({
-  /** The id of the job. */
+  /** The export has the id of its job. */
   export_id: z.uuid(),
   byte_size: z.int(),
 })
 export type Exported = z.output<typeof Exported>
 
 /**
- * Packs all data of an account into a zip archive and stores it; one job at a time per account. An attempt that is cut
- * short leaves nothing, and the next one starts over.
+ * Packs all data of an account into a zip archive and stores it. An account has one such job at a time. An interrupted
+ * attempt leaves nothing behind, and the next one starts over.
  */
 export const exportAccount = defineTask({
   name: 'accounts.export',
   queue: 'accounts',
-  // Needs little CPU, but each job holds parts of files in memory, so few may run concurrently.
+  // The job needs little CPU but holds parts of files in memory. The pool `cpu` keeps the number of concurrent jobs
+  // small.
   pool: 'cpu',
   actor: ({ account_id }) => `account_export:${account_id}`,
   whenBusy: 'join',

@@ -1,7 +1,10 @@
 import type { Left } from '../../sql/accounts.ts'
 import type { AuditEvent } from '../../sql/audit.ts'
 
-/** Audit events for the organizations of which an account was the only owner: inherited by a member, or deleted. */
+/**
+ * Returns the audit events for organizations whose only owner was this account: a member has inherited them, or they
+ * were deleted.
+ */
 export function inheritanceEvents(
   accountId: number,
   { inherited, deleted }: Left,

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Emails an invite with a link to accept it, or a notice that the account is already a member. Sends nothing for
- * revoked or expired invites.
+ * Emails an invite with a link to accept it, or a notice that the account is already a member. Sends nothing if the
+ * invite was revoked or has expired.
  */
 export const invite = defineTask({
   name: 'accounts.invite',

@@ -6,13 +6,13 @@ import type { TaskContext } from '../context.ts'
 import type { Email } from './emails.ts'
 import { digestOf } from './tokens.ts'
 
-// More than enough for a real owner, and few enough not to flood a mailbox.
+// A limit that real owners hardly reach, and that is too low to flood a mailbox.
 const MAX_UNSOLICITED = 10
 const PERIOD_SECONDS = 3600
 
 /**
- * Sends an email through the send ledger: once, however often its job runs. The ledger stores subject and recipient.
- * The body, tokens included, is never stored; each attempt writes it again.
+ * Sends an email through the send ledger, only once even if its job runs again. The ledger stores the subject and the
+ * recipient. The body, which may contain tokens, is never stored; each attempt writes it again.
  */
 export async function mailOnce(ctx: TaskContext, to: string, email: Email): Promise<void> {
   const { job, providers } = ctx
@@ -29,11 +29,11 @@ export async function mailOnce(ctx: TaskContext, to: string, email: Email): Prom
 }
 
 /**
- * As `mailOnce`, for emails that anyone can trigger to another person's address. Sends at most ten per hour to each
- * address, so that no number of clients can flood its mailbox. Drops and logs the rest.
+ * Sends an email like `mailOnce`, for emails that anyone can trigger to another person's address. Each address gets at
+ * most ten per hour, so no number of clients can flood a mailbox. Further emails are dropped and logged.
  */
 export async function mailUnsolicited(ctx: TaskContext, to: string, email: Email): Promise<void> {
-  // Only the first attempt counts.
+  // Count only the first attempt of a job.
   if (ctx.job.attempt === 1) {
     const address = digestOf(to).toString('hex')
     const limit = countRequest('unsolicited_mail', address, MAX_UNSOLICITED, PERIOD_SECONDS)

@@ -11,8 +11,8 @@ interface Payload {
 }
 
 /**
- * Runs `accounts.notice`. The account may have been registered with another person's address, so these emails are
- * limited.
+ * Sends the email of `accounts.notice`. These emails are rate-limited, because the account may have been registered
+ * with another person's address.
  */
 export async function run(
   ctx: TaskContext,

@@ -11,7 +11,7 @@ export const notice = defineTask({
   payload: z.strictObject({
     account_id: z.int(),
     what: z.enum(NOTICES),
-    /** The name of the key or passkey. */
+    /** The name of the API key or passkey. */
     name: z.string().optional(),
   }),
   result: z.strictObject({}),

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Emails a token that sets a new password, if the address has an active account; the result is the same without one.
+ * Emails a token to set a new password if the address has an active account. The result does not reveal whether it has
+ * one.
  */
 export const passwordReset = defineTask({
   name: 'accounts.password-reset',

@@ -1,11 +1,11 @@
 /**
- * Converts an untrusted name to text that no mail program turns into a link and that stays on one line. It therefore
- * can't mislead a recipient.
+ * Converts an untrusted name to a single line that no mail program turns into a link, so that it cannot mislead a
+ * recipient.
  */
 export function toPlainName(text: string): string {
   const spaced = toOneLine(text)
     .replace(/[/\\]+/g, '/')
-    // Every dot gets a space after it, as at the end of a sentence.
+    // Add a space after every dot and colon within the text, as at the end of a sentence.
     .replace(/[.:\u3002](?=[^\s.:\u3002])/gu, '$& ')
     .replace(/\s*@\s*/g, ' @ ')
     .trim()
@@ -18,12 +18,12 @@ export function toPlainName(text: string): string {
         .trimEnd()}…`
 }
 
-// A subject has at most 200 characters, including the text around the name.
+// Leaves room for the text around the name, because a subject has at most 200 characters.
 const MAX_CHARACTERS = 120
 
 /**
- * Normalizes text to one line and to one form of each character: programs treat look-alikes of dots and slashes as the
- * real ones. Keeps joiners of letters and emoji.
+ * Normalizes text to one line and each character to one form, because programs treat look-alikes of dots and slashes as
+ * the real ones. Keeps the joiners within letters and emoji.
  */
 export function toOneLine(text: string): string {
   return text

@@ -4,12 +4,12 @@ import { defineTask, loadLazily } from '../task.ts'
 const PurgeResult = z.strictObject({
   accounts: z.int(),
   organizations: z.int(),
-  /** Deleted rows, and rows whose reference was cleared. */
+  /** Number of rows that were deleted or whose reference was cleared. */
   rows: z.int(),
 })
 export type PurgeResult = z.output<typeof PurgeResult>
 
-/** Deletes the data of deleted accounts and organizations, then their own rows. */
+/** Deletes the data of deleted accounts and organizations, and finally their own rows. */
 export const purgeAccounts = defineTask({
   name: 'accounts.purge',
   queue: 'accounts',

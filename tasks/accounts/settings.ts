@@ -4,8 +4,8 @@ import { count, flag } from '../setting-fields.ts'
 /** Account settings: registration, lifetimes of credentials, and the location of sign-ins. */
 
 /**
- * Headers in which proxies report the location of an address; `x-client-place` is for proxies with a configurable
- * header.
+ * Headers in which proxies report the location of an address. `x-client-place` is for proxies whose header name can be
+ * configured.
  */
 const GEO_HEADERS = [
   'cf-ipcountry',
@@ -42,10 +42,13 @@ export const accountShape = {
 /** Rules for new passwords. */
 export interface PasswordRules {
   readonly minLength: number
-  /** Minimum number of character classes: lower-case letters, upper-case letters, digits, others. */
+  /**
+   * Minimum number of character classes. The classes are lower-case letters, upper-case letters, digits, and others.
+   */
   readonly minClasses: number
   /**
-   * True if common passwords are rejected, and the address and the name of the service do not count toward the length.
+   * True if common passwords are rejected. The address and the name of the service then do not count towards the
+   * length.
    */
   readonly refuseCommon: boolean
 }
@@ -54,23 +57,23 @@ export interface AccountSettings {
   readonly adminEmail: string | undefined
   readonly adminPassword: string | undefined
   readonly registrationEnabled: boolean
-  /** True if admins without one-time codes and without a passkey session have only the rights of users. */
+  /** True if admins have only the rights of users unless they use one-time codes or a passkey session. */
   readonly requireAdminTotp: boolean
   readonly accessTokenSeconds: number
   readonly refreshTokenSeconds: number
-  /** Maximum lifetime of a session, even if refreshed; null means no limit. */
+  /** Maximum lifetime of a session, even if it is refreshed; null means no limit. */
   readonly sessionMaxSeconds: number | null
   readonly resetTokenSeconds: number
   readonly verifyTokenSeconds: number
   readonly inviteTokenSeconds: number
-  /** Days in which an account can cancel its own deletion; 0 deletes it immediately. */
+  /** Number of days in which an account can cancel its own deletion. 0 deletes the account immediately. */
   readonly accountDeletionDays: number
   readonly passwordRules: PasswordRules
-  /** Number of failed logins that locks an address, and the duration of the lock. */
+  /** Number of failed logins that lock an address, and the duration of that lock. */
   readonly loginMaxFailures: number
   readonly loginLockSeconds: number
   readonly trustProxy: boolean
-  /** Header in which the trusted proxy reports the location of an address; null if it does not. */
+  /** Header in which the trusted proxy reports the location of an address; null if there is no such header. */
   readonly geoHeader: (typeof GEO_HEADERS)[number] | null
 }
 
@@ -101,12 +104,12 @@ export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
   }
 }
 
-/** Checks combinations of settings by their raw values; returns a line per problem. */
+/** Checks combinations of settings by their raw values; returns a line for each problem. */
 export function checkAccounts(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems: string[] = []
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined))
     problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and vice versa')
-  // Without a trusted proxy, clients could send any value.
+  // Without a trusted proxy, clients could set the header to any value.
   if (env.GEO_HEADER !== undefined && accountShape.TRUST_PROXY.safeParse(env.TRUST_PROXY).data !== true)
     problems.push('GEO_HEADER: needs TRUST_PROXY=true')
   return problems
