@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type * as Ipaddr from 'ipaddr.js'
 
-/** IP addresses and host names: of clients, of outgoing requests, and of the edge itself. */
+/** Helpers for IP addresses and host names of clients, outgoing requests and the edge itself. */
 
-// Not an import: to find the named exports of CommonJS modules, Node runs a loop that V8 then compiles. For this file
-// that costs 30 ms of CPU per process and thread.
+// Uses `require`: to import a CommonJS module, Node scans it for named exports in a loop that V8 then compiles. For
+// this file that costs 30 ms of CPU per process and thread.
 const ipaddr: typeof Ipaddr = createRequire(import.meta.url)('ipaddr.js')
 
 /**
- * The network that limits count an address under: an IPv4 address itself, or the /64 of an IPv6 address.
- * A /64 is the least that a site gets (RFC 6177). Ports are dropped. Text that is not an address gets a key of its own.
+ * Returns the network under which rate limits count an address: an IPv4 address itself, or the /64 of an IPv6 address.
+ * A /64 is the smallest network of a site (RFC 6177). Ignores ports. Text that is not an address gets a key of its own.
  */
 export function networkOf(address: string): string {
   const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address
@@ -24,10 +24,10 @@ export function networkOf(address: string): string {
 /** True if a text is an IP address. */
 export const isIpAddress = (text: string): boolean => ipaddr.isValid(text) && /[.:].*[.:]/.test(text)
 
-/** The host of a URL, an IPv6 address without its brackets. */
+/** Returns the host of a URL, without the brackets of an IPv6 address. */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1')
 
-/** True if a server on this host is reachable from this machine only. */
+/** True if a host is reachable only from this machine. */
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback')
 
@@ -35,8 +35,8 @@ export const isLoopback = (host: string): boolean =>
 export const isCidrRange = (text: string): boolean => ipaddr.isValidCIDR(text)
 
 /**
- * True if the service may connect to a host: a public address, or one in an allowed range. Host names pass; the
- * connection checks the addresses that they resolve to.
+ * True if the service may connect to a host. An IP address must be public or in an allowed range. Host names pass,
+ * because the connection checks the addresses that they resolve to.
  */
 export function isAllowedHost(host: string, allowed: readonly string[]): boolean {
   if (!ipaddr.isValid(host)) return true
@@ -51,11 +51,11 @@ export function isAllowedHost(host: string, allowed: readonly string[]): boolean
 }
 
 /**
- * The hosts that an edge serves. A web page whose name resolves to this machine (DNS rebinding) sends its own name as
- * `Host`. An answer would make the service part of that page's site.
+ * Hosts that an edge serves. In a DNS rebinding attack, another site's name resolves to this machine and arrives as
+ * `Host`. An answer would let that site's pages read responses of the service.
  */
 export interface ServedHosts {
-  /** Host names in lower case, without port; `*.example.com` stands for all names below `example.com`. */
+  /** Host names in lower case, without port; `*.example.com` matches all names below `example.com`. */
   readonly names: readonly string[]
   /** True if the edge also serves every IP address. */
   readonly addresses: boolean
@@ -68,7 +68,7 @@ interface HostSettings {
   readonly allowedHosts: readonly string[] | undefined
 }
 
-/** The hosts that the settings allow; null allows every host. */
+/** Returns the hosts that the settings allow; null allows every host. */
 export function servedHosts({
   production,
   host,
@@ -82,7 +82,7 @@ export function servedHosts({
   return production ? { names: [own], addresses: false } : null
 }
 
-/** True if the value of a `Host` header names a served host; the port is ignored. */
+/** True if a `Host` header names a served host; ignores the port. */
 export function isServedHost({ names, addresses }: ServedHosts, host: string): boolean {
   const name = host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
   if (addresses && isIpAddress(name.replace(/^\[(.*)\]$/, '$1'))) return true

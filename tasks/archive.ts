@@ -6,13 +6,13 @@ export interface ArchiveFile {
   readonly name: string
   readonly content: string | AsyncIterable<Uint8Array>
   readonly modifiedAt: Date
-  /** True if compression would gain nothing; the archive stores the file as it is. */
+  /** True if the content is already compressed; the archive then stores it unchanged. */
   readonly isCompressed?: boolean
 }
 
 /**
- * Creates a zip archive from a stream of files, at the pace of its reader. It requests each file after reading the
- * previous one, so memory holds part of one file and 2 kB per packed file. The only importer of `yazl`.
+ * Creates a zip archive from a stream of files, with backpressure. Requests each file only after reading the previous
+ * one, so memory holds part of one file and 2 kB per packed file. No other module imports `yazl`.
  *
  * @throws errors of `files` and of their contents.
  */
@@ -38,14 +38,14 @@ export async function* createArchive(files: AsyncIterable<ArchiveFile>): AsyncGe
   try {
     for await (const chunk of output) yield chunk as Uint8Array
   } finally {
-    // A reader that stops early leaves a half-packed file behind.
+    // Releases the half-packed file of a reader that stops early.
     output.destroy()
     ;(current as Readable | null)?.destroy()
     await packing
   }
 }
 
-/** Wraps content in a stream that releases it after reading: the archive keeps its streams for a while. */
+/** Wraps content in a stream that drops it after reading, because the archive keeps its streams for a while. */
 function toReadable(content: ArchiveFile['content']): Readable {
   if (typeof content !== 'string') return Readable.from(content)
   let rest: string | undefined = content

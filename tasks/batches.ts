@@ -1,9 +1,9 @@
 import type { TaskContext } from './context.ts'
 
 /**
- * Repeats a batch, each in its own transaction, until one processes fewer than `batchSize` rows. No statement holds its
- * locks for long. The next attempt continues where an aborted one stopped.
- * Returns the total of all batches.
+ * Runs batches until one processes fewer than `batchSize` rows, and returns the total. Each batch has its own
+ * transaction, so no statement holds its locks for long. After an abort, the next attempt continues where this one
+ * stopped.
  *
  * @param runBatch processes one batch; receives the total so far
  */

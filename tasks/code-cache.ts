@@ -6,8 +6,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Caches on disk the results that every start would compute again. Node itself caches V8's bytecode of modules. It does
- * not cache our files without their types: stripping the 250 files of an edge takes 0.3 s of CPU per process or thread.
+ * Caches compiled and stripped code on disk, so that processes start faster. Node itself caches V8's bytecode of
+ * modules, but not our files without their types. Stripping the 250 files of an edge takes 0.3 s of CPU per process or
+ * thread.
  *
  * The process executes cached code, so the cache folder must not be writable by other users. The default is a private
  * folder in the system's temporary folder, since any user could create Node's default folder there first.
@@ -15,9 +16,9 @@ import { fileURLToPath } from 'node:url'
  */
 
 const ROOT = new URL('../', import.meta.url).href
-// Hexadecimal digits of a SHA-256.
+// Length of a SHA-256 in hexadecimal digits.
 const DIGEST = 64
-// zod exports its messages in 60 languages. It imports English, the only one in use, separately.
+// Module with zod's messages in 60 languages. It is not needed: zod imports English, the only one in use, separately.
 const ZOD_LOCALES = '/node_modules/zod/v4/locales/index.js'
 
 /** Caches the code that this thread loads from now on. Entry points call it before they import anything else. */
@@ -25,7 +26,7 @@ export function enableCodeCache(): void {
   const folder = codeFolder()
   if (folder === null || hasLoader()) return
   registerHooks({
-    // For each own file, Node would check that it exists, whether it is a link, and which package it is in.
+    // Skips Node's checks of our own files for existence, links and packages.
     resolve: (specifier, context, next) => {
       const url =
         specifier.startsWith('.') && isOwn(context.parentURL ?? '')
@@ -41,7 +42,7 @@ export function enableCodeCache(): void {
   })
 }
 
-/** True if a loader was requested, which may transform our files itself. */
+/** True if the command line or environment requests a loader, which may transform our files itself. */
 const hasLoader = (): boolean =>
   [...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(/\s+/)].some((flag) =>
     /^(--import|--require|-r|--(experimental-)?loader)(=|$)/.test(flag),
@@ -50,22 +51,22 @@ const hasLoader = (): boolean =>
 const isOwn = (url: string): boolean =>
   url.startsWith(ROOT) && url.endsWith('.ts') && !url.includes('/node_modules/', ROOT.length - 1)
 
-/** The folder of stripped files, inside Node's cache; null if caching is disabled. */
+/** Returns the folder of stripped files, inside Node's cache; null if caching is disabled. */
 function codeFolder(): string | null {
   if (getCompileCacheDir() === undefined) {
     const folder = createPrivateFolder(userFolder('millrace-code'))
     if (folder === null) return null
     enableCompileCache(folder)
   }
-  // Undefined if Node can't write there or `NODE_DISABLE_COMPILE_CACHE` is set.
+  // Undefined if Node cannot write to its cache or `NODE_DISABLE_COMPILE_CACHE` is set.
   const nodeCache = getCompileCacheDir()
   if (nodeCache === undefined || !isOurs(nodeCache) || !isOurs(dirname(nodeCache))) return null
   return createPrivateFolder(join(nodeCache, 'stripped'))
 }
 
 /**
- * The cache folder of child processes, separate so that no other process executes code that a hijacked child wrote.
- * Null if the folder is not private.
+ * Returns the cache folder of child processes; null if the folder is not private. Other processes do not use it, so
+ * they never execute code that a hijacked child wrote.
  */
 export function childCacheFolder(): string | null {
   return createPrivateFolder(userFolder('millrace-child-code'))
@@ -78,15 +79,15 @@ function createPrivateFolder(folder: string): string | null {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
   } catch {
-    // Starts are slower without a cache; nothing else changes.
+    // Without a cache, the process only starts more slowly.
     return null
   }
   return isOurs(folder, 0o077) ? folder : null
 }
 
 /**
- * True if this user owns a folder and its mode has no bit of `without`. On Windows, users have separate temporary
- * folders.
+ * True if this user owns a folder and its mode has none of the bits in `without`. On Windows, where users have separate
+ * temporary folders, any folder passes.
  */
 function isOurs(folder: string, without = 0): boolean {
   const found = lstatSync(folder)
@@ -94,10 +95,10 @@ function isOurs(folder: string, without = 0): boolean {
   return found.isDirectory() && found.uid === process.getuid() && (found.mode & without) === 0
 }
 
-/** The JavaScript of one of our files. Spaces replace types, so all positions stay the same. */
+/** Returns the JavaScript of one of our files. Replaces types with spaces, so all positions stay the same. */
 function stripTypes(url: string, folder: string): string {
   const text = readFileSync(fileURLToPath(url), 'utf8')
-  // Keyed by path within the project: another version in another folder strips only the files that differ.
+  // The key is the path within the project: a version in another folder strips only the files that differ.
   const file = join(folder, `${hash('sha256', url.slice(ROOT.length))}.js`)
   const cached = read(file)
   const source = cached.slice(DIGEST)
@@ -107,7 +108,9 @@ function stripTypes(url: string, folder: string): string {
   return javascript
 }
 
-/** Changes with the file and the Node version, and detects cached text that a crash damaged. */
+/**
+ * Returns a digest that changes with the file and the Node version. It also detects cached text that a crash damaged.
+ */
 const digestOf = (text: string, source: string): string =>
   hash('sha256', `${process.version}\0${text}\0${source}`)
 
@@ -115,7 +118,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // Missing or unreadable: the caller strips the file.
+    // The caller strips a file that is missing or unreadable in the cache.
     return ''
   }
 }
@@ -126,7 +129,7 @@ function write(file: string, text: string): void {
     writeFileSync(temporary, text, { mode: 0o600 })
     renameSync(temporary, file)
   } catch {
-    // With a full or read-only disk, the next start is slower; nothing else changes.
+    // With a full or read-only disk, only the next start is slower.
     rmSync(temporary, { force: true })
   }
 }

@@ -3,12 +3,12 @@ import { createDatabase, type Database } from '../sql/db.ts'
 import { describeError } from './outage.ts'
 import type { Settings } from './settings.ts'
 
-/** Helpers of the operator commands. */
+/** Helpers for operator commands. */
 
-/** Connection strings of the database for a command. */
+/** Connection strings of a command's database. */
 export interface CommandDatabase {
   readonly url: string
-  /** A direct connection if `url` goes through a pooler. */
+  /** Bypasses the pooler if `url` goes through one. */
   readonly directUrl: string
 }
 
@@ -34,7 +34,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** As `withDatabase`, with a pool of two connections. */
+/** Like `withDatabase`, but passes a pool of two connections. */
 export function withQueries<T>(
   settings: Settings,
   name: string,
@@ -43,7 +43,7 @@ export function withQueries<T>(
   return withDatabase(settings, ({ url }) => withPool(settings, url, name, callback))
 }
 
-/** As `withQueries`, for a known connection string. */
+/** Like `withQueries`, for a known connection string. */
 export async function withPool<T>(
   settings: Settings,
   url: string,
@@ -56,7 +56,7 @@ export async function withPool<T>(
   return callback(db).finally(() => db.close())
 }
 
-/** Wrong arguments of a command; the message is its usage line. */
+/** Thrown for wrong arguments. The message is the command's usage line. */
 export class UsageError extends Error {}
 
 /** Runs a command and prints one line if it fails. Sets exit status 2 for wrong usage, 1 for other failures. */

@@ -52,7 +52,7 @@ export interface TaskLog {
   error(data: object, message: string): void
 }
 
-/** External services and child processes as tasks see them. `workers/providers` implements them. */
+/** Interface to external services and child processes, implemented by `workers/providers`. */
 export interface Providers {
   /**
    * Opens a document for reading page by page; invalid bytes give a reader with one unread page. The reader loads bytes
@@ -77,13 +77,13 @@ export interface Providers {
   ): Promise<PostReader>
   /** Splits a file into chunks for retrieval, or returns the reason why there are none. */
   analyze(bytes: Uint8Array, file: AnalysisOptions, signal: AbortSignal): Promise<AnalysisResult>
-  /** Email, text messages and calls, each sent once. */
+  /** Sends email, text messages and calls, each once. */
   readonly comms: Comms
   readonly payments: PaymentProvider
   readonly chat: ChatModels
   readonly speech: Speaker
   readonly transcription: Transcriber
-  /** Collections of chunks; see `tasks/rag`. */
+  /** Searches collections of chunks; see `tasks/rag`. */
   readonly retrieval: Pick<Retrieval, 'modelOf' | 'search'>
   /**
    * Embeds texts with the configured model, or returns the reason why the model is unavailable.
@@ -107,7 +107,7 @@ export interface PageResult {
   readonly method: 'text_layer' | 'vision' | 'none'
   /** The model that read the page, such as `tesseract/eng`; null if no model did. */
   readonly model: string | null
-  /** Null or a sentence: why the page is unread, or which part of a very long page was left out. */
+  /** Reason why the page is unread, or the part of a very long page that was left out; otherwise null. */
   readonly detail: string | null
   /** At most two million characters, without NUL and lone surrogates. */
   readonly text: string
@@ -136,7 +136,7 @@ export interface OpenPages {
   readonly mediaType: string
   /** The password for an encrypted document; null or absent if there is none. */
   readonly password?: string | null
-  /** OCR languages such as `deu+fra`; absent uses those of the settings. */
+  /** OCR languages such as `deu+fra`; defaults to those of the settings. */
   readonly languages?: string | undefined
   readonly signal: AbortSignal
 }
@@ -154,10 +154,12 @@ export interface PageReader {
   readonly isLocked: boolean
   /** Attachments of an email; empty for other documents. */
   readonly attachments: readonly AttachmentInfo[]
-  /** True if the last page had a text layer, which takes milliseconds. Callers then request many pages together. */
+  /**
+   * True if the last page read had a text layer, which takes milliseconds. Callers then request many pages together.
+   */
   readonly isFast: boolean
   read(pageNumber: number): Promise<PageResult>
-  /** The bytes of an attachment, by its index in `attachments`. */
+  /** Streams an attachment, by its index in `attachments`. */
   attachment(index: number): AsyncIterable<Uint8Array>
   close(): Promise<void>
 }
@@ -165,7 +167,7 @@ export interface PageReader {
 /** An open file of posts. */
 export interface PostReader {
   readonly count: number
-  /** Every post, once and in order, with the name of its file. */
+  /** Yields every post once and in order, with the name of its file. */
   read(): AsyncGenerator<{ readonly file: string; readonly read: ItemResult }, void>
   close(): void
 }

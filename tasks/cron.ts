@@ -1,6 +1,6 @@
 /**
  * Computes when a cron expression matches, by graphile-worker's rules: five fields in UTC. A field is a list of
- * numbers, ranges and `*`; only `*` may have a step. The edge shows the next run and does not load that library.
+ * numbers, ranges and `*`; only `*` may have a step. The edge shows the next run without loading that library.
  */
 
 interface Fields {
@@ -15,14 +15,15 @@ interface Fields {
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
-// The longest gap between two leap days, across a century without one.
+// Longest gap between two leap days: eight years, around a century that is not a leap year.
 const MAX_DAYS = 8 * 366
 
 const ALL_DATES = 31
 const ALL_WEEKDAYS = 7
 
 /**
- * The first minute after `after` that a cron expression matches.
+ * Returns the first minute after `after` that a cron expression matches.
+ *
  * @throws RangeError if it is invalid or never matches, such as `0 0 30 2 *`.
  */
 export function nextRun(cron: string, after: Date): Date {
@@ -40,7 +41,9 @@ export function nextRun(cron: string, after: Date): Date {
   throw new RangeError(`The cron expression ${cron} never matches`)
 }
 
-/** If both day of month and day of week are restricted, either one matches: cron's own rule. */
+/**
+ * True if a day matches. By cron's own rule, if both day of month and day of week are restricted, one match suffices.
+ */
 function matchesDay({ dates, months, weekdays }: Fields, day: Date): boolean {
   if (!months.includes(day.getUTCMonth() + 1)) return false
   const isDate = dates.includes(day.getUTCDate())
@@ -57,12 +60,12 @@ function parseExpression(cron: string): Fields {
     hours: parseField(hours!, 0, 23),
     dates: parseField(dates!, 1, 31),
     months: parseField(months!, 1, 12),
-    // 7 is also Sunday.
+    // Sunday is 0 or 7.
     weekdays: sortUnique(parseField(weekdays, 0, 7).map((day) => day % 7)),
   }
 }
 
-/** The numbers of a field: a list of numbers, ranges, and `*` with an optional step. */
+/** Parses a field: a list of numbers, ranges, and `*` with an optional step. */
 function parseField(field: string, min: number, max: number): readonly number[] {
   const numbers = field.split(',').flatMap((part) => {
     const found = /^(?:\*(?:\/(\d+))?|(\d+)(?:-(\d+))?)$/.exec(part)

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 
-/** The file with settings that the environment does not set; see `.env.example`. */
+/** File with settings that the environment does not set; see `.env.example`. */
 export const ENV_FILE = '.env'
 
 /**
@@ -10,7 +10,7 @@ export const ENV_FILE = '.env'
 export function hideEnvironment(): void {
   if (process.platform !== 'linux') return
   try {
-    // Assignment moves each variable out of the block; this process still reads them all.
+    // Assignment copies each variable out of the block, so that this process can still read it.
     for (const [name, value] of Object.entries(process.env)) process.env[name] = value
     const stat = readFileSync('/proc/self/stat', 'latin1')
     // env_start and env_end are fields 50 and 51 (proc(5)). Field 2, the program's name, may contain spaces.
@@ -30,7 +30,7 @@ export function hideEnvironment(): void {
   }
 }
 
-/** Paths that hold secrets: the embedded database, the generated key, unsent mail, and settings. */
+/** Returns the paths that hold secrets: the embedded database, the generated key, unsent mail, and settings. */
 export const secretPaths = ({ dataDir }: { readonly dataDir: string }): readonly string[] => [
   dataDir,
   ENV_FILE,

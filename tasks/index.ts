@@ -45,7 +45,7 @@ import { transcribe } from './voice/transcribe.ts'
 import { deliver } from './webhooks/deliver.ts'
 import { disabledEndpointMail } from './webhooks/disabled-endpoint.ts'
 
-/** Every task, one per line. */
+/** All tasks, one per line. */
 export const tasks: readonly AnyTask[] = [
   addDomain,
   applyEvent,
@@ -97,7 +97,7 @@ export const tasks: readonly AnyTask[] = [
   verification,
 ] as unknown as readonly AnyTask[]
 
-/** Creates a finder of tasks by name. */
+/** Creates a function that finds tasks by name. */
 export function createTaskFinder(candidates: readonly AnyTask[]): TaskFinder {
   const byName = new Map(candidates.map((task) => [task.name, task]))
   return (name) => {
@@ -107,7 +107,7 @@ export function createTaskFinder(candidates: readonly AnyTask[]): TaskFinder {
   }
 }
 
-/** Every task, plus the `tasks` that these modules export; tests add their own. */
+/** Returns all tasks, plus the `tasks` that these modules export. Tests add their own. */
 export async function loadTasks(modules: readonly string[] = []): Promise<readonly AnyTask[]> {
   const extraModules = await Promise.all(
     modules.map((url) => import(url) as Promise<{ tasks: readonly AnyTask[] }>),
@@ -115,6 +115,6 @@ export async function loadTasks(modules: readonly string[] = []): Promise<readon
   return [...tasks, ...extraModules.flatMap((module) => module.tasks)]
 }
 
-/** The queues of tasks, sorted by name. */
+/** Returns the queues of tasks, sorted by name. */
 export const queuesOf = (candidates: readonly AnyTask[]): readonly string[] =>
   [...new Set(candidates.map((task) => task.queue))].sort()

@@ -2,7 +2,7 @@ import pino from 'pino'
 
 export type Log = pino.Logger
 
-/** Level number in a log line -> level name. */
+/** Level names by the numbers in log lines. */
 export const LEVEL_NAMES: Readonly<Record<number, string>> = pino.levels.labels
 
 // Keys whose values are redacted.
@@ -40,8 +40,8 @@ const REDACTED_KEYS = [
 ]
 
 /**
- * Creates the process's logger: JSON lines on standard output, readable lines on a terminal, secrets as `***`. `onLine`
- * also receives each line.
+ * Creates the process's logger. Writes JSON lines to standard output, or readable lines to a terminal. Redacts secrets
+ * as `***`. `onLine` also receives each line.
  */
 export async function createLog(
   level: string,
@@ -57,7 +57,7 @@ export async function createLog(
   }
   const out = await openOutput()
   if (onLine === undefined) return pino(options, out)
-  // `level` has already dropped the lines below it.
+  // The streams accept every line, because `level` has already filtered them.
   return pino(
     options,
     pino.multistream([out, { write: onLine }].map((stream) => ({ level: 'trace', stream }))),

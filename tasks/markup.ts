@@ -1,6 +1,6 @@
 import { Parser } from 'htmlparser2'
 
-/** Reads HTML and XML as events. The only importer of htmlparser2. */
+/** Reads HTML and XML as events. No other module imports `htmlparser2`. */
 
 /** Callbacks for elements and text, in document order; `at` is the position in the markup, in characters. */
 export interface MarkupEvents {
@@ -10,8 +10,8 @@ export interface MarkupEvents {
   text?(data: string, at: number): void
 }
 
-// The parser scans all open elements at each tag. No real document nests deeper; parsing restarts there with no open
-// elements.
+// Exceeds the depth of real documents. The parser scans all open elements at each tag, so at this depth parsing
+// restarts with none open.
 const MAX_DEPTH = 1000
 
 /**
@@ -43,7 +43,7 @@ function parseFrom(markup: string, from: number, xmlMode: boolean, events: Marku
         if (!stopped) events.text?.(data, from + parser.startIndex)
       },
     },
-    // Also for HTML: in books and pages written as XML, an empty title or script would otherwise extend to the end.
+    // Also for HTML: an empty title or script in markup written as XML would otherwise extend to the end.
     { xmlMode, recognizeSelfClosing: true },
   )
   parser.write(from === 0 ? markup : markup.slice(from))

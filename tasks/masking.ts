@@ -15,8 +15,8 @@ const lastWord = (name: string): string =>
     ?.toLowerCase() ?? ''
 
 /**
- * Copies a JSON value with `***` for each secret: at the given paths, and wherever the key's name is that of a secret.
- * A path joins keys with dots, such as `smtp.password`; array elements have the path of their array. Null stays null.
+ * Copies a JSON value and masks secrets as `***`: at the given paths, and under keys whose names denote a secret. A
+ * path joins keys with dots, such as `smtp.password`; array elements have the path of their array. Null stays null.
  */
 export function maskSecrets(value: unknown, secrets: readonly string[] = []): unknown {
   return maskAt(value, new Set(secrets), '')

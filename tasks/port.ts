@@ -9,7 +9,7 @@ const REASONS: Readonly<Record<string, (host: string, port: number) => string>> 
 }
 
 /**
- * Returns why a server can't listen on a port and how to fix it; null if it can. Fails even for a port that another
+ * Returns the reason why a server cannot listen on a port, with a fix; null if it can. Rejects even a port that another
  * server shares.
  */
 export function portProblem(host: string, port: number): Promise<string | null> {

@@ -53,12 +53,12 @@ export async function startOrExit(settings: Settings, log: Log, start: () => Pro
 /** Connection strings of the database. */
 export interface DatabaseUrls {
   readonly databaseUrl: string
-  /** A direct connection if `databaseUrl` goes through a pooler. */
+  /** Bypasses the pooler if `databaseUrl` goes through one. */
   readonly directUrl: string
 }
 
 /**
- * The connection strings of the database, once it accepts connections.
+ * Waits until the database accepts connections and returns its connection strings.
  *
  * @throws StartError without a URL, with an unsuitable pooler, or if the server refuses.
  */
@@ -76,7 +76,7 @@ export async function resolveDatabaseUrls(settings: Settings, log: Log): Promise
 }
 
 /**
- * The signing key: the setting, or in development a key generated once into `DATA_DIR`.
+ * Returns the signing key: the setting, or in development a key generated once into `DATA_DIR`.
  *
  * @throws StartError if that key can't be stored or is invalid.
  */
@@ -96,8 +96,8 @@ export function loadSecretKey(settings: Settings): string {
 }
 
 /**
- * Linking creates the file once and with all of its content: of two concurrent first starts, one reads the key of the
- * other.
+ * Generates a signing key. Linking creates its file once and complete, so of two concurrent first starts, one reads the
+ * other's key.
  */
 function generateSecretKey(file: string): void {
   const temporary = `${file}.${process.pid}`
@@ -111,7 +111,8 @@ function generateSecretKey(file: string): void {
   }
 }
 
-// Ctrl-C reaches a process from its terminal, and a moment later from its manager, such as foreman.
+// A signal within this time is a repetition: Ctrl-C reaches a process from its terminal, and a moment later from its
+// manager, such as foreman.
 const REPEATED_MS = 2_000
 
 /**
@@ -155,5 +156,5 @@ export function stopOnSignals(
   return beginShutdown
 }
 
-/** Environment variable: set by `npm start`, whose processes all stop when the edge stops. */
+/** Environment variable that `npm start` sets: all of its processes stop when the edge stops. */
 export const ALL_IN_ONE = 'MILLRACE_ALL_IN_ONE'

@@ -3,9 +3,8 @@ import { runInBatches } from './batches.ts'
 import type { TaskContext } from './context.ts'
 
 /**
- * Deletes the rows of a deleted owner in batches. Each batch commits separately, so a later attempt continues where
- * this one stopped.
- * Returns the number of deleted or cleared rows.
+ * Deletes or clears the rows of a deleted owner in batches, and returns their number. Each batch commits separately, so
+ * a later attempt continues where this one stopped.
  *
  * @param ownerLabel the owner in progress labels
  */
@@ -17,7 +16,7 @@ export async function purgeBelongings(
 ): Promise<number> {
   let rows = 0
   for (const group of belongings) {
-    // A partial batch only means that other transactions locked the rest.
+    // A partial batch does not end the loop: other transactions may have locked the rest.
     rows += await runInBatches(signal, 1, async (done) => {
       const batch = await db.one(purgeRows(group, id))
       if (batch.count > 0) progress(`${ownerLabel}: ${group.label}`, rows + done + batch.count)

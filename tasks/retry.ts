@@ -3,7 +3,7 @@ import { Failure, fail } from '../sql/errors.ts'
 import { findRetry, jobToRetry, linkRetry } from '../sql/jobs/retry.ts'
 import { enqueue, type JobSettings, type TaskFinder } from './task.ts'
 
-/** The caller of a retry: admins may retry any job, others only their own. */
+/** Caller of a retry. Admins may retry any job, others only their own. */
 export interface Retrier {
   readonly ownerId: number | null
   readonly isAdmin: boolean
@@ -41,7 +41,7 @@ export async function retryJob(
   const payload = task?.payload.safeParse(failed.payload)
   if (task === null || !payload?.success) throw fail('job.not_runnable')
   const { jobId, joined } = await enqueue(tx, task, payload.data, { ownerId: failed.owner_id, ...options })
-  // A joined job was already there and is not a retry of this one.
+  // A joined job existed before and is not a retry of this one.
   if (!joined) await tx.run(linkRetry(jobId, id))
   return jobId
 }

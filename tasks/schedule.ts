@@ -15,7 +15,7 @@ import { type EnqueueOptions, specsOf, type TaskDefinition } from './task.ts'
 
 /** A task that runs on a schedule, with an empty payload. `match` is a cron expression in UTC. */
 export interface CronEntry {
-  /** Permanent: a new name would run the task once more. */
+  /** Must never change: under a new name, the task would run once more. */
   readonly identifier: string
   readonly match: string
   readonly task: TaskDefinition<Record<string, never>, unknown>
@@ -23,7 +23,7 @@ export interface CronEntry {
 
 export const schedule: readonly CronEntry[] = [
   { identifier: 'prune', match: '* * * * *', task: prune },
-  // Not on the hour, when most scheduled jobs start.
+  // Avoids the full hour, when most scheduled jobs start.
   { identifier: 'collect', match: '17 * * * *', task: collect },
   { identifier: 'comms-settle', match: '*/5 * * * *', task: settle },
   // Only explicit requests pass a payload.
@@ -39,8 +39,8 @@ export const schedule: readonly CronEntry[] = [
 ]
 
 /**
- * Adds the job of an entry, without an owner. Returns its id, or that of the job that it joins. Null means that the
- * entry is paused; `ignorePause` ignores the pause.
+ * Adds the job of an entry, without an owner. Returns its id, or that of the job that it joins. Null if the entry is
+ * paused; `ignorePause` runs it anyway.
  */
 export async function runEntry(
   db: Queries,

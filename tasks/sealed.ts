@@ -33,6 +33,6 @@ export function unseal(secretKey: string, use: string, sealed: string): string |
     const secret = [decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]
     return Buffer.concat(secret).toString('utf8')
   } catch {
-    return null // The tag does not match.
+    return null // The authentication tag does not match.
   }
 }

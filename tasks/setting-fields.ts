@@ -3,13 +3,13 @@ import { serversOf } from '../sql/hosts.ts'
 
 /** Schemas of settings in the environment. */
 
-/** At most `max` requests of one client in any period of `seconds`. */
+/** A rate limit: at most `max` requests of one client in any period of `seconds`. */
 export interface Rate {
   readonly max: number
   readonly seconds: number
 }
 
-/** A whole number. */
+/** Defines a whole number from `min` to `max`. */
 export const wholeNumber = (min: number, max: number) =>
   z
     .string()
@@ -18,14 +18,14 @@ export const wholeNumber = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.int().min(min).max(max))
 
-/** A whole number with a default. */
+/** Defines a whole number with a default. */
 export const count = (fallback: number, min = 0, max = 1_000_000_000) =>
   wholeNumber(min, max).default(fallback)
 
-/** A boolean in any of the usual words, such as true, yes or 1. */
+/** Defines a boolean in any of the usual words, such as true, yes or 1. */
 export const flag = (fallback: boolean) => z.stringbool().default(fallback)
 
-/** A comma-separated list, restricted to `values` if any are given. */
+/** Defines a comma-separated list, restricted to `values` if any are given. */
 export const list = (...values: readonly string[]) =>
   z
     .string()
@@ -39,7 +39,10 @@ export const list = (...values: readonly string[]) =>
       error: `must be a comma-separated list of ${values.join(', ')}`,
     })
 
-/** A comma-separated list of host names, in lower case. `*.example.com` matches all names below it, `*` all hosts. */
+/**
+ * Defines a comma-separated list of host names, in lower case. `*.example.com` matches all names below it, `*` all
+ * hosts.
+ */
 export const hosts = () =>
   list()
     .transform((hosts) => hosts.map((host) => host.toLowerCase()))
@@ -50,7 +53,9 @@ export const hosts = () =>
       'must be a comma-separated list of host names without ports, such as api.example.com or *.example.com',
     )
 
-/** `REQUESTS/SECONDS`, or `0` for no limit; the number of requests has at most `digits` digits. */
+/**
+ * Defines a rate limit: `REQUESTS/SECONDS`, or `0` for no limit. The number of requests has at most `digits` digits.
+ */
 export const rate = (fallback: Rate | null, digits = 4) =>
   z
     .string()
@@ -67,7 +72,9 @@ export const rate = (fallback: Rate | null, digits = 4) =>
 /** True if a text is an origin in the form that browsers send. */
 export const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
-/** A connection string of one or several servers whose `target_session_attrs` does not ask for `rejectedRole`. */
+/**
+ * Defines a connection string of one or several servers whose `target_session_attrs` does not ask for `rejectedRole`.
+ */
 export const databaseUrl = (rejectedRole: 'primary' | 'standby') =>
   z.string().superRefine((url, context) => {
     try {

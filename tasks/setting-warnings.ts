@@ -4,9 +4,9 @@ import { hostOf, isLoopback } from './addresses.ts'
 import { ENV_FILE } from './environment.ts'
 import { SETTING_NAMES, type Settings } from './settings.ts'
 
-/** Valid settings that look like mistakes. Starts log them, and `npm run doctor` lists them. */
+/** Warns of valid settings that look like mistakes. Startup logs the warnings, and `npm run doctor` lists them. */
 
-// Used by libraries, by the start of processes, and by compose.yaml.
+// Matches variables of libraries, process startup and compose.yaml.
 const OTHER_NAMES =
   /^(AWS_\w+|SHARE_PORT|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|(POSTGRES|POSTGRES_APP|MINIO_ROOT)_PASSWORD)$/
 
@@ -27,8 +27,8 @@ export function settingWarnings({ production, publicBaseUrl }: Settings): string
 }
 
 /**
- * A line for each name in the text of a `.env` that is not a setting. The environment is not checked: it holds
- * variables of other programs.
+ * Returns a line for each unknown setting in the text of a `.env`. Ignores the environment, which holds variables of
+ * other programs.
  */
 export function unknownNames(text: string): string[] {
   const unknown = Object.keys(parseEnv(text)).filter(
@@ -40,7 +40,7 @@ export function unknownNames(text: string): string[] {
   })
 }
 
-/** The setting with the smallest edit distance; null if more than a third of the letters differ. */
+/** Returns the setting with the smallest edit distance; null if more than a third of the letters differ. */
 function nearestName(name: string): string | null {
   const wanted = name.toUpperCase()
   const byDistance = SETTING_NAMES.map((known) => ({ known, distance: editDistance(wanted, known) }))
@@ -48,7 +48,7 @@ function nearestName(name: string): string | null {
   return distance <= wanted.length / 3 ? known : null
 }
 
-/** The Levenshtein distance: insertions, deletions and replacements that turn one text into the other. */
+/** Returns the Levenshtein distance: insertions, deletions and replacements that turn one text into the other. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i)
   for (const [i, letter] of [...from].entries()) {

@@ -135,7 +135,7 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly host: string
   readonly port: number
   readonly publicBaseUrl: string
-  /** The hosts that an edge serves; null for every host. */
+  /** Hosts that an edge serves; null allows every host. */
   readonly servedHosts: ServedHosts | null
   /** True if the first account to register becomes admin: in development, on a loopback host, without ADMIN_EMAIL. */
   readonly firstAccountIsAdmin: boolean
@@ -143,14 +143,14 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   /** Undefined uses the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined
   readonly databaseUrlUnpooled: string | undefined
-  /** A standby that serves lists, searches and statistics. */
+  /** A standby that serves lists, searches and statistics; undefined if there is none. */
   readonly databaseReplicaUrl: string | undefined
-  /** Database role of edges and workers, granted rights by migrations; undefined: they connect as the owner. */
+  /** Database role of edges and workers, granted rights by migrations. Undefined makes them connect as the owner. */
   readonly databaseAppRole: string | undefined
   /** True if `DATABASE_URL` goes through a pooler. */
   readonly databasePooled: boolean
   readonly dataDir: string
-  /** Undefined in development: startup generates a key. */
+  /** Undefined in development, where startup generates a key. */
   readonly secretKey: string | undefined
   readonly authLevel: 'rbac' | 'basic' | 'none'
   /** Areas open to callers without a credential. */
@@ -190,7 +190,7 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   /** Days in which a deleted document can be restored. */
   readonly trashDays: number
   readonly maxUploadBytes: number
-  /** Documents with more pages are not read. */
+  /** Maximum number of pages of a document; longer documents are not read. */
   readonly maxDocumentPages: number
   /** Limits for all pages of a document together. */
   readonly maxDocumentTextBytes: number
@@ -208,7 +208,7 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly validateSchemas: boolean
 }
 
-/** Invalid settings, one line per problem. */
+/** Thrown for invalid settings, with one line per problem. */
 export class SettingsError extends Error {
   readonly problems: readonly string[]
   constructor(problems: readonly string[]) {
@@ -228,7 +228,7 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   return settings
 }
 
-/** As `parse`, but returns a line per problem instead of throwing. Invalid settings get their defaults. */
+/** Like `parseSettings`, but returns a line per problem instead of throwing. Invalid settings get their defaults. */
 export function parseWithProblems(environment: Readonly<Record<string, string | undefined>>): {
   readonly settings: Settings
   readonly problems: readonly string[]
@@ -272,7 +272,7 @@ function buildSettings(env: Env): Settings {
   })
 }
 
-/** Addresses of the service, and the checks that depend on its environment. */
+/** Builds the addresses of the service, and the checks that depend on its environment. */
 function serverSettings(env: Env, production: boolean) {
   const { HOST: host } = env
   const publicBaseUrl = env.PUBLIC_BASE_URL ?? `http://${host.includes(':') ? `[${host}]` : host}:${env.PORT}`
@@ -302,7 +302,7 @@ function databaseSettings(env: Env) {
   } satisfies Partial<Settings>
 }
 
-/** Signing key and access rules. */
+/** Builds the signing key and access rules. */
 function accessSettings(env: Env, production: boolean) {
   return {
     secretKey: env.SECRET_KEY,
@@ -311,7 +311,7 @@ function accessSettings(env: Env, production: boolean) {
   } satisfies Partial<Settings>
 }
 
-/** Limits on the number and size of requests. */
+/** Builds the limits on the number and size of requests. */
 function limitSettings(env: Env) {
   return {
     limits: {
@@ -332,7 +332,7 @@ function limitSettings(env: Env) {
   } satisfies Partial<Settings>
 }
 
-/** Workers, and time limits of jobs and statements. */
+/** Builds the settings of workers, and the time limits of jobs and statements. */
 function workerSettings(env: Env) {
   return {
     workerProcesses: env.WORKER_PROCESSES,
@@ -352,13 +352,15 @@ function workerSettings(env: Env) {
   } satisfies Partial<Settings>
 }
 
-/** Tests make no external requests by default. */
+/** Returns the URL of the model list. Tests make no external requests by default. */
 function catalogUrl({ LLM_CATALOG_URL: given, NODE_ENV }: Env): string | null {
   const url = given ?? (NODE_ENV === 'test' ? 'none' : MODELS_DEV)
   return url === 'none' ? null : url
 }
 
-/** `AI_MODEL` belongs to `AI_PROVIDER`; any other provider reads pages with its own default model. */
+/**
+ * Returns the reader of pages. `AI_MODEL` applies only to `AI_PROVIDER`; other providers use their own default model.
+ */
 function visionProvider(env: Env): Settings['visionProvider'] {
   const provider = env.VISION_PROVIDER
   if (provider === 'tesseract' || provider === 'none') return provider

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 /** One step of a process's shutdown. */
 export interface ShutdownStep {
-  /** A verb phrase, as in `Failed to …`. */
+  /** Verb phrase that completes `Failed to …`. */
   readonly name: string
   /** Time limit in ms; after it, the next step starts without waiting. */
   readonly limitMs: number

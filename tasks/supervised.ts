@@ -10,7 +10,7 @@ export const START_REFUSED = 2
 export const SUPERVISED = 'MILLRACE_SUPERVISED'
 
 /**
- * Calls back once when the supervisor of this process is gone, however it died. Never calls back in a process without a
+ * Calls `callback` once the supervisor of this process is gone, however it died. Does nothing in a process without a
  * supervisor. Does not keep the process alive.
  */
 export function onParentGone(callback: () => void): void {

@@ -21,49 +21,47 @@ export interface JobLink {
 export interface TaskDefinition<P, R> {
   /** Unique, `<area>.<verb>`; also the task's identifier in graphile-worker. */
   readonly name: string
-  /** The queue; each has its own runner and slots. */
+  /** Name of the queue; each queue has its own runner and slots. */
   readonly queue: string
   readonly pool: PoolName
   /** Validated on enqueue and before each run, because jobs outlive deploys. */
   readonly payload: z.ZodType<P>
   readonly result: z.ZodType<R>
-  /** The entity whose jobs run one at a time. Absent or null: the mailbox of the owner for this task. */
+  /** Returns the entity whose jobs run one at a time. If absent or null, the owner's mailbox for this task applies. */
   readonly actor?: (payload: P, ownerId: number | null) => string | null
   /**
    * Maximum number of running jobs per mailbox, across all workers. Default: 1 for an actor, unlimited for an owner.
    */
   readonly limit?: number
   /**
-   * The rule for adding a job to a busy mailbox. `join`: join a running or waiting job. `join_waiting`: join only a
-   * waiting job, which will see everything written with the request. `wait`: wait behind them. Default: `wait`.
+   * Rule for adding a job to a busy mailbox. `join`: join a running or waiting job. `join_waiting`: join only a waiting
+   * job, which will see everything written with the request. `wait`: wait behind them. Default: `wait`.
    */
   readonly whenBusy?: 'join' | 'join_waiting' | 'wait'
-  /** For joins: the part of its payload that a job must have to be joined; absent, any payload matches. */
+  /** Returns the part of the payload that a job must have to be joined. If absent, any payload matches. */
   readonly joins?: (payload: P) => Partial<P>
-  /**
-   * The SQL function `NAME(job)` that updates dependent rows for every outcome, in the transaction that ends the job.
-   */
+  /** SQL function `NAME(job)` that updates dependent rows for every outcome, in the transaction that ends the job. */
   readonly settle?: string
   /** Attempts before a transient failure becomes permanent; default `WORKER_MAX_TRIES`. */
   readonly tries?: number
   /** Time limit of one attempt in seconds; default 3600. */
   readonly timeoutSeconds?: number
-  /** Time limit between two reports of an attempt, in seconds; a silent attempt is aborted. */
+  /** Maximum time between two reports of an attempt, in seconds; a silent attempt is aborted. */
   readonly stallSeconds?: number
-  /** Paths in payload and result whose values are masked as `***`, besides those that `maskSecrets` recognizes by name. */
+  /** Paths in payload and result to mask as `***`, besides those that `maskSecrets` recognizes by name. */
   readonly secrets?: readonly string[]
-  /** Objects that a job with this payload is about, for the job's page; default none. */
+  /** Returns the objects that a job with this payload is about, for the job's page; default none. */
   readonly links?: (payload: P) => readonly JobLink[]
   /** Runs the task. Must be safe to repeat: an attempt may be cut short at any point. */
   readonly run: Run<P, R>
 }
 
-/** The part of a task that adding jobs requires. */
+/** The part of a task that is needed to add jobs. */
 export type Declaration<P, R> = Omit<TaskDefinition<P, R>, 'run'>
 
 export type Run<P, R> = (ctx: TaskContext, payload: P) => Promise<R>
 
-/** A task with erased types, as in the worker's registry; the worker parses the payload before it runs. */
+/** A task with erased types, as in the worker's registry. The worker parses the payload before the task runs. */
 export type AnyTask = TaskDefinition<never, unknown>
 
 /** Finds a task by its name. @throws if there is none: the job is from another version. */
@@ -89,7 +87,7 @@ export interface JobRef<R> {
   /** True if the request joined an existing job. */
   readonly joined: boolean
   readonly result: z.ZodType<R>
-  /** The immediate response to a request for a scheduled job, whose result the request does not await. */
+  /** Immediate response to a request for a scheduled job. The request does not wait for the job's result. */
   readonly answer?: R
 }
 
@@ -97,7 +95,7 @@ export interface JobRef<R> {
 export type JobSettings = Pick<Settings, 'workerMaxTries' | 'quotas'>
 
 export interface EnqueueOptions {
-  /** The account that owns the job; null if none does. */
+  /** Account that owns the job; null if none does. */
   readonly ownerId: number | null
   readonly requestId?: string | null
   /** Minimum delay before the job runs, in ms. */
@@ -110,7 +108,7 @@ export interface EnqueueOptions {
 /** A job to add. */
 export interface NewJob<R> {
   readonly result: z.ZodType<R>
-  /** @throws ZodError if the payload is invalid. */
+  /** Returns the values of the job's row. @throws ZodError if the payload is invalid. */
   spec(options: EnqueueOptions): JobSpec
 }
 
@@ -120,7 +118,8 @@ export function newJob<P, R>(task: Declaration<P, R>, payload: P): NewJob<R> {
 }
 
 /**
- * Adds one job in the caller's transaction: it exists once that commits.
+ * Adds one job in the caller's transaction; the job exists once that commits.
+ *
  * @throws ZodError for an invalid payload; fail('quota.waiting_jobs') beyond its owner's quota.
  */
 export async function enqueue<P, R>(
@@ -150,7 +149,8 @@ export async function enqueueMany<P, R>(
 }
 
 /**
- * The jobs that {@link enqueueMany} would add, for code that adds jobs of several callers in one statement.
+ * Returns the jobs that {@link enqueueMany} would add, for code that adds jobs of several callers in one statement.
+ *
  * @throws ZodError if a payload is invalid.
  */
 export function specsOf<P, R>(

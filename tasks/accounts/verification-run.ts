@@ -12,7 +12,7 @@ export async function run(
   const { db, job, settings, secretKey } = ctx
   const to = await db.maybeOne(recipientById(account_id))
   if (to === null || to.is_verified) return {}
-  // Derived from the job's id: a retry sends the same token in the same message.
+  // Derives the token from the job's id, so that a retry sends the same message.
   const token = mailedTokenOf(secretKey, 'verify', job.id)
   const stored = insertMailedToken(
     job.id,

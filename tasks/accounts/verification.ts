@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
-/** Emails a token that verifies the address of an account. */
+/** Emails a token that verifies an account's address. */
 export const verification = defineTask({
   name: 'accounts.verification',
   queue: 'accounts',

@@ -42,7 +42,10 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   }
 }
 
-/** Builds the question from the current agent, but with the model of the turn: the first frame has named it. */
+/**
+ * Builds the question from the agent's current settings, but with the model of the turn, which the first frame has
+ * already named.
+ */
 async function buildQuestion(
   ctx: TaskContext,
   { provider, model }: ChatPayload,
@@ -63,7 +66,7 @@ async function buildQuestion(
   }
 }
 
-/** Asks the model; emits usage even if the attempt fails. */
+/** Asks the model. If the attempt fails, emits its usage. */
 async function askModel(
   ctx: TaskContext,
   question: Question,
@@ -82,7 +85,7 @@ async function askModel(
   }
 }
 
-/** A provider that refuses or fails before its first piece charges nothing. */
+/** Computes the usage of a failed attempt. A provider that fails before its first piece charges nothing. */
 function computeFailureUsage(
   ctx: TaskContext,
   question: Question,

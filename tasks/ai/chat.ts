@@ -3,17 +3,17 @@ import { defineTask, loadLazily } from '../task.ts'
 import { AI_PROVIDERS } from './providers.ts'
 
 const ChatPayload = z.strictObject({
-  /** The id of the answer. */
+  /** Id of the answer. */
   message_id: z.uuid(),
   conversation_id: z.uuid(),
   user_id: z.string(),
   owner_id: z.int().nullable(),
   agent_slug: z.string(),
-  /** The model of the agent at the start of the turn, as named in the first frame. */
+  /** The agent's model at the start of the turn, as named in the first frame. */
   provider: z.enum(AI_PROVIDERS),
   model: z.string(),
   stream: z.boolean(),
-  /** The collection to answer from. */
+  /** Collection to answer from. */
   rag: z.strictObject({ collection: z.string(), top_k: z.int(), sees_all: z.boolean() }).optional(),
 })
 export type ChatPayload = z.output<typeof ChatPayload>
@@ -33,9 +33,9 @@ export const ChatResult = z.strictObject({
 export type ChatResult = z.output<typeof ChatResult>
 
 /**
- * Answers in a conversation. Its events: `chunk` for each piece; `restart` if an earlier attempt showed pieces, which
- * are now void; `usage` for the usage of an attempt. The job's end stores the answer (`ai_turn_settle`), so the task
- * itself writes nothing, and an attempt that is cut short leaves nothing behind.
+ * Answers a message in a conversation. Emits `chunk` for each piece, `usage` for each attempt, and `restart` if the
+ * pieces of an earlier attempt are now void. The task writes nothing itself: `ai_turn_settle` stores the answer when
+ * the job ends. An interrupted attempt therefore leaves nothing behind.
  */
 export const chat = defineTask({
   name: 'ai.chat',

@@ -11,7 +11,7 @@ export interface RagContext {
   readonly sources: readonly unknown[]
 }
 
-/** The collection to answer from, and the number of its chunks to use. */
+/** Collection to answer from, and the number of its chunks to use. */
 export interface RagRequest {
   readonly collection: string
   readonly top_k: number

@@ -1,13 +1,13 @@
 /**
- * Pieces of an answer for its subscribers. The first piece is sent immediately. After that, all answers share a timer
- * that sends the accumulated text, so many streams make few writes. The timer follows the clock, so that all threads
- * write at the same time.
+ * Buffers the pieces of an answer for its subscribers. The first piece is sent immediately. One timer, shared by all
+ * answers, sends the text that accumulates after it, so many streams make few writes. The timer is aligned to the
+ * clock, so all threads write at the same time.
  */
 export interface Deltas {
   push(text: string): void
-  /** Sends the remaining text. */
+  /** Sends the text that is still buffered. */
   end(): void
-  /** All text sent so far. */
+  /** Text sent so far. */
   readonly text: string
 }
 
@@ -22,7 +22,7 @@ function flushAll(): void {
   pendingFlushes.clear()
 }
 
-/** Creates the buffer of one answer. `send` receives storable text, without NUL and lone surrogates. */
+/** Creates the buffer of one answer. `send` receives text without NUL and lone surrogates. */
 export function createDeltas(send: (text: string) => void): Deltas {
   let text = ''
   let pending = ''
@@ -54,13 +54,13 @@ export function createDeltas(send: (text: string) => void): Deltas {
   }
 }
 
-/** A trailing high surrogate, whose other half is still to come; empty if there is none. */
+/** Returns a trailing high surrogate, whose other half has not arrived yet; empty if there is none. */
 function trailingSurrogate(text: string): string {
   const last = text.charCodeAt(text.length - 1)
   return last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''
 }
 
-/** Removes NUL and lone surrogates, which JSON in PostgreSQL can't hold. */
+/** Removes NUL and lone surrogates, which PostgreSQL cannot store in JSON. */
 export function toStorable(text: string): string {
   return text.replaceAll('\0', '').toWellFormed()
 }

@@ -1,15 +1,15 @@
 import { type AiProvider, isAiProvider } from './providers.ts'
 import type { AiSettings } from './settings.ts'
 
-/** A model of a provider. */
+/** A model and its provider. */
 export interface ModelRef {
   readonly provider: AiProvider
   readonly model: string
 }
 
 /**
- * The model of an agent. `model_id` names a model of the current provider, or of another one with its prefix, such as
- * `anthropic/claude-haiku-4-5`. Null uses the current model: the one that an admin chose, otherwise that of the
+ * Returns the model of an agent. `model_id` names a model of the current provider, or of another one with its prefix,
+ * such as `anthropic/claude-haiku-4-5`. Null selects the current model: the admin's choice, else the one in the
  * settings.
  */
 export function modelOf(

@@ -16,7 +16,7 @@ export interface Question {
   readonly provider: AiProvider
   readonly model: string
   readonly system: string
-  /** The model answers the last one. */
+  /** Conversation so far; the model answers the last message. */
   readonly messages: readonly Message[]
   readonly temperature: number
   readonly maxTokens: number
@@ -28,7 +28,7 @@ export interface Message {
 }
 
 export interface Completion {
-  /** All pieces; empty if the model produced no text. */
+  /** The whole answer; empty if the model produced no text. */
   readonly text: string
   /** Null if the provider reported no usage. */
   readonly tokens: Tokens | null
@@ -36,7 +36,7 @@ export interface Completion {
   readonly finishReason: string
 }
 
-/** Tokens of a request and its answer. */
+/** Token counts of a request and its answer. */
 export interface Tokens {
   /** All input tokens, including those from the provider's cache. */
   readonly input: number

@@ -1,6 +1,5 @@
 /**
- * Model providers: each has an endpoint for OpenAI's protocol, with its own deviations. Light enough for the edge to
- * import.
+ * Model providers. Each serves OpenAI's protocol with its own deviations. No heavy imports: the edge loads this module.
  */
 
 export const AI_PROVIDERS = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'] as const
@@ -14,7 +13,7 @@ export interface ProviderFacts {
   readonly lengthField: 'max_tokens' | 'max_completion_tokens'
   /** True if a stream reports usage only with `stream_options`, which other providers reject. */
   readonly requiresUsageOption: boolean
-  /** Models that accept no temperature. */
+  /** Matches models that reject a temperature. */
   readonly fixedTemperature?: RegExp
 }
 
@@ -68,7 +67,7 @@ export function isAiProvider(name: string): name is AiProvider {
   return (AI_PROVIDERS as readonly string[]).includes(name)
 }
 
-/** Name of the setting that holds a provider's key. */
+/** Returns the name of the setting that holds a provider's key. */
 export function keyName<P extends AiProvider>(provider: P): `${Uppercase<P>}_API_KEY` {
   return `${provider.toUpperCase() as Uppercase<P>}_API_KEY`
 }

@@ -16,7 +16,7 @@ import { modelOf } from './model.ts'
 import type { Question } from './ports.ts'
 import { computeUsage } from './usage.ts'
 
-// A conversation is scored after this time without messages.
+// Time without messages after which a conversation is scored.
 const QUIET_SECONDS = 300
 const MAX_PER_RUN = 50
 const MESSAGES = 20
@@ -65,7 +65,7 @@ async function judge(
     system: INSTRUCTIONS,
     messages: [{ role: 'user', content }],
     temperature: 0,
-    // Includes reasoning tokens.
+    // The limit includes reasoning tokens.
     maxTokens: 1000,
   }
   try {
@@ -80,7 +80,7 @@ async function judge(
     await ctx.db.run(insertUsage({ ...about, ...usage, success: judgement !== null }))
     return judgement
   } catch (error) {
-    // The next conversation would fail as well; the rest waits for the next run.
+    // A failing provider would fail the other conversations too; the next run scores them.
     if (!(error instanceof Failure) || error.code === 'ai.failed') throw error
     ctx.log.warn({ conversation: id, code: error.code }, 'Conversation scoring failed')
     return null

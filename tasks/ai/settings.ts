@@ -53,16 +53,16 @@ export interface AiSettings {
   readonly model: string
   readonly temperature: number
   readonly maxTokens: number
-  /** Time limit for the first piece of an answer, and for each one after it. */
+  /** Time limit for each piece of an answer, including the first. */
   readonly timeoutSeconds: number
-  /** Limits on the history that is sent with a question, in messages and tokens. */
+  /** Limits of the history that is sent with a question, in messages and tokens. */
   readonly historyMessages: number
   readonly historyTokens: number
   readonly sentimentEnabled: boolean
   readonly endpoints: Readonly<Record<AiProvider, Endpoint>>
 }
 
-/** A model of a provider and its endpoint. */
+/** A provider's model, with its endpoint and time limit. */
 export interface AiModel {
   readonly provider: AiProvider
   readonly name: string

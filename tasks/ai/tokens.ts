@@ -1,12 +1,12 @@
 /**
- * Counts tokens as OpenAI's models do, which is close enough for other models. The only importer of `gpt-tokenizer`.
+ * Counts tokens as OpenAI's models do, which is close enough for other models. No other module imports `gpt-tokenizer`.
  */
 
 type Count = (text: string) => number
 
 let counter: Promise<Count> | null = null
 
-/** Loads the tokenizer's vocabulary on demand: it takes 0.4 s and 70 MB. */
+/** Loads the tokenizer's vocabulary on demand, because it takes 0.4 s and 70 MB. */
 export function loadCounter(): Promise<Count> {
   counter ??= import('gpt-tokenizer/encoding/o200k_base').then(({ countTokens }) => (text) => {
     return countTokens(breakLongRuns(text), SPECIAL_AS_TEXT)
@@ -14,7 +14,7 @@ export function loadCounter(): Promise<Count> {
   return counter
 }
 
-// Special tokens in text count as text.
+// Counts special tokens in a text as ordinary text.
 const SPECIAL_AS_TEXT = { disallowedSpecial: new Set<string>() }
 
 /** Breaks up long runs, whose tokenization takes quadratic time: 0.3 s for 20,000 letters. */
@@ -22,10 +22,10 @@ function breakLongRuns(text: string): string {
   return text.replace(/\S{200}/g, '$& ').replace(/\s{200}/g, '$&.')
 }
 
-/** An upper bound: no text has more tokens than bytes. */
+/** Returns an upper bound of a text's tokens: no text has more tokens than bytes. */
 export function maxTokens(text: string): number {
   return Buffer.byteLength(text)
 }
 
-// Framing of each message: start, role and end (cookbook.openai.com, "How to count tokens").
+// Framing tokens of each message: start, role and end (cookbook.openai.com, "How to count tokens").
 export const TOKENS_PER_MESSAGE = 4

@@ -16,7 +16,7 @@ export interface Usage extends Tokens {
 
 export const NO_TOKENS: Tokens = { input: 0, cached: 0, output: 0, reasoning: 0 }
 
-/** Tokens reported by the provider, or counted here if null, with their cost at today's price. */
+/** Computes the usage of a request, with its cost at today's price. Counts the tokens itself if `reported` is null. */
 export async function computeUsage(
   ctx: TaskContext,
   question: Question,

@@ -5,7 +5,7 @@ const { runCommand, printLine, UsageError, withDatabase } = await import('../com
 const { settingsOrExit } = await import('../process.ts')
 const { backUp } = await import('./backup.ts')
 
-// `npm run backup FILE`
+// Usage: `npm run backup FILE`
 await runCommand(async () => {
   const [file, ...more] = process.argv.slice(2)
   if (file === undefined || more.length > 0) throw new UsageError('Usage: npm run backup FILE')

@@ -18,24 +18,24 @@ import { type Blobs, createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'
 import { compressSections } from './compress.ts'
 
-/** The contents of a backup, and the files that it lacks. */
+/** Counts of what a backup contains and lacks. */
 export interface BackupReport {
   tables: number
   rows: number
-  /** Files of a `file:` store. */
+  /** Number of files in the backup, from `file:` stores. */
   files: number
-  /** Files that their store has lost. */
+  /** Number of files that no longer exist in their store. */
   missing: number
   /** Files in buckets, which need their own backups. */
   inBuckets: { readonly store: string; readonly count: number; readonly bytes: number }[]
 }
 
-// At most 8: the database may need the rest of the machine.
+// At most 8, which leaves CPU for the database.
 const READERS = Math.min(Math.max(availableParallelism(), 2), 8)
 
 /**
- * Writes a consistent snapshot of the database and of the files in folders, while the service runs. The file gets its
- * name once it is complete and on disk. A new backup replaces the partial file of a killed one.
+ * Backs up the database and the files of `file:` stores as a consistent snapshot, while the service runs. The backup
+ * gets its final name once it is complete and synced to disk. A new backup replaces the partial file of a killed one.
  *
  * @throws BackupError if the file already exists.
  */
@@ -107,7 +107,7 @@ async function* sections(client: Client, blobs: Blobs, report: BackupReport): As
     yield section
   }
   for (const blob of await storedBytes(client, 'file:%')) {
-    // The collector may have removed the file since the snapshot, once nothing referenced it.
+    // Garbage collection may have removed an unreferenced file since the snapshot.
     const found = await blobs.exists(blobLocation(blob), blob.byte_size)
     report[found ? 'files' : 'missing']++
     yield found

@@ -3,14 +3,14 @@ import { createGzip } from 'node:zlib'
 import type { Snapshot, Source } from '../../sql/backup/dump.ts'
 import { finalFrame, sectionFrames } from '../../sql/backup/format.ts'
 
-// Fast, and still compresses text well; images and PDFs do not shrink at any level.
+// Level 3 is fast and still compresses text well; images and PDFs do not shrink at any level.
 const GZIP = { level: 3, chunkSize: 256 * 1024 }
-// Usually fits a part of a table, so that its connection can read the next one before this one is written.
+// Usually holds a whole part of a table, so that its connection can read the next part before this one is written.
 const AHEAD_BYTES = 16 * 1024 * 1024
 
 /**
- * Compresses sections, each to its own gzip member, and yields them in order. Reads and compresses as many sections
- * concurrently as there are connections.
+ * Compresses each section to its own gzip member and yields the members in order. Each connection reads one section at
+ * a time, concurrently with the others.
  */
 export async function* compressSections(
   sources: AsyncIterable<Source>,
@@ -45,7 +45,7 @@ async function* drainFirst(
 
 function gzipFrames(frames: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Readable {
   const ahead = new PassThrough({ highWaterMark: AHEAD_BYTES })
-  // An error destroys `ahead`; its reader gets the error, perhaps later.
+  // The reader of `ahead` still gets the error. Without a listener, the event would crash the process.
   ahead.on('error', () => {})
   pipeline(frames, createGzip(GZIP), ahead, () => {})
   return ahead

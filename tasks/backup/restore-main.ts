@@ -5,7 +5,7 @@ const { runCommand, printLine, UsageError, withDatabase } = await import('../com
 const { settingsOrExit } = await import('../process.ts')
 const { restore } = await import('./restore.ts')
 
-// `npm run restore FILE`
+// Usage: `npm run restore FILE`
 await runCommand(async () => {
   const [file, ...more] = process.argv.slice(2)
   if (file === undefined || more.length > 0) throw new UsageError('Usage: npm run restore FILE')

@@ -46,8 +46,8 @@ export async function verifyBackup(file: string): Promise<Header & { readonly ki
 }
 
 /**
- * Restores a backup into an empty database after verifying the whole file. Files of folders go to `BLOB_STORE`. If it
- * fails, it empties the database.
+ * Verifies a whole backup, then restores it into an empty database. Writes files of `file:` stores to `BLOB_STORE`.
+ * Empties the database after a failure.
  *
  * @throws BackupError if the backup is invalid or the database is not empty.
  */
@@ -112,7 +112,7 @@ async function loadBackup(
         continue
       }
       if (header.kind === 'bytes') {
-        // All tables come first, so the row of these bytes exists.
+        // In a backup, all tables precede the files, so the rows of these bytes exist.
         await finish()
         await blobs.put({ ...blobLocation(header.blob), store }, data)
         await db.run(relocateBlob(header.blob.blob_id, store))

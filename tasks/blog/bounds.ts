@@ -1,8 +1,8 @@
-/** Limits to check before parsing untrusted text or using its values. */
+/** Limits for untrusted text, to check before parsing it or using its values. */
 
-// No real front matter is nested deeper. Recursive parsers need a stack frame or a regular expression for each level.
+// Exceeds the depth of real front matter. Recursive parsers need a stack frame or a regular expression for each level.
 const MAX_DEPTH = 64
-// Limits of characters per value and of values per post.
+// Maximum number of characters per value, and of values per post.
 const MAX_CHARACTERS = 100_000
 const MAX_VALUES = 10_000
 

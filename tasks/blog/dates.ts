@@ -8,7 +8,7 @@ const MONTH =
   '(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\\.?'
 const DAY = '(\\d{1,2})(?:st|nd|rd|th)?'
 
-/** Minutes east of Greenwich, by zone abbreviation. */
+/** Offsets of zone abbreviations, in minutes east of Greenwich. */
 const ZONES: Readonly<Record<string, number>> = {
   z: 0,
   utc: 0,
@@ -70,7 +70,7 @@ const FORMS: readonly [RegExp, (groups: Groups) => Day][] = [
   [/^(\d{4})[-/](\d{1,2})$/, ([, year, month]) => toDay(year, month, 1)],
   [/^(\d{4})$/, ([, year]) => toDay(year, 1, 1)],
   [/^(\d{1,2})([-.])(\d{1,2})\2(\d{4})$/, ([, day, , month, year]) => toDay(year, month, day)],
-  // Slashes mean US order, month first, unless the first number exceeds 12.
+  // With slashes, the month comes first (US order), unless the first number exceeds 12.
   [
     /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/,
     ([, one, two, year]) => (Number(one) > 12 ? toDay(year, two, one) : toDay(year, one, two)),
@@ -139,7 +139,7 @@ function parseTime([, hours, minutes, seconds = '0', fraction = '', meridiem]: G
 
 type Zone = { readonly minutes: number } | { readonly timeZone: string }
 
-/** Parses the zone at the start of a text; `zone` is UTC if there is none, and null if it is unknown. */
+/** Parses the zone at the start of a text; `zone` is UTC if the text has none, and null if the zone is unknown. */
 function parseZone(text: string): { zone: Zone | null; rest: string } {
   const offset = OFFSET.exec(text)
   if (offset !== null) {
@@ -175,13 +175,16 @@ function toInstant(day: Day | null, milliseconds: number, zone: Zone): string | 
   if (day === null || Number.isNaN(milliseconds)) return null
   const date = new Date(0)
   date.setUTCFullYear(day.year, day.month - 1, day.day)
-  // A nonexistent day rolls over into the next month.
+  // `Date` rolls a nonexistent day over into the next month.
   if (date.getUTCMonth() !== day.month - 1 || date.getUTCDate() !== day.day) return null
   const local = date.getTime() + milliseconds
   return toIso(local - ('minutes' in zone ? zone.minutes : offsetAt(zone.timeZone, local)) * 60_000)
 }
 
-/** Returns the offset of a time zone, in minutes east, at a local time: first guesses it as if the time were UTC. */
+/**
+ * Returns the offset of a time zone at a local time, in minutes east. Starts from the offset that would hold if the
+ * time were UTC.
+ */
 function offsetAt(timeZone: string, local: number): number {
   const formatter = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' })
   const offset = (instant: number): number => {
@@ -191,7 +194,7 @@ function offsetAt(timeZone: string, local: number): number {
   return offset(local - offset(local) * 60_000)
 }
 
-/** Formats as ISO 8601; null for years that do not have four digits in ISO 8601 and PostgreSQL. */
+/** Formats a time as ISO 8601; null for invalid times and for years without four digits. */
 function toIso(milliseconds: number): string | null {
   const text =
     Number.isNaN(milliseconds) || Math.abs(milliseconds) > 8.64e15 ? '' : new Date(milliseconds).toISOString()

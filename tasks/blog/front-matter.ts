@@ -4,7 +4,7 @@ import { parseYaml } from './yaml.ts'
 
 /** Splits front matter from posts, in the formats of common site generators. */
 
-/** The error for a file that is not a valid post; its message is for the uploader. */
+/** Thrown for a file that is not a valid post. The uploader sees the message. */
 export class UnreadablePost extends Error {
   /** The post's slug; null if unknown. */
   slug: string | null = null
@@ -17,14 +17,14 @@ export interface SplitFile {
   readonly body: string
 }
 
-// No real front matter is longer. The limit bounds the time to parse untrusted text.
+// Exceeds the length of real front matter. The limit bounds the time to parse untrusted text.
 const MAX_CHARACTERS = 256 * 1024
 // The YAML parser takes quadratic time for quotes in a long line.
 const TOO_LONG_LINE = /.{10001}/
 
 const EOL = '(?:\\r\\n|\\n|$)'
 const FENCE = /^(---|\+\+\+)[ \t]*([a-z]+)?[ \t]*(?:\r\n|\n|$)/i
-// A line begins after a line feed. `^` would also match after characters such as U+2028, which values may contain.
+// Only a line feed starts a line. `^` would also match after characters such as U+2028, which values may contain.
 const END_OF_TOML = /(?<![^\n])\+\+\+[ \t]*(?:\r\n|\n|$)/
 const END_OF_YAML = /(?<![^\n])(?:---|\.\.\.)[ \t]*(?:\r\n|\n|$)/
 const END_OF_HEAD = /(?<![^\n])-{3,}[ \t]*(?:\r\n|\n|$)/
@@ -78,7 +78,7 @@ function parseBlock(block: string, language: string): unknown {
   try {
     return block.trim() === '' ? null : parse(block)
   } catch (error) {
-    // The parser recurses once per level.
+    // The parser recurses once per level, which may overflow the stack.
     if (error instanceof RangeError) throw new UnreadablePost('The front matter is nested too deeply')
     const [reason] = String((error as Error).message).split('\n')
     throw new UnreadablePost(`The front matter is not valid ${name}: ${reason}`)
@@ -111,7 +111,7 @@ function findObjectEnd(text: string): number {
 function parseHexo(text: string): SplitFile | null {
   const end = END_OF_HEAD.exec(text.slice(0, MAX_CHARACTERS))
   if (end === null || /\n[ \t]*\r?\n/.test(text.slice(0, end.index))) return null
-  // An underlined heading looks the same, so an unknown key is not an error.
+  // A heading underlined with `---` looks the same, so an unknown key is not an error.
   if (!KNOWN_KEY.test(text.slice(0, text.indexOf(':')))) return null
   const value = parseBlock(text.slice(0, end.index), 'yaml')
   if (!isMapping(value)) return null

@@ -9,10 +9,10 @@ import { publicName } from './public.ts'
 import { ImportResult } from './shapes.ts'
 import { PostWriter } from './write.ts'
 
-// Further errors are only counted.
+// Maximum number of reported errors; further ones are only counted.
 const MAX_ERRORS = 1000
 const PROGRESS_EVERY = 50
-// Limit for the contents of all posts of a file: the import holds them in memory.
+// Maximum length of all posts of a file together, because the import holds them in memory.
 const MAX_CHARACTERS = 128_000_000
 
 /** Runs `blog.import`. */
@@ -36,7 +36,7 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
       return result
     })
   } catch (error) {
-    // A permanent failure has no next attempt, so nothing needs the upload.
+    // After a permanent failure, no further attempt needs the upload.
     if (error instanceof Failure && !error.retryable && error.code !== 'job.superseded')
       await ctx.db.run(deleteUpload(uploadId))
     throw error
@@ -46,7 +46,7 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
 type Items = readonly Item[]
 type Item = { readonly file: string; readonly read: ItemResult }
 
-/** Reads all posts before the first write: a transaction must not wait for a reader. */
+/** Reads all posts before the first write, so that the transaction does not wait for the reader. */
 async function readItems({ progress }: TaskContext, posts: PostReader): Promise<Items> {
   const items: Item[] = []
   let characters = 0
@@ -80,7 +80,9 @@ async function writeItems(ctx: TaskContext, items: Items, writer: PostWriter): P
 }
 
 /**
- * Call last in the transaction: it locks the job's row, which blocks takeovers.
+ * Checks that no other attempt has taken over. Call it last in the transaction, because it locks the job's row and
+ * thereby blocks takeovers.
+ *
  * @throws fail('job.superseded') if another attempt has taken over.
  */
 async function assertCurrentAttempt(ctx: TaskContext, tx: Queries): Promise<void> {

@@ -14,9 +14,9 @@ export interface ParsedPost {
   readonly tags: readonly NeededTag[]
 }
 
-/** The source of keys and values. Our own JSON is parsed strictly, other front matter leniently. */
+/** Source of a post. Our own JSON is parsed strictly, other front matter leniently. */
 export interface PostSource extends PostPath {
-  /** True if descriptive texts that are too long are rejected; otherwise they are shortened. */
+  /** True if overlong descriptive texts are rejected instead of shortened. */
   readonly strict: boolean
   readonly defaultStatus: PostStatus
 }
@@ -118,10 +118,10 @@ function parseStatus(keys: FrontMatterKeys, source: PostSource): PostStatus {
   return keys.flag('published') === true || keys.flag('draft') === false ? 'published' : source.defaultStatus
 }
 
-/** Placeholders for dates that generators compute. */
+/** Matches placeholders for dates that generators compute. */
 const COMPUTED = /^(git )?(last modified|created)$/i
 
-/** Parses the first of these keys that has a date. @throws UnreadablePost if it is invalid. */
+/** Parses the first date among these keys. @throws UnreadablePost if it is invalid. */
 function firstDate(keys: FrontMatterKeys, ...names: readonly string[]): string | undefined {
   for (const name of names) {
     const text = toText(keys.get(name))
@@ -149,15 +149,18 @@ function parseDates(keys: FrontMatterKeys, status: PostStatus, source: PostSourc
   return {
     created_at,
     updated_at: firstDate(keys, 'updatedat', 'updated', 'lastmod', 'modified'),
-    // An unpublished post has a publication date only if `published_at` gives one.
+    // An unpublished post gets a publication date only from `published_at`.
     published_at: status === 'published' ? date : (own ?? unset),
   }
 }
 
-// Excludes URLs with a scheme and absolute paths.
+// Matches paths without a scheme or a leading slash.
 const RELATIVE_PATH = /^(?![a-z][a-z\d+.-]*:|[/\\])/i
 
-/** Returns the address of the hero image. Null if there is none, or for relative paths: imports contain no images. */
+/**
+ * Returns the address of the hero image; null if there is none. Also null for a relative path, because imports contain
+ * no images.
+ */
 function parseHeroImage(keys: FrontMatterKeys, { strict }: PostSource): string | null {
   const address = limitLength('hero_image_url', findHeroImage(keys), false)
   if (address === null || isSafeImageAddress(address)) return address
@@ -177,7 +180,7 @@ function findHeroImage(keys: FrontMatterKeys): string | null {
   return null
 }
 
-/** Returns the author's name; null if it is null, empty or an email address, undefined if not given. */
+/** Returns the author's name; undefined if absent; null if it is null, empty or an email address. */
 function parseAuthor(keys: FrontMatterKeys): string | null | undefined {
   const own = keys.get('authorname') === null ? null : rawText(keys, 'author_name')
   if (own !== undefined) return publicName(limitLength('author_name', own, false))
@@ -187,7 +190,7 @@ function parseAuthor(keys: FrontMatterKeys): string | null | undefined {
   return publicName(limitLength('author_name', publicNames, true))
 }
 
-// Splits a list at commas or line feeds; without these, at white space.
+// Splits a list at commas or line feeds, or at white space if it has neither.
 const splitText = (text: string): string[] =>
   text
     .split(/[,\n]/.test(text) ? /[,\n]/ : /\s+/)

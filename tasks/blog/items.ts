@@ -12,13 +12,13 @@ import { FrontMatterKeys } from './values.ts'
 
 /** One post of an imported file. */
 export interface Item {
-  /** The name of its file. */
+  /** Name of the file that contains the post. */
   readonly file: string
-  /** @throws UnreadablePost if it is not a valid post. */
+  /** Reads the post. @throws UnreadablePost if it is invalid. */
   read(): Promise<ParsedPost> | ParsedPost
 }
 
-/** The result of reading an item: a post, or an error message with the slug, null if unknown. */
+/** Result of reading an item: a post, or an error message and the post's slug. The slug is null if unknown. */
 export type ItemResult = ParsedPost | { readonly slug: string | null; readonly message: string }
 
 /** Reads one item. @throws fail('import.refused') if the whole file must be rejected. */
@@ -34,9 +34,9 @@ export async function readItem(item: Item): Promise<ItemResult> {
   }
 }
 
-// Messages quote content, which may be megabytes long.
+// Maximum length of an error message, which might quote megabytes of content.
 const MESSAGE_CHARACTERS = 500
-// No blog has more posts, and even an unreadable item has a cost.
+// No blog has more posts, and even an unreadable item takes time.
 const MAX_ITEMS = 100_000
 // A post has at most a million characters of up to four bytes, plus front matter.
 const MAX_BYTES = 5 * 1024 * 1024
@@ -64,7 +64,7 @@ export async function listItems(
   return list.map((value, i) => ({ file: fileName, read: () => parseExported(value, i + 1) }))
 }
 
-/** True for Markdown files, except hidden ones and those that macOS adds. */
+/** True for Markdown files that are neither hidden nor added by macOS. */
 const isPost = (path: string): boolean =>
   /(^|\/)[^/.][^/]*\.(md|markdown)$/i.test(path) && !path.startsWith('__MACOSX/')
 
@@ -83,7 +83,7 @@ async function readEntryText(entry: ZipEntry): Promise<string> {
   return text
 }
 
-/** Adds the slug of the file to an error that has none yet. */
+/** Runs `read` and adds the file's slug to an error that has none. */
 async function withFileSlug(path: string, read: () => Promise<ParsedPost>): Promise<ParsedPost> {
   try {
     return await read()

@@ -10,7 +10,7 @@ export const LIMITS = {
   hero_image_url: 1024,
   tag_name: 80,
   tag_slug: 100,
-  /** Number of tags of one post. */
+  /** Maximum number of tags per post. */
   tags: 100,
 } as const
 

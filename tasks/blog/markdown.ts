@@ -1,6 +1,6 @@
 import { writeYaml } from './yaml.ts'
 
-/** An exported post without its content. */
+/** Front matter of an exported post. */
 export interface PostMatter {
   readonly title: string
   readonly slug: string

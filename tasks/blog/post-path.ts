@@ -4,11 +4,11 @@ import { LIMITS } from './limits.ts'
 import { slugify, slugifyTitle, truncateSlug } from './slugs.ts'
 import type { FrontMatterKeys } from './values.ts'
 
-/** Facts about a post from its file's path. */
+/** Properties of a post that follow from its file's path. */
 export interface PostPath {
-  /** The name of the file without date and extension, or of its folder if the file is `index`; may be empty. */
+  /** Name of the file without date and extension, or of its folder if the file is `index`; may be empty. */
   readonly stem: string
-  /** The date at the start of the name; undefined if there is none. */
+  /** Date at the start of the file name; undefined if there is none. */
   readonly date: string | undefined
   /** True if a parent folder is `drafts` or `_drafts`. */
   readonly inDrafts: boolean
@@ -31,7 +31,7 @@ export function parsePostPath(path: string): PostPath {
   }
 }
 
-/** Returns the last segment of an address; '' if the address is absent or a pattern that a generator fills in. */
+/** Returns the last segment of an address; empty if the address is absent or a generator's pattern. */
 function lastSegment(address: string | undefined): string {
   if (address === undefined || /[{}]|:[a-z]/i.test(address.replace(/^https?:\/\//i, ''))) return ''
   if (/^(true|false|date|pretty|ordinal|weekdate|none)$/i.test(address)) return ''

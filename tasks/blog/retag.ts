@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Updates the posts of changed tags, and removes deleted tags from their posts. The request has changed the tag itself
- * and the first posts.
+ * Updates the posts of changed tags, and removes deleted tags from their posts. The request itself has already changed
+ * the tag and its first posts.
  */
 export const retag = defineTask({
   name: 'blog.retag',

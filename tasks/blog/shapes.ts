@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 export const ON_CONFLICT = ['skip', 'overwrite', 'fail'] as const
-/** The rule for a post whose slug already exists. */
+/** Rule for importing a post whose slug already exists. */
 export type OnConflict = (typeof ON_CONFLICT)[number]
 
 export const ImportResult = z.strictObject({

@@ -1,7 +1,7 @@
 import { findOversizedKey } from './bounds.ts'
 import { isMapping, UnreadablePost } from './front-matter.ts'
 
-/** Front matter whose keys match in any spelling: `publishDate`, `publish_date`, `Publish-Date`. */
+/** Finds front matter by keys in any spelling, such as `publishDate`, `publish_date` or `Publish-Date`. */
 export class FrontMatterKeys {
   private readonly values = new Map<string, unknown>()
 
@@ -13,7 +13,10 @@ export class FrontMatterKeys {
       this.values.set(key.toLowerCase().replace(/[-_ ]/g, ''), value)
   }
 
-  /** Returns the value of a key; undefined if absent. Names are lower case without separators; dots enter mappings. */
+  /**
+   * Returns the value of a key; undefined if absent. `name` is in lower case without separators; a dot selects a nested
+   * key.
+   */
   get(name: string): unknown {
     const [key, inner] = name.split('.') as [string, string?]
     const value = this.values.get(key)
@@ -46,7 +49,7 @@ export function toText(value: unknown): string | undefined {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** Collects the texts of a nested list. A mapping adds the first non-empty value of its `inner` keys. */
+/** Collects the texts of a nested list; for a mapping, the first non-empty value of its `inner` keys. */
 export function collectTexts(value: unknown, ...inner: readonly string[]): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => collectTexts(item, ...inner))
   const text = isMapping(value) ? new FrontMatterKeys(value).firstText(...inner) : toText(value)

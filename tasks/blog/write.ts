@@ -22,7 +22,7 @@ export interface Counts {
   skipped: number
 }
 
-// Limits of a batch: posts, and characters of their contents.
+// Maximum number of posts per batch, and of characters in their contents.
 const MAX_POSTS = 200
 const MAX_CHARACTERS = 2_000_000
 
@@ -45,7 +45,7 @@ export class PostWriter {
 
   async add(read: ParsedPost): Promise<void> {
     const { slug, content } = read.post
-    // A repeated slug in one import conflicts like an existing post.
+    // A slug that occurs twice in an import conflicts like that of an existing post.
     if (this.seen.has(slug)) {
       if (this.onConflict === 'fail') throw fail('import.conflict', { slug })
       if (this.onConflict === 'skip') return void this.counts.skipped++
@@ -74,7 +74,7 @@ export class PostWriter {
             ),
           )
     const createdSlugs = new Set(created.map(({ slug }) => slug))
-    // Editors have created posts with these slugs since the first check.
+    // Slugs of posts that editors have created since the first check.
     const late = newPosts.filter(({ post }) => !createdSlugs.has(post.slug)).map(({ post }) => post.slug)
     if (late.length > 0) await this.lockTaken(late)
     this.counts.created += created.length
@@ -103,7 +103,7 @@ export class PostWriter {
   private async setTags(posts: ReadonlyMap<string, ParsedPost>, written: readonly Slugged[]): Promise<void> {
     const tagsOf = ({ slug }: Slugged) => posts.get(slug)!.tags
     const missing = written.flatMap(tagsOf).filter(({ slug }) => !this.tagIds.has(slug))
-    // A concurrent insert may take a tag's slug or name; the next round finds that tag or uses another name.
+    // A concurrent insert may take a tag's slug or name. The next round finds that tag or uses another name.
     for (
       let wanted = missing;
       wanted.length > 0;

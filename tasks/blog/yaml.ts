@@ -1,6 +1,6 @@
 import { Document, isScalar, parseDocument, Scalar, visit } from 'yaml'
 
-/** Reads and writes the YAML of front matter. The only importer of `yaml`. */
+/** Reads and writes the YAML of front matter. No other module imports `yaml`. */
 
 /**
  * Parses YAML. Plain scalars stay text as written, because a title may look like a number (1.10) or a date. The last of
@@ -25,7 +25,7 @@ export function parseYaml(text: string): unknown {
 const parseDocumentLeniently = (text: string) =>
   parseDocument(text, { uniqueKeys: false, prettyErrors: true, logLevel: 'silent', strict: false })
 
-/** Indents unindented continuation lines: other parsers accept lines without a key there, YAML requires an indent. */
+/** Indents continuation lines that have no indentation: other parsers accept them, but YAML does not. */
 const indentContinuations = (text: string): string => text.replace(/(?<![^\n])(?![\s#-]|[\w"' -]+:)/g, '  ')
 
 /** Formats keys and values as a YAML block. */
@@ -34,7 +34,7 @@ export function writeYaml(values: object): string {
     lineWidth: 0,
     blockQuote: false,
     singleQuote: false,
-    // In multi-line strings, the library corrupts lines that hold only a space: it writes a backslash.
+    // Avoids multi-line strings, in which the library corrupts lines that consist of one space.
     doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER,
   })
 }

@@ -5,10 +5,10 @@ import type { CallPayload, CallResult } from './call.ts'
 import type { Comms } from './ports.ts'
 import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
 
-/** The ledger's message for this channel. */
+/** The call's details in the ledger. */
 const Call = z.strictObject({ to: z.string(), script_url: z.string(), timeout: z.int().optional() })
 
-/** Creates the adapter that starts a call of the ledger and looks it up. */
+/** Creates the adapter that places a call and looks it up at the provider. */
 export const callAdapter =
   (comms: Comms) =>
   (row: Send): ChannelAdapter => {

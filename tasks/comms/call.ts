@@ -5,7 +5,7 @@ const Payload = z.strictObject({ send_id: z.uuid(), to: z.string() })
 export type CallPayload = z.output<typeof Payload>
 
 export const CallResult = z.strictObject({
-  /** Our id in the ledger. */
+  /** Id of the call in the ledger. */
   id: z.uuid(),
   sid: z.string().nullable(),
   to: z.string(),

@@ -1,9 +1,9 @@
 import type { Settings } from '../settings.ts'
 
 /**
- * The email header for the send's id. Resend's events repeat custom headers
- * (https://resend.com/docs/dashboard/emails/custom-headers). Resend may replace the Message-ID, and its relay returns
- * no id.
+ * Email header that carries the send's id. Resend's events repeat custom headers
+ * (https://resend.com/docs/dashboard/emails/custom-headers). Other ids do not work: Resend may replace the Message-ID,
+ * and its relay returns no id.
  */
 export const SEND_ID_HEADER = 'x-send-id'
 

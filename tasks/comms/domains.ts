@@ -49,7 +49,7 @@ export const addDomain = defineTask({
   },
 })
 
-/** Has the provider check a domain's DNS again. */
+/** Asks the provider to recheck a domain's DNS. */
 export const checkDomain = defineTask({
   ...COMMON,
   name: 'comms.check-domain',

@@ -7,7 +7,7 @@ import type { EmailAttachment, EmailMessage } from './ports.ts'
 import { describeUnknown, sendOnce } from './send.ts'
 import { rejectSuppressed } from './suppression.ts'
 
-/** The ledger's message for this channel. */
+/** The email's details in the ledger. */
 const Email = z.strictObject({
   to: z.array(z.string()).min(1),
   cc: z.array(z.string()).default([]),
@@ -39,7 +39,11 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
   return { id: send.id, to: send.recipients, status: 'sent', message }
 }
 
-/** Returns the current documents as attachments; the mailer streams them. @throws the errors of {@link findAttachableDocuments} */
+/**
+ * Loads the current state of the documents to attach; the mailer streams their bytes.
+ *
+ * @throws the errors of {@link findAttachableDocuments}
+ */
 async function loadAttachments(
   { db, blobs, settings }: TaskContext,
   { attachments, owner_id: owner }: Send,
@@ -54,7 +58,7 @@ async function loadAttachments(
   }))
 }
 
-/** Builds the message, identical in every attempt: the Message-ID derives from the id, the date from the due time. */
+/** Builds the same message in every attempt: the Message-ID derives from the id, the date from the due time. */
 function buildMessage(send: Send): EmailMessage {
   const { to, cc, bcc, reply_to, from_email, subject, text, html } = Email.parse(send.message)
   return {

@@ -15,7 +15,7 @@ export const email = defineTask({
   queue: 'comms',
   pool: 'io',
   settle: 'comms_send_settle',
-  // Large attachments take minutes.
+  // Sending large attachments takes minutes.
   timeoutSeconds: 420,
   payload: z.strictObject({ send_id: z.uuid() }),
   result: EmailResult,

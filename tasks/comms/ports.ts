@@ -2,13 +2,13 @@
 
 /** An email to send. */
 export interface EmailMessage {
-  /** Unique and the same in every attempt: the Message-ID derives from it. */
+  /** Id of the send, the same in every attempt; the Message-ID derives from it. */
   readonly id: string
   readonly to: readonly string[]
   readonly cc?: readonly string[]
   readonly bcc?: readonly string[]
   readonly replyTo?: string
-  /** Default: the configured sender. */
+  /** Sender; defaults to the configured one. */
   readonly from?: string
   readonly subject: string
   readonly text?: string
@@ -30,16 +30,16 @@ export interface EmailAttachment {
 export interface Comms {
   /** True if the provider delivers an email only once when it is submitted repeatedly under the same id. */
   readonly isEmailIdempotent: boolean
-  /** @throws fail('email.*') if the message was certainly not accepted */
+  /** Sends an email. @throws fail('email.*') if it was certainly not accepted */
   email(message: EmailMessage, request: ProviderRequest): Promise<SubmitResult>
-  /** @throws fail('telephony.*') if the message was certainly not accepted */
+  /** Sends a text message. @throws fail('telephony.*') if it was certainly not accepted */
   sms(message: SmsMessage, request: ProviderRequest): Promise<SubmitResult>
-  /** @throws fail('telephony.*') if the call was certainly not accepted */
+  /** Starts a call. @throws fail('telephony.*') if it was certainly not accepted */
   call(message: CallMessage, request: ProviderRequest): Promise<SubmitResult>
-  /** Finds recently accepted messages that match this one, oldest first. `sinceMs`: ms since the epoch. */
+  /** Finds recently accepted messages that match this one, oldest first. `sinceMs` is in ms since the epoch. */
   findSms(message: SmsMessage, sinceMs: number, signal: AbortSignal): Promise<readonly ProviderMessage[]>
   findCall(message: CallMessage, sinceMs: number, signal: AbortSignal): Promise<readonly ProviderMessage[]>
-  /** Times for lookups, in ms after the request ended: the provider's list may lag. */
+  /** Times of lookups, in ms after the request ended. Several, because the provider's list may lag. */
   readonly lookupDelaysMs: readonly number[]
   /**
    * Checks that the provider accepts mail from an address; does nothing if the provider cannot check it.
@@ -49,28 +49,28 @@ export interface Comms {
   readonly domains: Domains
 }
 
-/** Control over a request to a provider. */
+/** Abort signal and start hook of a request to a provider. */
 export interface ProviderRequest {
-  /** Aborts the request. If it is already under way, it waits briefly for a response, then resolves to `unknown`. */
+  /** Aborts the request. A request in flight waits briefly for a response, then resolves to `unknown`. */
   readonly signal: AbortSignal
-  /** Called immediately before the provider can receive the message; if it rejects, nothing is sent. */
+  /** Runs immediately before the provider can receive the message. If it rejects, nothing is sent. */
   begin(): Promise<void>
 }
 
-/** The outcome of a request that was sent and not rejected. */
+/** Outcome of a request that the provider did not reject. */
 export type SubmitResult =
   | {
       readonly kind: 'taken'
       /** The provider's id; null if it returns none. */
       readonly providerId: string | null
       readonly status: string
-      /** A sentence for the sender, such as a partial failure; null if there is none. */
+      /** Sentence for the sender, such as a partial failure; null if there is none. */
       readonly detail: string | null
     }
   | {
       readonly kind: 'unknown'
       readonly reason: string
-      /** True if the provider responded with a failure: a message missing from its list will not appear later. */
+      /** True if the provider responded with a failure. A message that its list lacks will then not appear later. */
       readonly answered: boolean
     }
 
@@ -89,23 +89,26 @@ export interface CallMessage {
   readonly to: string
   /** URL from which the provider fetches the call's script (TwiML). */
   readonly scriptUrl: string
-  /** Ringing time in seconds; default: the provider's 60. */
+  /** Maximum ringing time in seconds; the provider's default is 60. */
   readonly timeout?: number
 }
 
-/** A message or call in the provider's list. */
+/** A message or call as the provider lists it. */
 export interface ProviderMessage {
   readonly providerId: string
   readonly status: string
 }
 
-/** The account's sender domains. */
+/** Sender domains of the account at the email provider. */
 export interface Domains {
-  /** @throws fail('domain.not_configured'), fail('domain.refused'), fail('domain.failed') */
+  /** Lists the domains. @throws fail('domain.not_configured'), fail('domain.refused'), fail('domain.failed') */
   list(signal: AbortSignal): Promise<readonly Domain[]>
-  /** Adds a domain, or returns the existing one. Throws the same errors. */
+  /** Adds a domain, or returns the existing one. Throws the same errors as `list`. */
   add(name: string, region: string | undefined, signal: AbortSignal): Promise<DomainWithRecords>
-  /** Makes the provider check the domain's DNS; null if the account has no such domain. Throws the same errors. */
+  /**
+   * Makes the provider check the domain's DNS; null if the account has no such domain. Throws the same errors as
+   * `list`.
+   */
   check(name: string, signal: AbortSignal): Promise<DomainWithRecords | null>
 }
 
@@ -118,7 +121,7 @@ export interface Domain {
   readonly created_at: string | null
 }
 
-/** A required DNS record. */
+/** A DNS record that a domain requires. */
 export interface DnsRecord {
   readonly purpose: string | null
   readonly type: string

@@ -7,7 +7,7 @@ const COSTS = new Map([
   ...[...GSM_EXTENSION].map((c) => [c, 2] as const),
 ])
 
-/** Capacity in units: of a single message, and of each part of a longer one, which starts with a 6-byte header. */
+/** Capacity of a single message, and of each part of a longer one, in units. Parts start with a 6-byte header. */
 const GSM_UNITS = { single: 160, part: 153 }
 const UCS2_UNITS = { single: 70, part: 67 }
 

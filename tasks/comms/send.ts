@@ -15,22 +15,24 @@ import type { ProviderMessage, ProviderRequest, SubmitResult } from './ports.ts'
 
 /**
  * Sends a message once, however often its job runs. The ledger records each request before it is sent, and its outcome
- * afterwards. It retries a message that was certainly not accepted (rejected, rate limited, no connection). It retries
- * a message that may have been accepted only if the provider recognizes duplicates. Otherwise it looks the message up
- * in the provider's list; without a match, the status is `unknown`.
+ * afterwards. An attempt resends a message that was certainly not accepted (rejected, rate limited, no connection). It
+ * resends a message that may have been accepted only if the provider recognizes duplicates. Otherwise it looks the
+ * message up in the provider's list. Without a match, the status becomes `unknown`.
  */
 
-/** The differences between channels. */
+/** The parts of sending that differ between channels. */
 export interface ChannelAdapter {
   readonly channel: Channel
   /** True if the provider recognizes duplicates. */
   readonly isIdempotent: boolean
   submit(request: ProviderRequest): Promise<SubmitResult>
-  /** Finds the provider's messages since a time, in ms since the epoch, that match this one; absent without a list. */
+  /**
+   * Finds matching messages at the provider since a time, in ms since the epoch; absent if the provider has no list.
+   */
   readonly find?: (sinceMs: number, signal: AbortSignal) => Promise<readonly ProviderMessage[]>
   /** Times for lookups, in ms after the request ended. */
   readonly lookupDelaysMs?: readonly number[]
-  /** The error code of a provider failure. */
+  /** Error code for failures of the provider. */
   readonly failureCode: ErrorCode
 }
 
@@ -39,13 +41,13 @@ const CLOCK_SKEW_MS = 30_000
 
 const INTERRUPTED = 'the attempt was interrupted before the provider answered'
 
-// Several heartbeats: workers abort cancelled jobs at their next heartbeat.
+// Spans several heartbeats, because workers abort cancelled jobs at their next heartbeat.
 const CANCEL_TIMEOUT_MS = 10_000
 
-// Later attempts do not report the retry, which bounds a job's events.
+// Limits the events of a job: later attempts do not report the retry.
 const MAX_REPORTED_ATTEMPTS = 25
 
-/** Sends a message, unless an earlier attempt has. Returns its row once it was accepted or is `unknown`. */
+/** Sends a message unless an earlier attempt has sent it. Returns its row once it has an outcome. */
 export async function sendOnce(ctx: TaskContext, id: string, createAdapter: AdapterFactory): Promise<Send> {
   if (ctx.job.attempt > 1 && ctx.job.attempt <= MAX_REPORTED_ATTEMPTS) ctx.progress('Retrying the send')
   for (;;) {
@@ -62,14 +64,14 @@ export async function sendOnce(ctx: TaskContext, id: string, createAdapter: Adap
   }
 }
 
-/** True if there is nothing left to send. A failed message with a provider id was accepted. */
+/** True if no request remains to be made. A failed message with a provider id was accepted. */
 function hasOutcome({ status, provider_id: providerId }: Send): boolean {
   return providerId !== null || status === 'sent' || status === 'unknown'
 }
 
 /**
- * Waits until the worker aborts this job, at its next heartbeat: its cancellation included the message.
- * Throws the reason of that abort, or fail('job.cancelled') after a timeout.
+ * Waits until the worker aborts this job, which was cancelled together with the message. Throws the reason of that
+ * abort, or fail('job.cancelled') after a timeout.
  */
 async function awaitCancellation({ signal }: TaskContext): Promise<never> {
   await delay(CANCEL_TIMEOUT_MS, undefined, { signal })
@@ -79,8 +81,8 @@ async function awaitCancellation({ signal }: TaskContext): Promise<never> {
 export type AdapterFactory = (send: Send) => ChannelAdapter
 
 /**
- * Makes a request and returns the message's row. Null if the row has changed in the meantime: a superseded attempt may
- * have recorded an outcome.
+ * Submits a message and returns its row. Null if the row has changed meanwhile: a superseded attempt may have recorded
+ * an outcome.
  */
 async function request(ctx: TaskContext, send: Send, adapter: ChannelAdapter): Promise<Send | null> {
   let current: Send | null = null
@@ -94,7 +96,7 @@ async function request(ctx: TaskContext, send: Send, adapter: ChannelAdapter): P
     handed = await adapter.submit({ signal: ctx.signal, begin })
   } catch (error) {
     if (error instanceof RequestRefused) return null
-    // If the message was `sending`, the provider may have accepted an earlier request.
+    // If the message was already `sending`, the provider may have accepted an earlier request.
     if (error instanceof Failure && error.code !== 'job.superseded' && send.status !== 'sending')
       await retryWrite(ctx, () => ctx.db.run(markFailed(send.id, ctx.job.attempt, error.code, error.detail)))
     throw error
@@ -103,17 +105,17 @@ async function request(ctx: TaskContext, send: Send, adapter: ChannelAdapter): P
   return resolveUnknown(ctx, current ?? send, adapter, handed)
 }
 
-/** The ledger refused the request: the message has changed since this attempt read it. */
+/** Thrown if the ledger refuses a request because the message has changed since this attempt read it. */
 class RequestRefused extends Error {}
 
-/** Looks up a message that may have been accepted, and records the outcome. Null as in `request`. */
+/** Looks up a message that may have been accepted, and records the outcome. Null if the row has changed meanwhile. */
 async function resolveUnknown(
   ctx: TaskContext,
   send: Send,
   adapter: ChannelAdapter,
   handed: SubmitResult & { kind: 'unknown' },
 ): Promise<Send | null> {
-  // The next attempt of the job repeats the request.
+  // The provider recognizes duplicates, so the job's next attempt repeats the request.
   if (adapter.isIdempotent) throw fail(adapter.failureCode, { reason: handed.reason })
   const found = await pollProvider(ctx, send, adapter)
   if (found !== null) return recordAccepted(ctx, send, { kind: 'taken', detail: null, ...found })
@@ -152,7 +154,9 @@ async function pollProvider(
   return null
 }
 
-/** Finds the provider's record of a send, except those of other sends; null if there is none, or no list. */
+/**
+ * Finds a send in the provider's list, ignoring entries of other sends. Null if nothing matches or there is no list.
+ */
 export async function findAccepted(
   ctx: TaskContext,
   send: Send,
@@ -168,8 +172,8 @@ export async function findAccepted(
 }
 
 /**
- * Records that the provider accepted a message. Not fenced: the fact holds no matter which attempt learns it. Null if
- * the message has another outcome, or another message has the provider's id.
+ * Records that the provider accepted a message. Not fenced, because acceptance is a fact whichever attempt learns of
+ * it. Null if the message has another outcome, or another message has the provider's id.
  */
 export function recordAccepted(
   ctx: TaskContext,
@@ -193,7 +197,7 @@ async function retryWrite<T>(ctx: TaskContext, write: () => Promise<T>): Promise
   }
 }
 
-/** Returns the result's message for a send whose outcome is unknown. */
+/** Describes a send whose outcome is unknown, for the job's result. */
 export function describeUnknown(send: Send): string {
   return `The outcome of the send is unknown: ${send.detail}. It is not retried automatically.`
 }

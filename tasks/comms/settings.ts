@@ -17,10 +17,10 @@ const isSmtpUrl = (text: string): boolean => {
 // Resend accepts 40 MB per email (https://resend.com/docs/dashboard/emails/attachments). Base64 with lines of 76
 // characters turns 25 MiB into 36 MB, which leaves room for the texts.
 const DEFAULT_ATTACHMENTS_BYTES = 25 * 1024 * 1024
-// The most that fits into the time limit of an email: see `LIMITS` of the mailer.
+// Largest total that an email can send within its time limit; see `LIMITS` of the mailer.
 const MAX_ATTACHMENTS_BYTES = 64 * 1024 * 1024
 
-/** A setting for the URL of an HTTP API; strips trailing slashes. */
+/** Defines a setting for the URL of an HTTP API; strips trailing slashes. */
 const apiBaseUrl = (fallback: string) =>
   z
     .url({ protocol: /^https?$/ })
@@ -58,23 +58,23 @@ export const commsShape = {
 type CommsEnvironment = z.output<z.ZodObject<typeof commsShape>>
 
 export interface EmailSettings {
-  /** The SMTP server for mail; `outbox:` writes .eml files to `DATA_DIR`; null: mail is not configured. */
+  /** SMTP server for mail. `outbox:` writes .eml files to `DATA_DIR`; null means that mail is not configured. */
   readonly smtpUrl: string | 'outbox:' | null
   /** The sender; empty if none is set. */
   readonly from: string
-  /** Key for the provider's REST API, which manages domains; null: not set. */
+  /** Key for the provider's REST API, which manages domains; null if not set. */
   readonly apiKey: string | null
   readonly apiBaseUrl: string
   /** Maximum total size of an email's attachments in bytes, before encoding. */
   readonly attachmentsMaxBytes: number
-  /** Secret that signs the provider's events; null: events are not accepted. */
+  /** Secret that signs the provider's events; null rejects all events. */
   readonly webhookSecret: string | null
 }
 
 export interface TelephonySettings {
   readonly accountSid: string | null
   readonly authToken: string | null
-  /** The sender's number in E.164 form; null: not set. */
+  /** The sender's number in E.164 form; null if not set. */
   readonly phoneNumber: string | null
   readonly apiBaseUrl: string
 }
@@ -93,7 +93,10 @@ export function emailSettings(
   }
 }
 
-/** Default: the provider's relay with its key as password. Without a key: null in production, otherwise `outbox:`. */
+/**
+ * Returns the URL of the SMTP server. Default: the provider's relay with its key as password. Without a key: null in
+ * production, otherwise `outbox:`.
+ */
 function smtpUrl(env: CommsEnvironment, isProduction: boolean): string | null {
   if (env.EMAIL_SMTP_URL !== undefined) return env.EMAIL_SMTP_URL
   if (env.EMAIL_PROVIDER_API_KEY !== undefined)

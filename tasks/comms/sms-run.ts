@@ -5,10 +5,10 @@ import type { Comms } from './ports.ts'
 import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
 import type { SmsPayload, SmsResult } from './sms.ts'
 
-/** The ledger's message for this channel. */
+/** The text message's details in the ledger. */
 const Sms = z.strictObject({ to: z.string(), body: z.string() })
 
-/** Creates the adapter that sends a text message of the ledger and looks it up. */
+/** Creates the adapter that sends a text message and looks it up at the provider. */
 export const smsAdapter =
   (comms: Comms) =>
   (row: Send): ChannelAdapter => {

@@ -5,7 +5,7 @@ const Payload = z.strictObject({ send_id: z.uuid(), to: z.string(), segments: z.
 export type SmsPayload = z.output<typeof Payload>
 
 export const SmsResult = z.strictObject({
-  /** Our id in the ledger. */
+  /** Id of the message in the ledger. */
   id: z.uuid(),
   sid: z.string().nullable(),
   to: z.string(),

@@ -2,7 +2,7 @@ import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { suppressedAmong } from '../../sql/suppressions.ts'
 
-/** @throws fail('email.suppressed') if one of these addresses is suppressed */
+/** Checks that no address is suppressed. @throws fail('email.suppressed') if one is */
 export async function rejectSuppressed(db: Queries, addresses: readonly string[]): Promise<void> {
   const suppressed = await db.any(suppressedAmong(addresses))
   if (suppressed.length > 0)

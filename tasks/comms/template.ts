@@ -2,8 +2,8 @@ import { escapeMarkup } from '../markup-text.ts'
 
 /**
  * Message templates: texts with `{{name}}` placeholders and no other syntax. Every placeholder must be declared, and
- * every value must belong to a declared name. Template libraries add conditions and loops, and most render a missing
- * value as an empty text.
+ * every value must belong to a declared name. Template libraries are unsuitable: they add conditions and loops, and
+ * most render a missing value as an empty text.
  */
 
 export const TEMPLATE_CHANNELS = ['email', 'sms'] as const
@@ -14,7 +14,7 @@ type Part = (typeof PARTS)[number]
 
 export interface Variable {
   readonly name: string
-  /** The default value; absent if a value is required. */
+  /** Default value; absent if a value is required. */
   readonly default?: string | undefined
 }
 
@@ -39,7 +39,7 @@ export interface Problem {
 export const MAX_PART_LENGTHS: Readonly<
   Record<(typeof TEMPLATE_CHANNELS)[number], Readonly<Record<Part, number>>>
 > = {
-  // 998 is the longest line of a mail (RFC 5322, section 2.1.1).
+  // 998 is the maximum line length of a mail (RFC 5322, section 2.1.1).
   email: { subject: 998, text: 1_000_000, html: 1_000_000 },
   sms: { subject: 0, text: 1600, html: 0 },
 }
@@ -56,7 +56,9 @@ const splitAtPlaceholders = (text: string): readonly string[] => text.split(PLAC
 const placeholderNames = (text: string): ReadonlySet<string> =>
   new Set(splitAtPlaceholders(text).filter((_, n) => n % 2 === 1))
 
-/** Finds parts of other channels, missing parts, undeclared placeholders, and defaults that would break the subject. */
+/**
+ * Reports missing parts, parts of other channels, undeclared placeholders, and defaults that would break the subject.
+ */
 export function validateTemplate(template: Template): readonly Problem[] {
   const { channel, variables, subject, text, html } = template
   const given = (part: Part): boolean => template[part] != null
@@ -134,7 +136,10 @@ export function render(
   return problems.length > 0 ? { problems } : rendered
 }
 
-/** Fills in values; undefined if the text would be too long. Measures first: a long value may occur 100,000 times. */
+/**
+ * Fills in values; undefined if the text would be too long. Measures before building it, because a long value may occur
+ * 100,000 times.
+ */
 function fill(
   text: string | null,
   values: ReadonlyMap<string, string>,

@@ -26,9 +26,12 @@ export interface UploadedBlob {
 
 /** Stored bytes. Each blob's row names its store; new blobs go to `BLOB_STORE`. */
 export interface Blobs {
-  /** Stores a stream in constant memory; requesting a chunk releases the previous one. A failure leaves nothing. */
+  /**
+   * Stores a stream in constant memory; requesting a chunk releases the previous one. Leaves nothing behind if it
+   * fails.
+   */
   store(chunks: AsyncIterable<Uint8Array>): Promise<UploadedBlob>
-  /** Stores the bytes of an existing row under its key, in constant memory; restores use it. */
+  /** Stores the bytes of an existing row under its key, in constant memory. Restores use it. */
   put(at: BlobLocation, chunks: AsyncIterable<Uint8Array>): Promise<void>
   /** Removes an upload, unless a document already uses it. */
   discard(at: BlobLocation): Promise<void>
@@ -37,7 +40,7 @@ export interface Blobs {
    * @throws fail('document.bytes_missing' | 'document.store_failed'), before the first chunk if possible.
    */
   read(at: BlobLocation, from: number, length: number): AsyncIterable<Uint8Array>
-  /** @throws fail('document.bytes_missing'), also if the size differs. */
+  /** Reads all bytes of a blob. @throws fail('document.bytes_missing'), also if the size differs. */
   readWhole(blobId: number, byteSize: number): Promise<Uint8Array>
   /** True if all `byteSize` bytes exist; false if their store is not configured. */
   exists(at: BlobLocation, byteSize: number): Promise<boolean>
@@ -72,7 +75,7 @@ class StoredBlobs implements Blobs {
       await convertErrors(async () => (await this.requireStore(at)).write(at, digest, noteUploadId))
       return { at, ...digest.result() }
     } catch (error) {
-      // The next garbage collection removes the rest. The original error is the one to throw.
+      // Ignores errors of the cleanup: garbage collection removes the rest, and the caller needs the original error.
       await this.discard(at).catch(() => {})
       throw error
     }
@@ -140,7 +143,7 @@ async function openStore(location: string, db: Database, settings: Settings): Pr
   if (parsed.kind === 'postgres') return createPostgresStore(db)
   if (parsed.kind === 'files') return createFileStore(parsed.folder)
   if (settings.blobs.s3 === null) return null
-  // Loaded on demand: it takes longer than the rest of the edge's startup.
+  // Loaded on demand, because the module loads more slowly than the rest of the edge.
   const { createS3Store } = await import('./blobs/s3.ts')
   return createS3Store(parsed, settings.blobs.s3, settings.maxUploadBytes)
 }
@@ -198,7 +201,7 @@ async function convertErrors<T>(action: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Converts a store's error: anything but a Failure is an outage, such as a full disk or a missing permission. */
+/** Converts a store's error. Any error but a Failure is an outage, such as a full disk or a missing permission. */
 function toStoreFailure(error: unknown): Failure {
   return error instanceof Failure ? error : fail('document.store_failed', {}, { cause: error })
 }

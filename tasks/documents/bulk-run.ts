@@ -8,7 +8,7 @@ import { type EnqueueOptions, enqueueMany } from '../task.ts'
 import type { BulkAction, BulkResult } from './bulk.ts'
 import { EXTRACTION } from './extraction.ts'
 
-// Documents per transaction: bounds the locks that it holds, and the steps of the progress bar.
+// Documents per transaction and per step of the progress bar. Small, to bound the locks of a transaction.
 const BATCH = 100
 
 const LABELS = {
@@ -30,7 +30,7 @@ export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkRes
     ctx.progress(LABELS[action.action], start, ids.length)
     const batch = ids.slice(start, start + BATCH)
     const outcomes = await STEPS[action.action](ctx, batch, action as never)
-    // After the change; a new attempt repeats it. Extractions refresh collections themselves.
+    // Refreshes after the change, so that a retry repeats both. Extractions refresh collections themselves.
     if (action.action !== 'extract')
       await ctx.db.transaction((tx) => refreshCollections(tx, batch, enqueueOptions(ctx)))
     for (const id of batch) {
@@ -76,14 +76,15 @@ const STEPS: { readonly [A in BulkAction['action']]: Step<A> } = {
       before: await tx.any(alreadyDeleted(ids, ownerId)),
     }))
     return new Map([
-      // Deleted by an earlier attempt or another request.
+      // Documents that an earlier attempt or another request has deleted.
       ...before.map(({ id }) => [id, 'done'] as const),
       ...deleted.map((row) => [row.id, row.protected ? 'document.protected' : 'done'] as const),
     ])
   },
 
   async extract(ctx, ids) {
-    // Not fenced, as above: the successor of a superseded attempt joins the jobs that it has added.
+    // Not fenced, because mailboxes must be locked before the job's row. The next attempt joins the jobs that a
+    // superseded one added.
     return ctx.db.transaction(async (tx) => {
       const found = await tx.any(ownedDocuments(ids, ctx.job.ownerId))
       const payloads = found.flatMap(({ id, stored }) => (stored ? [{ documentId: id, force: false }] : []))

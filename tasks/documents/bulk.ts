@@ -7,7 +7,7 @@ const MAX_LINKS = 20
 const ids = z.array(z.int().min(1)).min(1).max(MAX_IN_BULK)
 export const Label = z.string().trim().min(1).max(64)
 
-/** A change of several documents. */
+/** An action on several documents. */
 export const BulkAction = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('tag'), ids, label: Label }).meta({ id: 'DocumentsTag' }),
   z.strictObject({ action: z.literal('untag'), ids, label: Label }).meta({ id: 'DocumentsUntag' }),
@@ -32,7 +32,7 @@ export const bulk = defineTask({
   pool: 'io',
   // One mailbox per owner keeps the order of requests.
   actor: (_, ownerId) => `documents:${ownerId ?? 0}`,
-  // The payload contains all ids.
+  // The payload contains all ids, so the links need not be complete.
   links: ({ ids }) => ids.slice(0, MAX_LINKS).map((id) => ({ kind: 'document', id })),
   payload: BulkAction,
   result: BulkResult,

@@ -9,9 +9,9 @@ import {
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
-/** A day: exceeds the slowest upload and the longest extraction, so that neither loses data while it runs. */
+/** One day: longer than the slowest upload and the longest extraction, so neither loses data while it runs. */
 export const GRACE_SECONDS = 86_400
-// Documents may have thousands of pages with images, and one statement holds its locks until all are deleted.
+// A document may have thousands of pages with images, and one statement holds its locks until all are deleted.
 const DOCUMENT_BATCH = 20
 const BLOB_BATCH = 1000
 const REMOVAL_BATCH = 100
@@ -25,7 +25,10 @@ export async function run(ctx: TaskContext): Promise<{ documents: number; blobs:
   return { documents, ...(await removeAbandoned(ctx)) }
 }
 
-/** Marks unreferenced blobs as deleted. It scans all sealed blobs by id with index lookups: a million takes seconds. */
+/**
+ * Marks unreferenced blobs as deleted. Scans all sealed blobs by id with index lookups, which takes seconds for a
+ * million blobs.
+ */
 async function markUnreferenced({ db, signal }: TaskContext): Promise<void> {
   for (let after = 0; ; ) {
     signal.throwIfAborted()
@@ -34,7 +37,7 @@ async function markUnreferenced({ db, signal }: TaskContext): Promise<void> {
       const blob = await db.maybeOne(blobDigest(id))
       if (blob === null) continue
       await db.transaction(async (tx) => {
-        // Checks again under the lock: an upload of the same bytes may rely on the blob by now.
+        // Rechecks under the lock, because an upload of the same bytes may rely on the blob by now.
         await tx.run(lockDigest(Buffer.from(blob.sha256)))
         await tx.run(markUnreferencedDeleted(id, GRACE_SECONDS))
       })

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Renders a page with a text layer when a client requests its image. It has its own queue, because the client waits and
- * long documents would be ahead of it.
+ * Renders a page with a text layer when a client requests its image. It has its own queue, so that the waiting client
+ * is not delayed by long documents.
  */
 export const draw = defineTask({
   name: 'documents.draw',

@@ -21,7 +21,7 @@ import { assertInstalled } from './languages.ts'
 import { DOCUMENT_MS, DocumentBudget, unreadPage } from './limits.ts'
 import { unsealPassword } from './passwords.ts'
 
-// Text-layer pages take about a millisecond each, so many are read, stored and reported together.
+// A text-layer page takes about a millisecond, so many are read, stored and reported together.
 const FAST_PAGES = 32
 // Storing the words of this many pages takes a tenth of a second.
 const WORDS_PAGES = 1000
@@ -45,10 +45,10 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
     )
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
     const remaining = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
-    // Does not store attachments of attachments, because nesting has no limit.
+    // Attachments of attachments are not stored, because nesting has no limit.
     const hasAttachmentsToStore =
       pages.attachments.length > 0 && !isAttached && (attachmentsDue || remaining.length > 0)
-    // The flag tells a later job to store them: this attempt may end after the page is read but before they are stored.
+    // If this attempt ends before it stores the attachments, the flag makes a later job store them.
     if (hasAttachmentsToStore) await ctx.fenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
     try {
       await readPages(ctx, documentId, pages, remaining)
@@ -78,8 +78,8 @@ async function rejectWrongPassword(
 }
 
 /**
- * Stores the search words of all pages. Also runs after a failure, so that the stored pages can be found. Also runs if
- * no page was left to read: an earlier attempt may have died before this step.
+ * Stores the search words of all pages. Runs even after a failure, so that the stored pages can be found. Runs even if
+ * no page was left to read, because an earlier attempt may have died before this step.
  */
 async function storeAllWords({ db }: TaskContext, documentId: number, count: number): Promise<void> {
   for (let from = 1; from <= count; from += WORDS_PAGES)
@@ -154,9 +154,9 @@ function describeReading({ status, method, detail }: NumberedPage): string {
 interface OpenedDocument {
   readonly pages: PageReader
   readonly ownerId: number | null
-  /** True if it was an attachment of an email. */
+  /** True if the document was an attachment of an email. */
   readonly isAttached: boolean
-  /** True if its attachments are still to be stored, even if its page has been read. */
+  /** True if the document's attachments are not stored yet, even if its page has been read. */
   readonly attachmentsDue: boolean
 }
 

@@ -1,6 +1,6 @@
 import { OUTLOOK_TYPE, ZIP_TYPES } from './media.ts'
 
-/** File extensions by media type; other types do not determine one. */
+/** File extensions by media type. Omits types that do not determine an extension. */
 const EXTENSIONS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'application/pdf': 'pdf',
@@ -24,7 +24,7 @@ const EXTENSIONS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-// An extension has no mixed case: `Minutes of Mr.Smith` has none.
+// Matches an extension, which has no mixed case: `Minutes of Mr.Smith` has none.
 const EXTENSION = /\.([a-z][a-z\d]{0,7}|[A-Z][A-Z\d]{0,7})$/
 
 /** Returns a file name for a document: its title, plus the extension of its media type unless the title has one. */

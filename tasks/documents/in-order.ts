@@ -6,7 +6,7 @@ const GATHER_MS = 10
 /**
  * Reads pages concurrently and stores them in order while it reads the next ones. At most `maxInFlight()` pages are
  * being read and as many are being stored, which bounds the loss in a crash. Pages that are ready together are stored
- * together. A failure is thrown after all pages before it are stored.
+ * together. Stores all pages before a failed one, then throws its error.
  */
 export async function readInOrder<T>(
   pages: readonly number[],

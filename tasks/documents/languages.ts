@@ -27,7 +27,7 @@ export const InstalledLanguages = z.string().superRefine((languages, context) =>
     })
 })
 
-/** @throws fail('document.language_missing') if the data of a language is not installed */
+/** Checks that the OCR data of languages is installed. @throws fail('document.language_missing') if it is not */
 export function assertInstalled(languages: string): void {
   const packages = findMissingPackages(languages)
   if (packages.length > 0) throw fail('document.language_missing', { packages: packages.join(', ') })

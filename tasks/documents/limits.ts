@@ -1,13 +1,16 @@
 import type { PageReader, PageResult } from '../context.ts'
 import type { Settings } from '../settings.ts'
 
-/** Time limit for one document, whose pages compete with those of others. Later pages wait for another extraction. */
+/**
+ * Time limit for reading one document, whose pages compete with those of others. Another extraction reads the remaining
+ * pages.
+ */
 export const DOCUMENT_MS = 24 * 3600_000
 
-// A text layer is rarely larger than its file. Compressed pages of print shrink to a fifth.
+// Text is rarely larger than its file; compressed print holds about five times its size in text.
 const TEXT_PER_BYTE = 20
 const TEXT_BYTES = 2 ** 20
-// A scanned page of 20 KB takes three seconds.
+// OCR of a 20 KB page takes three seconds.
 const CPU_MS_PER_BYTE = 0.2
 const CPU_MS = 300_000
 
@@ -34,7 +37,7 @@ export class DocumentBudget {
     this.#storedBytes = storedBytes
   }
 
-  /** The reason why no more pages are read; null while the document is within its limits. */
+  /** Reason why no more pages are read; null while the document is within its limits. */
   get exceeded(): string | null {
     if (this.#storedBytes > this.#textBytes)
       return `The document exceeds its limit of ${this.#textBytes} bytes of text`

@@ -1,4 +1,4 @@
-/** Detects a file's media type from its bytes. The only importer of `file-type`. */
+/** Detects a file's media type from its bytes. No other module imports `file-type`. */
 
 /** The client's name and type of the file; used only if the bytes are ambiguous. */
 export interface MediaHint {
@@ -6,8 +6,8 @@ export interface MediaHint {
   readonly mediaType?: string | undefined
 }
 
-// Types that consist of readable characters. Any other detected type is then a chance match of two or three letters.
-// For example, `file-type` takes "BM" for a bitmap, "MZ" for a program and "ID3" for music.
+// Types of files that consist of readable characters. For such a file, any other detected type is a chance match of two
+// or three letters. For example, `file-type` takes "BM" for a bitmap, "MZ" for a program and "ID3" for music.
 const TEXTUAL_TYPES = new Set([
   'application/pdf',
   'application/pgp-encrypted',
@@ -21,7 +21,9 @@ const TEXTUAL_TYPES = new Set([
 
 const ALIASES: Readonly<Record<string, string>> = { 'image/apng': 'image/png', 'text/rtf': 'application/rtf' }
 
-/** Types of zip-based formats by file extension. The extension decides if the first bytes do not tell the format. */
+/**
+ * Types of zip-based formats by file extension. The extension decides if the first bytes do not identify the format.
+ */
 export const ZIP_TYPES: Readonly<Record<string, string>> = {
   docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
   xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
@@ -34,10 +36,10 @@ export const ZIP_TYPES: Readonly<Record<string, string>> = {
 export const OUTLOOK_TYPE = 'application/vnd.ms-outlook'
 
 /**
- * Detects the media type of a file from its first bytes (64 KiB are plenty). Readable characters are `text/html`,
- * `message/rfc822` and the like if they begin that way. Otherwise they are `text/markdown` if the client's name or type
- * says so, else `text/plain`, including CSV, JSON and source code. Anything unknown is `application/octet-stream`.
- * Never throws for bad bytes.
+ * Detects the media type of a file from its first bytes (64 KiB are plenty). A text is `text/html`, `message/rfc822` or
+ * the like if it begins like one. Otherwise it is `text/markdown` if the client's name or type says so, else
+ * `text/plain`, including CSV, JSON and source code. Anything unknown is `application/octet-stream`. Never throws for
+ * invalid bytes.
  */
 export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise<string> {
   const { fileTypeFromBuffer } = await import('file-type')
@@ -66,7 +68,7 @@ function matchSignature(head: Uint8Array): string | undefined {
 function identifyContainer(mediaType: string, head: Uint8Array, { fileName = '' }: MediaHint): string {
   const extension = /\.([a-z]+)$/i.exec(fileName)?.[1]?.toLowerCase() ?? ''
   if (mediaType === 'application/zip') {
-    // The first, uncompressed entry of OpenDocument and EPUB contains the type (ISO/IEC 26300-3, 3.3).
+    // OpenDocument and EPUB files declare their type in the first entry, uncompressed (ISO/IEC 26300-3, 3.3).
     const [, declared] = /^PK[\s\S]{28}mimetype(application\/[\w.+-]+)PK/.exec(latin1(head, 200)) ?? []
     return declared ?? (Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension]! : mediaType)
   }
@@ -91,14 +93,14 @@ function textType(head: Uint8Array, hint: MediaHint): string {
 const latin1 = (bytes: Uint8Array, length: number): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, length)).toString('latin1')
 
-// Comments and declarations may precede the root element. The pattern ends a comment at its first `-->`: trying later
-// ones would double the time with each.
+// Comments and declarations may precede the root element. The pattern ends a comment at its first `-->`, because trying
+// later ones would double the time with each.
 const isHtml = (head: Uint8Array): boolean =>
   /^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--(?:(?!-->)[\s\S])*-->\s*)*<(!doctype\s+html|html|head|body)\b/i.test(
     latin1(head, 4096),
   )
 
-/** True if the text begins with headers, some of which are typical of email (RFC 5322, 3.6). */
+/** True if the text begins with headers that are typical of email (RFC 5322, 3.6). */
 function isMail(head: Uint8Array): boolean {
   const [headers = ''] = latin1(head, head.length).split(/\r?\n\r?\n/, 1)
   const lines = headers.replace(/\r?\n[ \t]+/g, ' ').split(/\r?\n/)
@@ -123,12 +125,12 @@ function isCleanText(head: Uint8Array): boolean {
   return isUnicode(head) && ((head[0] ?? 0) >= 0xfe || hasNoControls(head))
 }
 
-// Tab, line feeds, form feed, carriage return and escape occur in text.
+// True if the bytes have no control characters other than white space and escape.
 function hasNoControls(head: Uint8Array): boolean {
   return head.every((byte) => byte >= 0x20 || (byte >= 0x09 && byte <= 0x0d) || byte === 0x1b)
 }
 
-// PDF readers accept a header anywhere in the first kilobyte, after junk from mail gateways and scanners.
+// True if a PDF header follows junk from a mail gateway or scanner. PDF readers accept it in the first kilobyte.
 function isOffsetPdf(head: Uint8Array): boolean {
   const start = latin1(head, 4096)
   const at = start.search(/%PDF-[12]\.\d/)

@@ -1,6 +1,6 @@
 import { seal, unseal } from '../sealed.ts'
 
-/** Passwords of encrypted documents. A password that opened a document is sealed and stored, for later rendering. */
+/** Passwords of encrypted documents. A password that opened a document is sealed and stored for later rendering. */
 
 const sealUse = (documentId: number): string => `document:${documentId}`
 

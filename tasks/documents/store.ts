@@ -8,7 +8,7 @@ import type { Blobs, UploadedBlob } from './blobs.ts'
 
 /** Turns uploads into documents, or removes them. */
 
-/** Returns the blob id of an earlier upload of the same bytes if its store has lost them; else null. */
+/** Returns the blob id of an earlier upload of the same bytes if its store has lost them; otherwise null. */
 export async function findLostTwin(
   db: Database,
   blobs: Blobs,
@@ -57,7 +57,9 @@ export async function createDocument(
   throw fail(kind === 'bytes' && byteSize > quota ? 'quota.file_bytes' : `quota.${kind}`, { quota })
 }
 
-/** Removes an upload that no document uses. Only logs a failure: the next garbage collection removes the bytes. */
+/**
+ * Removes an upload that no document uses. Only logs a failure, because the next garbage collection removes the bytes.
+ */
 export async function discardUnused(blobs: Blobs, log: TaskLog, { at }: UploadedBlob): Promise<void> {
   try {
     await blobs.discard(at)

@@ -19,10 +19,9 @@ export interface TokenUsage {
 export const Exact = Decimal.clone({ precision: 200, toExpNeg: -1000, toExpPos: 1000 })
 
 /**
- * The cost of a request in US dollars: an exact decimal number as text, without an exponent, such as `0.00046`. Null
- * without a price, or for impossible counts: negative, fractional, or a part greater than its whole.
- *
- * A request with more input than the threshold of a tier is charged entirely at that tier
+ * Returns the cost of a request in US dollars: an exact decimal number as text, without an exponent, such as `0.00046`.
+ * Null without a price, or for impossible counts: negative, fractional, or a part greater than its whole. A request
+ * with more input than the threshold of a tier is charged entirely at that tier
  * (https://ai.google.dev/gemini-api/docs/pricing). Cached input and reasoning without their own price cost the same as
  * other input and output of their tier.
  */

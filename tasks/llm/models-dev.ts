@@ -8,11 +8,11 @@ import { MODALITIES } from './modalities.ts'
  * https://github.com/anomalyco/models.dev). Unknown fields are ignored; an invalid known field rejects the whole list.
  */
 
-// The most expensive model so far costs 600 dollars per million tokens.
+// Rejects higher prices: the most expensive model so far costs 600 dollars per million tokens.
 const MAX_DOLLARS = 10_000
 const MAX_TOKENS = 2_000_000_000
 
-/** Text that PostgreSQL can store, unlike some strings in JSON. */
+/** Defines a field with text that PostgreSQL can store, unlike some strings in JSON. */
 const textField = (max: number) =>
   z
     .string()
@@ -55,7 +55,7 @@ const Model = z.object({
       .array(Cost.extend({ tier: z.object({ type: z.string().default('context'), size: tokens }) }))
       .max(20)
       .optional(),
-    /** The single tier of lists that predate `tiers`. */
+    /** The only tier in lists that predate `tiers`. */
     context_over_200k: Cost.optional(),
   }).optional(),
 })
@@ -93,7 +93,7 @@ export function readModelsDev(text: string): ModelList {
   }
 }
 
-/** The error that rejects a whole list. */
+/** Creates the error that rejects a whole list. */
 export const listRefusal = (reason: string) => fail('llm.list_refused', { reason: reason.slice(0, 500) })
 
 function parseJson(text: string): unknown {
@@ -121,11 +121,14 @@ function toListedModel(vendor: string, model: Model): ListedModel {
   }
 }
 
-/** Omits file types such as `pdf`: models receive them as text and images. */
+/** Returns the modalities that we know. Omits file types such as `pdf`, which models receive as text and images. */
 const knownModalities = (given: readonly string[]): string[] =>
   MODALITIES.filter((one) => given.includes(one))
 
-/** Null if prices depend on an unknown condition: no price is better than a wrong one. */
+/**
+ * Returns the price of a model. Null if it depends on an unknown condition, because no price is better than a wrong
+ * one.
+ */
 function priceOf({
   tiers,
   context_over_200k: legacy,
@@ -149,7 +152,7 @@ function ratesOf(cost: Cost): Omit<Price, 'tiers'> {
   return Object.fromEntries(rates.map(([name, dollars]) => [name, decimalOf(dollars)])) as never
 }
 
-/** The shortest decimal that parses to this number, as in the JSON, without an exponent. */
+/** Returns the shortest decimal that parses to this number, as in the JSON, without an exponent. */
 function decimalOf(n: number): string {
   const text = String(n)
   return text.includes('e') ? n.toFixed(20).replace(/\.?0+$/, '') : text

@@ -7,14 +7,14 @@ import { listRefusal } from './models-dev.ts'
  * cost wrong. No single model is at fault, so the whole list is rejected.
  */
 
-// Share of a provider's models that one list may drop.
+// Maximum share of a provider's models that a list may drop.
 const MAX_GONE = 0.5
 // Prices rarely change together: if many change tenfold, the unit has changed.
 const JUMP = 10
 const MAX_JUMPS = 0.2
 const FEW_JUMPS = 3
 
-/** @throws fail('llm.list_refused') with the reason. */
+/** Compares a list with the known models. @throws fail('llm.list_refused') with the reason if it is implausible. */
 export function checkPlausible(list: ModelList, known: readonly KnownModel[]): void {
   const listed = new Map(list.models.map((model) => [`${model.vendor} ${model.model_id}`, model]))
   for (const provider of AI_PROVIDERS) {

@@ -6,7 +6,7 @@ import { readModelsDev } from './models-dev.ts'
 import { checkPlausible } from './plausible.ts'
 import type { SyncPayload, SyncResult } from './sync.ts'
 
-// Prices change daily. After a failed download, the next hourly run retries.
+// Maximum age of a fresh list: prices change daily. After a failed download, the next hourly run retries.
 const FRESH_HOURS = 20
 
 /** Runs `llm.sync`. */

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { onNamedQueues } from './on-queues.ts'
 
-/** Waits as calls to other services do. It uses no CPU, so thousands run concurrently. */
+/** Waits, like a call to another service. Uses no CPU, so thousands run concurrently. */
 export const ioSimulation = onNamedQueues({
   name: 'io_simulation_task',
   pool: 'io',

@@ -6,7 +6,7 @@ const MIB = 2 ** 20
 const PIECE = 4 * MIB
 const PAGE = 4096
 
-/** Allocates memory, writes to every page, sums up the pages and frees them; `rounds` times. */
+/** Allocates memory, writes to every page, sums up the pages and frees them, `rounds` times. */
 export const memoryOperations = onNamedQueues({
   name: 'memory_operations_task',
   pool: 'cpu',
@@ -30,7 +30,7 @@ export const memoryOperations = onNamedQueues({
       const held = allocate(megabytes * MIB)
       checksum += sum(held)
       peak = Math.max(peak, process.memoryUsage().arrayBuffers)
-      // Freed immediately: the garbage collector would let the rounds add up.
+      // Frees the memory immediately: the garbage collector would let the rounds add up.
       for (const piece of held) piece.buffer.transfer(0)
       await nextTurn()
     }

@@ -14,6 +14,6 @@ export function onNamedQueues<P, R>(
   )
 }
 
-/** The public name, without the queue's prefix. */
+/** Returns a task's public name, without the queue's prefix. */
 export const publicName = ({ name, queue }: Pick<AnyTask, 'name' | 'queue'>): string =>
   name.startsWith(`${queue}.`) ? name.slice(queue.length + 1) : name

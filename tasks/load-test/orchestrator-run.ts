@@ -6,7 +6,7 @@ import { enqueueMany } from '../task.ts'
 import { findLoad } from './loads.ts'
 import type { LoadPayload, LoadResult } from './orchestrator.ts'
 
-// Each poll reads one row per task of the load.
+// Time between polls; each poll reads one row per task of the load.
 const POLL_MS = 100
 const POLL_MS_PER_TASK = 0.05
 
@@ -31,7 +31,7 @@ export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadR
   }
 }
 
-/** All attempts use the same ids, so a retry adds no job twice. */
+/** Adds the jobs of a load. All attempts use the same ids, so a retry adds no job twice. */
 async function enqueueOnce(
   ctx: TaskContext,
   { task_name, queue_type, args }: LoadPayload,
@@ -59,7 +59,7 @@ async function waitUntilEnded(ctx: TaskContext, ids: readonly string[]) {
     const state = await ctx.db.one(loadTestProgress(ids))
     const done = state.completed + state.failed + state.cancelled
     if (done !== before) ctx.progress(`${done} of ${ids.length} tasks have ended`, done, ids.length)
-    // Count only existing jobs: some may have been pruned with their results.
+    // Counts only existing jobs: some may have been pruned with their results.
     if (done === state.known) return state
     before = done
     await delay(Math.max(POLL_MS, ids.length * POLL_MS_PER_TASK), undefined, { signal: ctx.signal })

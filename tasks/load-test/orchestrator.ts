@@ -35,11 +35,11 @@ const Result = z.strictObject({
 })
 export type LoadResult = z.output<typeof Result>
 
-/** Adds the jobs of a load in one insert, waits until they have ended, and reports the results. */
+/** Adds the jobs of a load in one insert, waits until they finish, and reports the results. */
 export const orchestrator = onNamedQueues({
   name: 'load_test_orchestrator',
   pool: 'io',
-  // It holds a slot that its own load needs, so each caller runs one at a time.
+  // One at a time per caller, because this job holds a slot that its own load needs.
   actor: (_payload, ownerId) => `load-test:${ownerId ?? 0}`,
   payload: Payload,
   result: Result,

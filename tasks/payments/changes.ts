@@ -7,7 +7,7 @@ import { chargeChanges, intentChange, invoiceChange, sessionChange } from './tra
 
 type Reader = (event: ProviderEvent) => readonly (Change | null)[]
 
-/** Reads the changes from each handled type of event; other types report none. */
+/** Readers of changes by event type. Other types report no changes. */
 const READERS: Readonly<Record<EventType, Reader>> = {
   'checkout.session.completed': ({ object, at }) => [sessionChange(object, at)],
   'payment_intent.succeeded': ({ object, at }) => [intentChange(object, 'succeeded', at)],
@@ -28,7 +28,7 @@ const READERS: Readonly<Record<EventType, Reader>> = {
   'fraudscreen.early_fraud_warning.created': ({ object, at, type }) => [warningChange(object, type, at)],
 }
 
-/** The changes that an event reports; omits changes without an object id. */
+/** Returns the changes that an event reports. Omits transactions without ids. */
 export function changesOf(event: ProviderEvent): Change[] {
   const reported = isEventType(event.type) ? READERS[event.type](event) : []
   const customer = idOf(event.object.customer)
@@ -49,10 +49,10 @@ export interface LookUp {
 }
 
 /**
- * The look-up that an event requires; null if it requires none.
+ * Returns the look-up that an event requires; null if it requires none.
  *
- * Since 2025 an invoice does not name the payment intent that paid it: without a look-up, one payment would count twice.
- * Since 2022 a charge does not list its refunds: refunds made outside Millrace would get no rows of their own.
+ * Since 2025 an invoice does not name the payment intent that paid it: without a look-up, one payment would count
+ * twice. Since 2022 a charge does not list its refunds: refunds made outside Millrace would get no rows of their own.
  */
 export function requiredLookUp({ type, object }: ProviderEvent): LookUp | null {
   const id = idOf(object.id)

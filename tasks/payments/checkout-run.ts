@@ -10,7 +10,8 @@ export async function run(ctx: TaskContext, payload: CheckoutPayload): Promise<C
   const linkedCustomer = account?.provider_customer_id ?? null
   const customer = account === null ? null : (linkedCustomer ?? (await createCustomer(ctx, account)))
   const firstTry = await openSession(ctx, payload, customer)
-  // The provider no longer has the customer: deleted in its dashboard, or created in another account or in test mode.
+  // Null means that the provider has no such customer: it was deleted in the dashboard, or belongs to another account
+  // or mode.
   const session =
     firstTry ?? (account && (await openSession(ctx, payload, await createCustomer(ctx, account, customer))))
   if (session === null) throw fail('payment.failed', { reason: 'the customer does not exist there' })
@@ -28,12 +29,12 @@ function openSession(ctx: TaskContext, payload: CheckoutPayload, customer: strin
       customer,
       userId: payload.user_id,
     },
-    // The provider rejects a key that is reused with other parameters: each customer has its own key.
+    // The provider rejects a key that is reused with other parameters, so each customer has its own key.
     { key: `${ctx.job.id}:session${customer === null ? '' : `:${customer}`}`, signal: ctx.signal },
   )
 }
 
-/** Creates and links the provider's customer of an account; `former` is the customer that it replaces. */
+/** Creates the provider's customer for an account and links it; `former` is the customer that it replaces. */
 async function createCustomer(
   ctx: TaskContext,
   { id, email, full_name: name }: { id: number; email: string; full_name: string | null },

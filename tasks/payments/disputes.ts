@@ -16,7 +16,10 @@ const STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = 
 
 const TYPES = ['charge.dispute.created', 'charge.dispute.updated', 'charge.dispute.closed']
 
-/** The state of a dispute at `at`, in seconds; null without an id. Unknown states become `needs_response`. */
+/**
+ * Returns the change with a dispute's state at `at`, in seconds; null without an id. Unknown states become
+ * `needs_response`.
+ */
 export function disputeChange(dispute: ProviderObject, eventType: string, at: number): Change | null {
   const [rank, status] = STATES[textOf(dispute.status) ?? ''] ?? STATES.needs_response!
   const due = integerOf(objectOf(dispute.evidence_details).due_by)
@@ -27,7 +30,7 @@ export function disputeChange(dispute: ProviderObject, eventType: string, at: nu
   })
 }
 
-/** An early fraud warning: it has no amount, and `fraud_type` is its reason. */
+/** Returns the change for an early fraud warning, which has no amount. `fraud_type` is its reason. */
 export function warningChange(warning: ProviderObject, eventType: string, at: number): Change | null {
   return buildChange(warning, at, {
     state: [stamp(at), { status: 'warning_issued', event_type: eventType, at }],

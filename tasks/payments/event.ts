@@ -13,14 +13,15 @@ export const applyEvent = defineTask({
   actor: ({ subject }) => `payment:${subject}`,
   payload: z.strictObject({ event_id: z.string(), subject: z.string() }),
   result: z.strictObject({}),
-  // No caller waits for it, but it must succeed eventually: the last of these retries starts after about 40 minutes.
+  // No caller waits for this job, but it must succeed eventually. The last of these retries starts after about 40
+  // minutes.
   tries: 16,
   timeoutSeconds: 60,
   run: loadLazily(() => import('./event-run.ts')),
 })
 
 /**
- * Stores an event and enqueues its job in the same transaction. `fresh` is false if the event needs no new job: `jobId`
+ * Stores an event and enqueues its job in the same transaction. `fresh` is false if the event needs no new job. `jobId`
  * is then the job that handles it, or null once it is applied.
  */
 export async function ingestEvent(

@@ -1,6 +1,6 @@
 /**
- * Facts by name, as `payment_join` merges them: the value with the greater stamp wins; with equal stamps, the greater
- * value wins. The order in which facts arrive does not matter.
+ * Facts by name. When `payment_join` merges facts, the greater stamp wins, then the greater value. The order in which
+ * facts arrive does not matter.
  */
 export type Facts = Readonly<Record<string, Fact>>
 export type Fact = readonly [stamp: string, value: unknown]
@@ -12,7 +12,7 @@ export type Change =
   | {
       readonly kind: 'refund'
       readonly id: string
-      /** Ids of the payment. */
+      /** Ids of the refunded payment. */
       readonly ids: readonly string[]
       /** The job that requested the refund; null for refunds made outside Millrace. */
       readonly request: string | null
@@ -22,7 +22,7 @@ export type Change =
   | {
       readonly kind: 'dispute'
       readonly id: string
-      /** Ids of the payment. */
+      /** Ids of the disputed payment. */
       readonly ids: readonly string[]
       readonly facts: Facts
     }
@@ -30,12 +30,12 @@ export type Change =
 // Enough digits for amounts and for times in seconds; padding makes stamps comparable as text.
 const DIGITS = 16
 
-/** A stamp of non-negative numbers; the first is the most significant. Negative numbers count as 0. */
+/** Creates a stamp from non-negative numbers; the first is the most significant. Negative numbers count as 0. */
 export function stamp(...parts: readonly number[]): string {
   return parts.map((part) => String(Math.max(0, part)).padStart(DIGITS, '0')).join(':')
 }
 
-/** A stamp that lets the earliest time win. */
+/** Creates a stamp that lets the earliest time win. */
 export function earliestStamp(seconds: number): string {
   return stamp(10 ** (DIGITS - 1) - seconds)
 }
@@ -47,7 +47,7 @@ export function knownFacts(facts: Readonly<Record<string, Fact | null>>): Facts 
   )
 }
 
-/** A fact; null if its value is unknown. */
+/** Creates a fact; null if its value is unknown. */
 export function factOrNull(at: string, value: unknown): Fact | null {
   return value === null || value === undefined ? null : [at, value]
 }

@@ -2,14 +2,14 @@ import type { Refund } from '../../sql/payment-changes.ts'
 import type { Change } from './facts.ts'
 import type { PaymentId, PaymentProvider } from './provider.ts'
 
-/** The provider's id of a payment; `changes` link it to the payment if the provider had to be asked. */
+/** Id of a payment at the provider. If it had to be looked up, `changes` link it to the payment. */
 export interface ResolvedPayment {
   readonly payment: PaymentId
   readonly changes: readonly Change[]
 }
 
 /**
- * Finds the id of a payment, and asks the provider if only its invoice or session is known. Null if the provider has no
+ * Finds the id of a payment; asks the provider if only its invoice or session is known. Null if the provider has no
  * payment intent for them.
  */
 export async function resolvePayment(
@@ -28,7 +28,7 @@ export async function resolvePayment(
   return null
 }
 
-/** The change that records that an invoice or session and a payment intent are the same payment. */
+/** Creates the change that identifies an invoice or session with its payment intent. */
 export function linkToIntent(id: string, intent: string): Change {
   return { kind: 'transaction', ids: [id, intent], facts: { payment_intent: ['', intent] } }
 }

@@ -2,13 +2,13 @@ import { z } from 'zod'
 import type { NewEvent } from '../../sql/payment-changes.ts'
 import { idOf, isDeeperThan, objectOf, type ProviderObject, toStorable } from './reading.ts'
 
-/** An event about one of the provider's objects, with the state of the object after it. */
+/** An event about one of the provider's objects, with the object's state after the event. */
 export interface ProviderEvent {
   readonly type: string
   /** The time of the event, in seconds since the epoch. */
   readonly at: number
   readonly object: ProviderObject
-  /** The values that an update replaced; empty for other events. */
+  /** Values that an update replaced; empty for other events. */
   readonly before: ProviderObject
 }
 
@@ -31,7 +31,7 @@ export const LISTED_TYPES = [
 
 const TYPES = [
   ...LISTED_TYPES,
-  // An alias of the last one, which the provider's event list rejects.
+  // An alias of the last listed type, which the provider's event list rejects.
   'fraudscreen.early_fraud_warning.created',
 ] as const
 export type EventType = (typeof TYPES)[number]
@@ -42,7 +42,9 @@ export const EVENT_TYPES: ReadonlySet<string> = new Set(TYPES)
 /** True if we handle an event type. */
 export const isEventType = (type: string): type is EventType => EVENT_TYPES.has(type)
 
-/** The id that most events about a payment share: events with the same subject are applied one after another. */
+/**
+ * Returns the id that most events about a payment share. Events with the same subject are applied one after another.
+ */
 export function subjectOf({ object }: ProviderEvent): string {
   for (const key of ['payment_intent', 'charge', 'invoice', 'subscription']) {
     const id = idOf(object[key])

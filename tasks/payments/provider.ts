@@ -7,9 +7,9 @@ import type { ProviderObject } from './reading.ts'
  * permanently. Throws fail('payment.failed') for transient failures: the call may have had its effect.
  */
 export interface PaymentProvider {
-  /** Returns the customer's id. */
+  /** Creates a customer and returns its id. */
   createCustomer(customer: NewCustomer, call: IdempotentCall): Promise<string>
-  /** Returns null if the provider has no such customer, or no longer has it. */
+  /** Opens a checkout page; null if the provider has no such customer, or no longer has it. */
   createCheckout(
     checkout: NewCheckout,
     call: IdempotentCall,
@@ -19,34 +19,34 @@ export interface PaymentProvider {
   createRefund(refund: NewRefund, call: IdempotentCall): Promise<ObjectSnapshot>
   /** Cancels a subscription at the end of its paid period. */
   cancelSubscription(id: string, call: IdempotentCall): Promise<ObjectSnapshot>
-  /** Ids of the customer's subscriptions that will renew: neither ended nor ending with their period. */
+  /** Returns the ids of the customer's subscriptions that will renew: neither ended nor ending with their period. */
   listRenewingSubscriptions(customer: string, signal: AbortSignal): Promise<readonly string[]>
-  /** The current state of a subscription; null if there is none. */
+  /** Returns the current state of a subscription; null if there is none. */
   findSubscription(id: string, signal: AbortSignal): Promise<ObjectSnapshot | null>
-  /** The id of the payment intent that paid an invoice or session; null if there is none. */
+  /** Returns the id of the payment intent that paid an invoice or session; null if there is none. */
   findIntent(what: 'invoice' | 'session', id: string, signal: AbortSignal): Promise<string | null>
-  /** All refunds of a charge or payment intent; none if it does not exist. */
+  /** Returns all refunds of a charge or payment intent; none if it does not exist. */
   listRefunds(
     payment: PaymentId,
     signal: AbortSignal,
   ): Promise<{ readonly objects: readonly ProviderObject[]; readonly at: number }>
-  /** Events of these types since a time in seconds, in pages, newest first. */
+  /** Yields the events of these types since a time in seconds, in pages, newest first. */
   listEvents(
     seconds: number,
     types: readonly string[],
     signal: AbortSignal,
   ): AsyncIterable<readonly ProviderObject[]>
-  /** The active prices with their products. */
+  /** Returns the active prices with their products. */
   listPrices(signal: AbortSignal): Promise<readonly ProviderObject[]>
 }
 
-/** Options of a call with an effect. Calls with the same idempotency key have the effect once. */
+/** Options of a call with an effect. Calls with the same idempotency key take effect once. */
 export interface IdempotentCall {
   readonly key: string
   readonly signal: AbortSignal
 }
 
-/** An object of the provider, and the time of this state in seconds, by the provider's clock. */
+/** An object of the provider, and the time of its state in seconds, by the provider's clock. */
 export interface ObjectSnapshot {
   readonly object: ProviderObject
   readonly at: number
@@ -64,7 +64,7 @@ export interface NewCheckout {
   readonly mode: 'payment' | 'subscription'
   readonly successUrl: string
   readonly cancelUrl: string
-  /** Null: the provider creates a customer for the payer. */
+  /** Null makes the provider create a customer for the payer. */
   readonly customer: string | null
   readonly userId: number | null
 }
@@ -81,7 +81,7 @@ export interface NewRefund {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** The refund reasons that the provider accepts; any other reason is stored as a note. */
+/** Refund reasons that the provider accepts; any other reason is stored as a note. */
 const REFUND_REASONS = ['requested_by_customer', 'duplicate', 'fraudulent'] as const
 
 export function isKnownReason(reason: string): reason is (typeof REFUND_REASONS)[number] {

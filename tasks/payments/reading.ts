@@ -13,23 +13,23 @@ export function textOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null
 }
 
-/** The id of a reference, which may be expanded to the whole object; null if there is none. */
+/** Returns the id of a reference, which may be expanded to the whole object; null if there is none. */
 export function idOf(value: unknown): string | null {
   return textOf(value) ?? textOf(objectOf(value).id)
 }
 
-/** A safe integer, such as an amount or a time in seconds; null for any other value. */
+/** Returns a safe integer, such as an amount or a time in seconds; null for any other value. */
 export function integerOf(value: unknown): number | null {
   return Number.isSafeInteger(value) ? (value as number) : null
 }
 
-/** The items of a list: an array, or an object with an array as its `data`. */
+/** Returns the items of a list: an array, or an object with an array as its `data`. */
 export function itemsOf(value: unknown): readonly ProviderObject[] {
   const items = Array.isArray(value) ? value : objectOf(value).data
   return Array.isArray(items) ? items.map(objectOf) : []
 }
 
-/** The distinct ids that are not null. */
+/** Returns the distinct ids that are not null. */
 export function distinctIds(...ids: readonly (string | null)[]): string[] {
   return [...new Set(ids.filter((id) => id !== null))]
 }

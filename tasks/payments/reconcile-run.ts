@@ -22,9 +22,9 @@ import { REQUEST_KEY, refundChange } from './transactions.ts'
 
 // The provider keeps its events for 30 days.
 const EVENT_RETENTION_SECONDS = 30 * 86_400
-// Rereads this much: events become visible slightly out of order, and clocks differ.
+// Overlap of consecutive reads: events become visible slightly out of order, and clocks differ.
 const OVERLAP_SECONDS = 600
-// An abandoned request can still reach the provider for this long.
+// Time for which an abandoned request can still reach the provider.
 const SETTLE_GRACE_SECONDS = 300
 const BATCH = 500
 
@@ -61,7 +61,7 @@ async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
     missed += await ctx.fenced((tx) => ingestPage(tx, page, optionsOf(ctx)))
     ctx.progress(`Ingested ${missed} missed events`)
   }
-  // Only after the last page: an interrupted read starts over.
+  // Stores the time only after the last page, so that an interrupted read starts over.
   await ctx.fenced((tx) => tx.run(setReconciledTime(now)))
   return missed
 }
@@ -93,7 +93,7 @@ async function settleRefunds(ctx: TaskContext): Promise<number> {
   return settled
 }
 
-/** True if the refund is settled. After a failure, the next run retries it. */
+/** Settles a refund; true on success. After a failure, the next run retries it. */
 async function trySettle(ctx: TaskContext, refund: Refund): Promise<boolean> {
   try {
     await settle(ctx, refund)

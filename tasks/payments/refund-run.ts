@@ -38,15 +38,16 @@ async function requestRefund(ctx: TaskContext, refund: Refund): Promise<string> 
   })
   const change = refundChange(answer.object, answer.at)
   if (change === null) throw fail('payment.failed', { reason: 'unexpected response' })
-  // Adds our own ids of the payment: the answer may name the payment by an id that we do not have.
+  // Includes our own ids of the payment: the answer may name the payment by an id that we do not have.
   const ids = distinctIds(refund.charge, refund.payment_intent, ...change.ids)
   const linked = { ...change, ids, request: refund.job_id }
   await ctx.fenced((tx) => tx.run(applyChanges([...changes, linked])))
   return change.id
 }
 
-// After these errors of a first attempt, there is certainly no refund. On a later attempt, an earlier one may have
-// succeeded, perhaps with another API key: the amount stays reserved until `payments.reconcile` looks the refund up.
+// Errors of a first attempt after which there is certainly no refund. On a later attempt, an earlier one may have
+// succeeded, perhaps with another API key. The amount then stays reserved until `payments.reconcile` looks the refund
+// up.
 const REFUSALS: ReadonlySet<string> = new Set([
   'payment.not_configured',
   'payment.key',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The settings of payments. */
+/** Settings of payments. */
 
 /** True for a valid target of the provider's redirect: an absolute http(s) URL, or a path on this server. */
 export const isRedirect = (text: string): boolean => {
@@ -15,9 +15,9 @@ const redirect = z.string().refine(isRedirect, 'must be http(s)://… or a path 
 
 export const paymentShape = {
   PROVIDER_SECRET_KEY: secret,
-  // During a rotation: the old and the new secret, separated by a comma.
+  // During a rotation, holds the old and the new secret, separated by a comma.
   PROVIDER_WEBHOOK_SECRET: secret,
-  // The names in Stripe's own examples.
+  // Aliases that Stripe's own examples use.
   STRIPE_SECRET_KEY: secret,
   STRIPE_WEBHOOK_SECRET: secret,
   // An origin only: the SDK adds the path.
@@ -36,10 +36,10 @@ export const paymentShape = {
 export interface PaymentSettings {
   /** Undefined if payments are not configured. */
   readonly secretKey: string | undefined
-  /** Empty: all events are rejected. Two during a rotation. */
+  /** Secrets that may sign events: two during a rotation. If empty, all events are rejected. */
   readonly webhookSecrets: readonly string[]
   readonly apiBaseUrl: string
-  /** Default redirects of checkouts, also of `cancelUrl`; undefined: pages of this server. */
+  /** Default redirects after a checkout; undefined selects pages of this server. */
   readonly successUrl: string | undefined
   readonly cancelUrl: string | undefined
 }

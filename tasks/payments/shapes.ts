@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { TRANSACTION_STATUSES } from '../../sql/payments.ts'
 
-/** The public shapes of payments, which are also the results of tasks that callers wait for. */
+/** Public shapes of payments, which are also the results of tasks that callers wait for. */
 
 export const Transaction = z
   .strictObject({
@@ -9,7 +9,7 @@ export const Transaction = z
     provider_transaction_id: z.string(),
     type: z.enum(['charge', 'refund', 'subscription']),
     status: z.enum(TRANSACTION_STATUSES),
-    /** In the smallest unit of the currency. */
+    /** Amount in the smallest unit of the currency. */
     amount: z.int(),
     currency: z.string(),
     description: z.string(),
@@ -33,7 +33,7 @@ export const Price = z.strictObject({
   product_id: z.string(),
   name: z.string(),
   description: z.string().nullable(),
-  /** In the smallest unit of the currency; null if the provider computes the price or the payer chooses it. */
+  /** Price in the smallest unit of the currency; null if the provider computes it or the payer chooses it. */
   amount: z.int().nullable(),
   currency: z.string(),
   mode: z.enum(['payment', 'subscription']),

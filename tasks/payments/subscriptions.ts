@@ -18,8 +18,8 @@ export type SubscriptionSource = 'created' | 'updated' | 'deleted'
 const SOURCES: readonly SubscriptionSource[] = ['created', 'updated', 'deleted']
 
 /**
- * The state of a subscription at `at`, in seconds; null without an id. `before` holds the values that an update replaced:
- * within a second, an event that changes a field wins over one that only includes it.
+ * Returns the change with a subscription's state at `at`, in seconds; null without an id. `before` holds the values
+ * that an update replaced: within a second, an event that changes a field wins over one that only includes it.
  */
 export function subscriptionChange(
   subscription: ProviderObject,
@@ -54,7 +54,7 @@ export function subscriptionChange(
   }
 }
 
-/** The best plan name in the subscription: of its price, its product or its lookup key, else the id; null without. */
+/** Returns the plan name: that of the price or product, a lookup key, or else an id; null if there is none. */
 function planName(subscription: ProviderObject, item: ProviderObject | undefined): string | null {
   const plans = [objectOf(item?.price), objectOf(item?.plan), objectOf(subscription.plan)]
   for (const key of ['nickname', 'name']) {

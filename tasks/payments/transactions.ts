@@ -2,8 +2,9 @@ import { type Change, earliestStamp, type Fact, factOrNull, knownFacts, stamp } 
 import { distinctIds, idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
 /**
- * Changes of payments, from the provider's objects. One payment has several objects: a session, an invoice, a payment
- * intent and a charge; each names some of the others. `at` is the time of the report, in seconds since the epoch.
+ * Derives changes of payments from the provider's objects. One payment has several objects: a session, an invoice, a
+ * payment intent and a charge. Each names some of the others. `at` is the time of the report, in seconds since the
+ * epoch.
  */
 
 type Outcome = 'pending' | 'failed' | 'canceled' | 'succeeded'
@@ -11,7 +12,8 @@ type Outcome = 'pending' | 'failed' | 'canceled' | 'succeeded'
 // Success is final: a failure reported later belongs to an earlier attempt to pay.
 const OUTCOME_RANK: Readonly<Record<Outcome, number>> = { pending: 0, failed: 1, canceled: 2, succeeded: 3 }
 
-// Reliability of the reported amount: several charges may pay an invoice, and a session has only the requested amount.
+// Ranks sources by the reliability of their amount. Several charges may pay an invoice, and a session has only the
+// requested amount.
 const SOURCE = { session: 1, intent: 2, charge: 3, invoice: 4 } as const
 
 interface PaymentReport {
@@ -58,7 +60,7 @@ function transactionChange(report: PaymentReport): Change {
   }
 }
 
-/** A completed session; null if it has no payment of its own, such as for a trial. */
+/** Returns the change for a completed session; null if it has no payment of its own, such as for a trial. */
 export function sessionChange(session: ProviderObject, at: number): Change | null {
   const intent = idOf(session.payment_intent)
   const amount = integerOf(session.amount_total)
@@ -79,7 +81,7 @@ export function sessionChange(session: ProviderObject, at: number): Change | nul
   })
 }
 
-/** A payment intent that succeeded or failed. */
+/** Returns the change for a payment intent that succeeded or failed. */
 export function intentChange(intent: ProviderObject, outcome: 'succeeded' | 'failed', at: number): Change {
   const received = integerOf(intent.amount_received)
   const failedCharge = idOf(objectOf(intent.last_payment_error).charge)
@@ -101,7 +103,9 @@ export function intentChange(intent: ProviderObject, outcome: 'succeeded' | 'fai
   })
 }
 
-/** An invoice that was paid or failed to be paid; null for a zero amount, such as for a trial. */
+/**
+ * Returns the change for an invoice that was paid or whose payment failed; null for a zero amount, such as for a trial.
+ */
 export function invoiceChange(
   invoice: ProviderObject,
   outcome: 'succeeded' | 'failed',
@@ -137,7 +141,7 @@ function intentOfPayments(invoice: ProviderObject): string | null {
   return idOf(objectOf(itemsOf(invoice.payments)[0]?.payment).payment_intent)
 }
 
-/** A charge that was refunded at least in part, and the refunds that it lists. */
+/** Returns the changes for a charge that was refunded at least in part, and for the refunds that it lists. */
 export function chargeChanges(charge: ProviderObject, at: number): Change[] {
   const refunded = integerOf(charge.amount_refunded)
   const id = idOf(charge.id)
@@ -165,12 +169,12 @@ type RefundChange = Extract<Change, { kind: 'refund' }>
 
 const REFUND_RANK: Readonly<Record<string, number>> = { pending: 0, succeeded: 1, failed: 2, canceled: 3 }
 
-/** Metadata key of our refunds for the job that requested them; it finds a refund whose answer was lost. */
+/** Metadata key under which our refunds name their job. It identifies a refund whose response was lost. */
 export const REQUEST_KEY = 'millrace_job'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** A refund; null if it lacks an id (old API versions), its payment, an amount or a currency. */
+/** Returns the change for a refund; null if it lacks an id (old API versions), its payment, an amount or a currency. */
 export function refundChange(refund: ProviderObject, at: number): RefundChange | null {
   const id = idOf(refund.id)
   const ids = distinctIds(idOf(refund.charge), idOf(refund.payment_intent))

@@ -3,7 +3,10 @@ import { type Chunk, type Format, splitIntoChunks } from './chunks.ts'
 import { decodeText } from './read.ts'
 import { hashTerm, tokenize } from './words.ts'
 
-/** Increase it when the same bytes yield other chunks or terms: the next run reanalyzes files of older versions. */
+/**
+ * Increase the version when the same bytes yield other chunks or terms. The next run then reanalyzes files of older
+ * versions.
+ */
 export const ANALYSIS_VERSION = 4
 
 /** The chunks of a file, or the reason for having none. */
@@ -13,11 +16,11 @@ export type AnalysisResult = { readonly chunks: readonly NewChunk[] } | { readon
 export interface AnalysisOptions {
   readonly format: Format
   readonly fileName: string
-  /** True if the bytes are a JSON array of page texts, which the caller has read. */
+  /** True if the bytes are a JSON array of page texts instead of a file's bytes. */
   readonly arePages?: boolean
 }
 
-// A larger file is data, and would crowd out all others.
+// A file with more chunks is data, and would crowd out all others.
 const MAX_CHUNKS = 20_000
 const MAX_LINES = 500_000
 /** Limit for all pages of a PDF or document: about 10,000 pages of a book. */

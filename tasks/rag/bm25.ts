@@ -19,13 +19,13 @@ const FEEDBACK_SHARE = 0.7
 const MIN_CHUNKS = 2
 const MAX_CHUNK_SHARE = 0.3
 
-/** A query by hashes of terms; the terms of a phrase, from between quotation marks, must occur in sequence. */
+/** A query as hashes of terms. The terms of a phrase, given in quotation marks, must occur in sequence. */
 export interface Query {
   readonly terms: readonly number[]
   readonly phrases: readonly (readonly number[])[]
 }
 
-// Every candidate chunk is scanned for each phrase: 500 phrases over 10,000 chunks blocked all searches for 7 s.
+// Every candidate chunk is scanned for each phrase: 500 phrases over 10,000 chunks would block all searches for 7 s.
 const MAX_PHRASES = 8
 
 /** Parses a query; `"…"` is a phrase. Ignores phrases of one term and all after the first 8. */
@@ -43,8 +43,8 @@ export function parseQuery(text: string): Query {
 type Weights = ReadonlyMap<number, number>
 
 /**
- * The best chunks for a query. Scores are between 0 and 1, exclusive: shares of a bound that no chunk can reach.
- * If any chunk contains all phrases, returns only such chunks; otherwise ignores the phrases.
+ * Returns the best chunks for a query. Scores are between 0 and 1, exclusive: shares of a bound that no chunk can
+ * reach. If any chunk contains all phrases, returns only such chunks; otherwise ignores the phrases.
  *
  * @param allowed 1 for each chunk that may be returned. Null allows all.
  */
@@ -104,7 +104,7 @@ function scoreChunks(postings: Postings, weights: Weights, allowed: Uint8Array |
   return scores
 }
 
-/** The score that a chunk approaches if it repeats every term infinitely often. */
+/** Returns the score that a chunk approaches if it repeats every term infinitely often. */
 function upperBound(postings: Postings, weights: Weights): number {
   let bound = 0
   for (const [term, weight] of weights) bound += idfOf(postings, term) * weight * (K1 + 1)
@@ -144,7 +144,7 @@ function countsOf({ starts, terms }: Postings, chunk: number): ReadonlyMap<numbe
   return counts
 }
 
-/** The allowed chunks that contain all phrases; all allowed chunks if none does. */
+/** Returns the allowed chunks that contain all phrases; all allowed chunks if none does. */
 function filterByPhrases(
   postings: Postings,
   phrases: Query['phrases'],

@@ -15,7 +15,7 @@ import { embedBuild } from './embed-build.ts'
 import type { IndexResult } from './index-result.ts'
 import type { SkippedSource } from './walk.ts'
 
-/** Builds of collections: a run stores new rows next to the live ones, then swaps them in. */
+/** Builds a collection: a run stores new rows next to the live ones, then swaps them in. */
 
 /** Searches hold collections in memory: half a million chunks take about a gigabyte. */
 const MAX_CHUNKS = 500_000
@@ -29,16 +29,16 @@ export interface IndexedCollection {
   readonly name: string
 }
 
-/** The new rows of a job, and the live files that it compares with. */
+/** Collects the new rows of a job, and compares its sources with the live files. */
 export class Build {
   /** The live files of the collection, by source. */
   readonly liveFiles: ReadonlyMap<string, KnownFile>
-  /** The sources that the collection will have after the swap. */
+  /** Sources that the collection will have after the swap. */
   readonly present = new Set<string>()
   readonly #ctx: TaskContext
   readonly #collection: IndexedCollection
   readonly #startedAt: number
-  /** Files that an earlier attempt stored and this one has not encountered yet, by source. */
+  /** Files that an earlier attempt stored and this one has not processed yet, by source. */
   readonly #leftover: Map<string, KnownFile>
   readonly #skipped: SkippedSource[] = []
   #pending: NewFile[] = []
@@ -108,7 +108,7 @@ export class Build {
     if (this.#pendingChunks >= CHUNKS_PER_WRITE) await this.#store()
   }
 
-  /** Records requested sources that the collection will not have, with the reasons. */
+  /** Records requested sources that will not be in the collection, with the reasons. */
   skip(...skipped: readonly SkippedSource[]): void {
     this.#skipped.push(...skipped)
   }
@@ -144,7 +144,7 @@ export class Build {
     }
   }
 
-  /** Deletes leftover files: their sources have disappeared since, or match the live files again. */
+  /** Deletes leftover files: their sources have disappeared or match the live files again. */
   async #dropStale(): Promise<void> {
     const ctx = this.#ctx
     const stale = [...this.#leftover.values()].map(({ id }) => id)
@@ -169,7 +169,7 @@ export class Build {
 const bySource = (files: readonly KnownFile[]): Map<string, KnownFile> =>
   new Map(files.map((file) => [file.source, file]))
 
-/** Makes the space of deleted rows available for new ones. If this fails, autovacuum does it later. */
+/** Makes the space of deleted rows reusable. If this fails, autovacuum does it later. */
 async function reclaimSpace({ db, log }: TaskContext, changed: number): Promise<void> {
   if (changed === 0) return
   try {

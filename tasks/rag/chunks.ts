@@ -8,7 +8,7 @@ import { proseBlocks } from './blocks/prose.ts'
 
 export type Format = 'text' | 'markdown' | 'code' | 'html' | 'pdf'
 
-/** A piece of a text; offsets are characters (UTF-16) of the text, lines count from 1. */
+/** A piece of a text. Offsets count UTF-16 code units of the text; lines count from 1. */
 export interface Chunk {
   readonly content: string
   readonly startOffset: number
@@ -16,13 +16,14 @@ export interface Chunk {
   readonly startLine: number
   readonly endLine: number
   readonly page: number | null
-  /** The headings or declarations that enclose the chunk, joined by ` > `; null without any. */
+  /** Headings or declarations that enclose the chunk, joined by ` > `; null if there are none. */
   readonly heading: string | null
 }
 
-// About 300 words: most paragraphs with their neighbours, within the 512 word pieces that embedding models read.
+// About 300 words: room for most paragraphs with their neighbours, within the 512 word pieces that embedding models
+// read.
 export const MAX_CHARACTERS = 1600
-// A shorter section shares its chunk with the next one.
+// Shorter sections share a chunk with the next one.
 const MIN_CHARACTERS = 400
 
 /** Cuts a text by its structure: headings, functions, paragraphs, then lines and sentences. */
@@ -49,7 +50,7 @@ function blocksOf(text: string, format: Format, pageStarts: readonly number[]): 
   }
 }
 
-/** The number (from 1) of the page or line at a position; `starts` are ascending. */
+/** Returns the number (from 1) of the page or line at a position; `starts` are ascending. */
 function numberAt(position: number, starts: readonly number[]): number {
   let [low, high] = [0, starts.length]
   while (low < high) {
@@ -71,7 +72,7 @@ function splitBlock(text: string, block: Block): readonly Block[] {
         ? source.length
         : from + cutPosition(source.slice(from, from + MAX_CHARACTERS))
     const piece = source.slice(from, to)
-    // The position of a part is unknown if the text of the block differs from the source.
+    // The part has no known position if the block's text differs from the source.
     if (block.text === undefined) parts.push({ ...block, start: block.start + from, end: block.start + to })
     else parts.push({ ...block, text: piece.trim() })
     from = to
@@ -79,7 +80,7 @@ function splitBlock(text: string, block: Block): readonly Block[] {
   return parts.flatMap((part) => (part.text === undefined ? (trimBlock(text, part) ?? []) : [part]))
 }
 
-/** The cut position in a piece of maximum length: after a line, a sentence or a word, else within a word. */
+/** Returns the cut position in a piece of maximum length: after a line, a sentence or a word, else within a word. */
 function cutPosition(piece: string): number {
   const half = piece.length / 2
   const line = piece.lastIndexOf('\n') + 1

@@ -17,7 +17,7 @@ import { Build, type IndexedCollection } from './build.ts'
 const DOCUMENTS_PER_READ = 100
 // A page has at most two million characters.
 const PAGES_PER_READ = 16
-// Limit for the search of a selection, which itself ranks a limited number of documents.
+// Maximum number of documents that a selection's search returns; the search itself also ranks a limited number.
 const MAX_FOUND = 1000
 
 type ListedDocument = z.output<typeof SelectedDocument>
@@ -56,7 +56,7 @@ export async function compareSelection(
 
 const sourceOf = (id: number): string => `documents/${id}`
 
-/** Yields the documents of a selection in batches. As in lists, superseded ones only if `ids` names them. */
+/** Yields the documents of a selection in batches. Like lists, includes superseded ones only if `ids` names them. */
 async function* listSelected(
   { db }: TaskContext,
   ownerId: number | null,
@@ -128,7 +128,7 @@ async function analyzeDocument(
   }
   if (pages.every((text) => text === '')) return { reason: 'no text' }
   const bytes = Buffer.from(JSON.stringify(pages))
-  // The analysis strips a file extension: the added dot keeps the whole title.
+  // The analysis strips a file extension. The added dot makes it strip nothing else from the title.
   const fileName = `${title}.`
   const read = await providers.analyze(bytes, { format: 'pdf', fileName, arePages: true }, signal)
   return 'reason' in read ? read : { ...read, byteSize: bytes.byteLength }

@@ -7,11 +7,11 @@ import { enqueue } from '../task.ts'
 import { EmbedResult, embedTaskOf } from './embed.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
 
-// A batch of this many chunks takes a second or two. Files are not split, so a batch can have more.
+// A batch of this many chunks takes a second or two. It may have more chunks, because files are not split.
 const CHUNKS_PER_JOB = 64
 const POLL_MS = 50
-// Longer than any batch; finite, so a queue without workers does not block an index forever. The wait reports no progress:
-// it must stay below `stallSeconds`, which would end the attempt.
+// Longer than any batch, but finite, so that a queue without workers does not block an index forever. The wait reports
+// no progress, so it must stay below `stallSeconds`, which would end the attempt.
 export const MAX_WAIT_MS = (INDEXING_OPTIONS.stallSeconds - 300) * 1000
 
 /**
@@ -35,7 +35,7 @@ export async function embedBuild(
       chunks += files[done]!.chunk_count
     }
     const result = await embedByJob(ctx, { files: batch }, MAX_WAIT_MS)
-    // The model is unavailable, or a worker with other settings used another one.
+    // Otherwise the model is unavailable, or a worker with other settings used another one.
     if (result.model === model) continue
     ctx.log.warn(
       { reason: result.reason, model: result.model },
@@ -47,8 +47,10 @@ export async function embedBuild(
 }
 
 /**
- * Enqueues a job that embeds files or a question, and waits for it. The model is null if no worker ends it within
- * `waitMs`. @throws the failure of the job.
+ * Enqueues a job that embeds files or a question, and waits for it. The result's model is null if no worker finishes
+ * the job within `waitMs`.
+ *
+ * @throws the failure of the job.
  */
 export async function embedByJob(
   ctx: TaskContext,

@@ -31,13 +31,13 @@ const run = loadLazily<EmbedPayload, EmbedResult>(() => import('./embed-run.ts')
 const defineEmbedTask = (name: string, queue: string, pool: PoolName) =>
   defineTask({ name, queue, pool, payload: Payload, result: EmbedResult, timeoutSeconds: 1800, run })
 
-// Separate queues: an indexing job waits for these jobs and must not hold the slot that they need.
+// The tasks have separate queues: an indexing job waits for them, and must not hold the slot that they need.
 /** Embeds with the local model, on the thread that holds it. */
 export const embedLocally = defineEmbedTask('rag.embed', 'rag_model', 'model')
 /** Embeds through a provider. */
 export const embedRemotely = defineEmbedTask('rag.embed_remote', 'rag_remote', 'io')
 
-/** The embedding task that the settings select. */
+/** Returns the embedding task that the settings select. */
 export function embedTaskOf({ embeddings }: RagSettings): typeof embedLocally {
   return embeddings === 'openai' ? embedRemotely : embedLocally
 }

@@ -15,15 +15,15 @@ const formats = new Map(
   ),
 )
 
-/** The extensions to index if a request names none. */
+/** Extensions to index if a request names none. */
 export const KNOWN_EXTENSIONS: ReadonlySet<string> = new Set(formats.keys())
 
-/** The format of files with an extension; unknown extensions are plain text. */
+/** Returns the format of files with an extension; unknown extensions are plain text. */
 export function formatOf(extension: string): Format {
   return formats.get(extension) ?? 'text'
 }
 
-/** A file's extension in lower case, without the dot; empty if there is none, as in `.env`. */
+/** Returns a file's extension in lower case, without the dot; empty if there is none, as in `.env`. */
 export function extensionOf(fileName: string): string {
   const dot = fileName.lastIndexOf('.')
   return dot <= 0 ? '' : fileName.slice(dot + 1).toLowerCase()

@@ -1,12 +1,12 @@
 import type { Hit } from './top.ts'
 
-/** A chunk with its rank (from 1) in each list; null if the list lacks it. */
+/** A chunk with its rank (from 1) in each list; null if a list lacks the chunk. */
 export interface FusedHit extends Hit {
   readonly lexical: number | null
   readonly vector: number | null
 }
 
-// Cormack, Clarke and Büttcher 2009, "Reciprocal Rank Fusion outperforms Condorcet".
+// Constant of the method (Cormack, Clarke and Büttcher 2009, "Reciprocal Rank Fusion outperforms Condorcet").
 const K = 60
 
 /**

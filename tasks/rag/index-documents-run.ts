@@ -14,7 +14,7 @@ export async function run(
   const { ownerId } = ctx.job
   const id = await ctx.fenced(async (tx) => {
     const opened = await tx.one(openDocuments(name, ownerId, documents))
-    // Collections cost work: each change of a document refreshes all collections that may contain it.
+    // Collections have a quota, because each change of a document refreshes all collections that may contain it.
     if (opened.created) await requireQuota(tx, ownerId, ['collections'], ctx.settings.quotas)
     return opened.id
   })

@@ -7,7 +7,10 @@ import { INDEXING_OPTIONS } from './indexing.ts'
 const Payload = z.strictObject({ collection: z.string(), documents: Selection })
 export type IndexDocumentsPayload = z.output<typeof Payload>
 
-/** The mailbox of a collection. The owner is part of it: jobs of another owner with the same name must not block it. */
+/**
+ * Returns the mailbox of a collection. It includes the owner, so that another owner's collection of the same name does
+ * not block it.
+ */
 export const mailboxOf = (name: string, ownerId: number | null): string =>
   `rag-documents:${ownerId ?? 0}:${name}`
 

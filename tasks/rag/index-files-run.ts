@@ -11,7 +11,7 @@ import { readFoundFile } from './read.ts'
 import { type IndexTarget, resolveTarget } from './target.ts'
 import { type FoundFile, walk } from './walk.ts'
 
-// Limits the progress reports of a run.
+// Maximum number of progress reports per run.
 const MAX_STEPS = 1000
 
 /** Runs `rag.index`. */
@@ -102,7 +102,9 @@ async function analyzePdf(
   }
 }
 
-/** Ids of live files below the target that no longer exist. Files outside the target stay in the collection. */
+/**
+ * Returns the ids of live files below the target that no longer exist. Files outside the target stay in the collection.
+ */
 function findRemoved({ root, path, isFolder }: IndexTarget, { liveFiles: known, present }: Build): number[] {
   const scope = path === root ? '' : `${path.slice(root.length).replace(/^\/+/, '')}${isFolder ? '/' : ''}`
   const isBelow = ({ source }: KnownFile): boolean => (isFolder ? source.startsWith(scope) : source === scope)

@@ -9,7 +9,7 @@ export const IndexResult = z.strictObject({
   documents_unchanged: z.int().min(0),
   documents_removed: z.int().min(0),
   total_chunks: z.int().min(0),
-  /** The embedding model; null if this run had none. */
+  /** Embedding model; null if this run had none. */
   embedding_model: z.string().nullable(),
   skipped: z.array(z.strictObject({ source: z.string(), reason: z.string() })),
   skipped_total: z.int().min(0),

@@ -3,6 +3,6 @@ export const INDEXING_OPTIONS = {
   queue: 'rag',
   pool: 'children',
   timeoutSeconds: 6 * 3600,
-  // A file takes seconds, a scanned PDF minutes.
+  // Indexing a file takes seconds, a scanned PDF minutes.
   stallSeconds: 1800,
 } as const

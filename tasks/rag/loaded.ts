@@ -8,13 +8,13 @@ export interface LoadedCollection {
   readonly state: CollectionState
   readonly files: ReadonlyMap<number, LoadedFile>
   readonly postings: Postings
-  /** Null if no chunk has a vector, or pgvector has an index of them. */
+  /** Null if no chunk has a vector, or if pgvector indexes the vectors. */
   readonly vectors: Vectors | null
-  /** The file of each chunk, and its position in the file. */
+  /** File of each chunk, and the chunk's position in it. */
   readonly positions: readonly Position[]
-  /** The first chunk of each file. */
+  /** First chunk of each file, by file id. */
   readonly firstChunks: ReadonlyMap<number, number>
-  /** Estimated size in memory. */
+  /** Estimated size in memory, in bytes. */
   readonly bytes: number
 }
 
@@ -23,7 +23,7 @@ export interface Position {
   readonly ordinal: number
 }
 
-/** Builds a collection in memory from its files, which it may share with an older version. */
+/** Builds a collection in memory from its files. An older version may share these files. */
 export function buildCollection(state: CollectionState, files: readonly LoadedFile[]): LoadedCollection {
   const positions: Position[] = []
   const chunks: Uint32Array[] = []
@@ -66,10 +66,10 @@ function vectorsOf(files: readonly LoadedFile[], dimensions: number): Vectors | 
   return rows.length === 0 ? null : new Vectors(dimensions, rows)
 }
 
-// A copy, to be aligned, as in `floatsOf`.
+// Copies the bytes to align them, like `floatsOf`.
 const uint32sOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(Uint8Array.from(bytes).buffer)
 
-/** The metadata of a result, which `filter_metadata` compares. */
+/** Returns the metadata of a result, which `filter_metadata` compares. */
 export function metadataOf({ file, ordinal }: Position): Readonly<Record<string, string | number | null>> {
   const fileName = file.title ?? file.source.slice(file.source.lastIndexOf('/') + 1)
   return {
@@ -86,7 +86,7 @@ export function metadataOf({ file, ordinal }: Position): Readonly<Record<string,
   }
 }
 
-/** 1 for each chunk whose metadata has these values, 0 for the others; null without a filter. */
+/** Returns 1 for each chunk whose metadata has these values, 0 for the others; null without a filter. */
 export function filterChunks(
   { positions }: LoadedCollection,
   filter: Readonly<Record<string, unknown>> | null,

@@ -35,7 +35,7 @@ export class Postings {
     this.invert()
   }
 
-  /** The number of a term in this collection; undefined if no chunk contains it. */
+  /** Returns the number of a term in this collection; undefined if no chunk contains it. */
   numberOf(hash: number): number | undefined {
     return this.numbers.get(hash)
   }
@@ -44,7 +44,7 @@ export class Postings {
     return this.starts[chunk + 1]! - this.starts[chunk]!
   }
 
-  /** The number of chunks that contain a term. */
+  /** Returns the number of chunks that contain a term. */
   frequency(term: number): number {
     return this.heads[term + 1]! - this.heads[term]!
   }

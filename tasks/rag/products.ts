@@ -50,7 +50,7 @@ const multiplyAdd = (sum: number, offset: number): number[] => [
 ]
 
 const BODY = [
-  // Four locals: two i32 and two v128.
+  // Declares four locals: two i32 and two v128.
   ...[2, 2, I32, 2, V128],
   ...[block, loop, get(COUNT), isZero, branchIf(1)].flat(),
   ...[zero, set(SUM), zero, set(MORE), get(QUERY), set(AT), get(ROW), get(BYTES), add, set(END)].flat(),
@@ -64,7 +64,7 @@ const BODY = [
 
 const name = (text: string): number[] => [text.length, ...Buffer.from(text)]
 const section = (id: number, bytes: readonly number[]): number[] => [id, ...leb128(bytes.length), ...bytes]
-/** LEB128 in two bytes: for values below 16,384. */
+/** Encodes a value below 16,384 as LEB128 in two bytes. */
 const leb128 = (value: number): number[] => [(value & 0x7f) | 0x80, value >> 7]
 
 const MODULE = new platform.Module(

@@ -4,14 +4,14 @@ import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
 
-// Small, so that no statement holds its locks for long: each file has several chunks.
+// Files per batch. Small, so that no statement holds its locks for long: each file has several chunks.
 const BATCH = 200
 
 /** Runs `rag.purge`. */
 export async function run(ctx: TaskContext): Promise<{ rows: number }> {
   const { db, signal } = ctx
   let rows = await runInBatches(signal, BATCH, () => db.one(deleteDeadBuilds(BATCH)))
-  // Labels have ids, not names: admins who see the job may not be allowed to see the names.
+  // Labels contain ids instead of names, which admins who see the job may not be allowed to see.
   for (const { id } of await db.any(deletedCollections()))
     rows += await purgeBelongings(ctx, `Collection ${id}`, id, COLLECTION_DEPENDENTS)
   await db.run(deleteEmptyCollections())

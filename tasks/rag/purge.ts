@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
-/** Deletes the rows of deleted collections and of builds whose job has ended, then reclaims their space. */
+/** Deletes the rows of deleted collections and of builds whose job has finished, then reclaims their space. */
 export const purge = defineTask({
   name: 'rag.purge',
   queue: 'system',
   pool: 'io',
   actor: () => 'rag.purge',
   payload: z.strictObject({}),
-  /** Number of deleted files of dead builds, and of deleted rows of collections. */
+  /** Number of deleted files of dead builds, plus deleted rows of collections. */
   result: z.strictObject({ rows: z.int() }),
   run: loadLazily(() => import('./purge-run.ts')),
 })

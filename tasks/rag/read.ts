@@ -48,7 +48,8 @@ async function readAtMost(file: FileHandle, size: number): Promise<Buffer> {
 // Text has no control characters except white space and ESC, which coloured logs use.
 const CONTROL = /(?!\s)\p{Cc}/u
 
-// The encoding that a page declares (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
+// Matches the encoding that a page declares
+// (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
 const DECLARED_ENCODING =
   /<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*(?!utf-16|unicode|ucs-2)([\w-]+)/i
 const PRESCAN_BYTES = 1024

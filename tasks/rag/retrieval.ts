@@ -5,13 +5,13 @@ import type { SearchAnswer, SearchQuestion, SearchThreadData, SlowSearch } from 
 import type { CollectionRequest, Search, SearchHit } from './searcher.ts'
 
 /**
- * Retrieval for this process, on a separate thread that holds the collections. Scoring 10,000 chunks takes a millisecond
- * there; a job would take seven milliseconds and leave a row behind.
+ * Answers retrieval questions on a separate thread that holds the collections. Scoring 10,000 chunks takes a
+ * millisecond there; a job would take seven milliseconds and leave a row behind.
  */
 export interface Retrieval {
-  /** The embedding model of a collection; null without vectors. @throws fail('rag.missing'). */
+  /** Returns the embedding model of a collection; null without vectors. @throws fail('rag.missing'). */
   modelOf(asked: CollectionRequest): Promise<string | null>
-  /** The best chunks, best first. @throws fail('rag.missing'), fail('rag.busy'). */
+  /** Returns the best chunks, best first. @throws fail('rag.missing'), fail('rag.busy'). */
   search(search: Search): Promise<readonly SearchHit[]>
   close(): Promise<void>
 }
@@ -24,13 +24,16 @@ export interface RetrievalOptions extends Omit<SearchThreadData, 'slowQueryMs'> 
 }
 
 interface PendingQuestion {
-  /** The origin of the question, for the report of slow statements; undefined if they are not reported. */
+  /** Origin of the question, for the report of slow statements; undefined if they are not reported. */
   readonly origin: unknown
   readonly resolve: (answer: SearchAnswer) => void
   readonly reject: (error: Error) => void
 }
 
-/** Starts the thread with the first question, and restarts it with the next one after a crash. */
+/**
+ * Creates the client of the search thread. Starts the thread with the first question, and restarts it with the next one
+ * after a crash.
+ */
 export function createRetrieval({ slow, ...options }: RetrievalOptions): Retrieval {
   const pending = new Map<number, PendingQuestion>()
   let lastId = 0

@@ -1,4 +1,4 @@
-/** The entry point of the search thread. */
+/** Entry point of the search thread. */
 import { enableCodeCache } from '../code-cache.ts'
 
 enableCodeCache()

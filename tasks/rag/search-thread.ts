@@ -6,7 +6,7 @@ import type { SlowStatement } from '../../sql/slow.ts'
 import { logSlowStatements, runWithOrigin } from '../telemetry/tracing.ts'
 import { type CollectionRequest, createSearcher, type Search, type SearchHit } from './searcher.ts'
 
-/** Code of the search thread, which holds the collections: loading them must not block other event loops. */
+/** Code of the search thread. It holds the collections, because loading them must not block other event loops. */
 
 export interface SearchThreadData {
   readonly url: string
@@ -28,7 +28,7 @@ export type SearchAnswer =
   | { readonly id: number; readonly code: ErrorCode; readonly detail: string }
   | { readonly id: number; readonly error: string }
 
-/** A slow statement and the id of its question, by which the main thread finds the question's origin. */
+/** A slow statement and the id of its question. The main thread finds the question's origin by that id. */
 export interface SlowSearch extends SlowStatement {
   readonly id?: number
 }

@@ -15,16 +15,16 @@ export interface Search {
   readonly viewer: Viewer
   readonly query: string
   readonly topK: number
-  /** Values that a result's metadata must have; null for any. */
+  /** Values that a result's metadata must have; null matches any. */
   readonly filter: Readonly<Record<string, unknown>> | null
-  /** Null for keyword search only. */
+  /** Null selects keyword search only. */
   readonly vector: QueryVector | null
 }
 
-/** A collection and the caller who asks for it. */
+/** A collection and the caller who requests it. */
 export type CollectionRequest = Pick<Search, 'collection' | 'viewer'>
 
-/** The vector of a query, ignored for collections with vectors of another model. */
+/** Vector of a query. Ignored for collections with vectors of another model. */
 export interface QueryVector {
   readonly model: string
   readonly floats: Float32Array
@@ -34,22 +34,26 @@ export interface QueryVector {
 export interface SearchHit {
   readonly content: string
   readonly metadata: Readonly<Record<string, unknown>>
-  /** From 0 to 1. */
+  /** Score from 0 to 1. */
   readonly score: number
   /** From 1. */
   readonly rank: number
 }
 
 export interface Searcher {
-  /** The embedding model of a collection; null without vectors. @throws fail('rag.missing') if it is not visible. */
+  /**
+   * Returns the embedding model of a collection; null without vectors.
+   *
+   * @throws fail('rag.missing') if it is not visible.
+   */
   modelOf(asked: CollectionRequest): Promise<string | null>
-  /** @throws fail('rag.missing'), fail('rag.busy'). */
+  /** Returns the best chunks, best first. @throws fail('rag.missing'), fail('rag.busy'). */
   search(search: Search): Promise<readonly SearchHit[]>
 }
 
-// Candidates of each signal; lower-ranked ones would hardly be among the first 50 results.
+// Candidates of each signal; lower-ranked chunks would hardly reach the first 50 results.
 const CANDIDATES = 200
-// Total for all collections; above it, the least recently used ones are evicted.
+// Limit for all collections in memory; above it, the least recently used ones are evicted.
 const MAX_BYTES = 2 ** 30
 const CHUNKS_PER_READ = 10_000
 const MAX_TRIES = 5
@@ -80,12 +84,12 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_BYTE
   const getCurrent = async ({ id, version }: CollectionVersion): Promise<LoadedCollection> => {
     const known = cache.get(id)
     if (known !== undefined && known.state.version >= version) {
-      // Moves it to the end of the eviction order.
+      // Moves the collection to the end of the eviction order.
       cache.delete(id)
       cache.set(id, known)
       return known
     }
-    // A load in progress may predate this version; one that starts after it has the version.
+    // A load in progress may predate this version; a load that starts later includes it.
     const loaded = await loading.get(id)
     return loaded !== undefined && loaded.state.version >= version
       ? loaded
@@ -99,7 +103,7 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_BYTE
         const loaded = await getCurrent(await stateOf(search))
         const best = await rankChunks(reader, loaded, search)
         const hits = best && (await readHits(reader, loaded, best))
-        // A concurrent swap removed the texts of the old version: search the new one.
+        // Null means that a concurrent swap removed the texts of this version: search the new one.
         if (hits !== null) return hits
       }
       throw fail('rag.busy')
@@ -121,8 +125,8 @@ function evict(cache: Map<number, LoadedCollection>, maxBytes: number): void {
 type ListedFile = LiveFile & { readonly file: number; readonly chunk_count: number }
 
 /**
- * Loads a consistent state of a collection. A concurrent swap may remove files between the reads of the list and of the
- * files. Then reads the list again, and only its new files.
+ * Loads a consistent state of a collection. If a concurrent swap removes listed files, reads the list again and loads
+ * only its new files.
  */
 async function load(
   db: Database,
@@ -136,7 +140,7 @@ async function load(
     const live = await db.any(liveFiles(id))
     const [state] = live
     if (state === undefined) throw fail('rag.missing')
-    // pgvector searches the vectors that it has indexed.
+    // Skips vectors that pgvector has indexed, because it searches them itself.
     const model = state.has_neighbours ? null : state.model
     const listed = live.filter((row): row is ListedFile => row.file !== null)
     for (const ids of batchesOf(listed.filter((row) => !isLoaded(row))))
@@ -162,7 +166,7 @@ function* batchesOf(listed: readonly ListedFile[]): Generator<number[]> {
   if (batch.length > 0) yield batch
 }
 
-/** The best chunks among those that the filter allows; null if the collection has changed. */
+/** Returns the best chunks among those that the filter allows; null if the collection has changed. */
 async function rankChunks(
   reader: Reader,
   loaded: LoadedCollection,
@@ -185,7 +189,10 @@ async function rankChunks(
   return nearest && fuseRanks(lexical, nearest, topK)
 }
 
-/** The nearest chunks by pgvector: from its index, or exact with a filter. Null if one is of a newer version. */
+/**
+ * Finds the nearest chunks by pgvector: from its index, or exactly if there is a filter. Null if one is of a newer
+ * version.
+ */
 async function findNeighbours(
   reader: Reader,
   { state: { id }, positions, firstChunks }: LoadedCollection,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The settings of retrieval. */
+/** Settings of retrieval. */
 
 export const ragShape = {
   RAG_ROOT: z.string().min(1).default('.'),
@@ -14,12 +14,12 @@ export const ragShape = {
 }
 
 export interface RagSettings {
-  /** The folder to which indexing is limited. */
+  /** Folder to which indexing is limited. */
   readonly root: string
   readonly embeddings: 'local' | 'openai' | 'lexical'
   /** The embedding model; null if embeddings are disabled. */
   readonly model: string | null
-  /** A folder with one subfolder per model; undefined: the cache, then the hub. */
+  /** Folder with one subfolder per model; undefined uses the cache, then the hub. */
   readonly modelDir: string | undefined
 }
 

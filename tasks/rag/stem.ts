@@ -7,7 +7,7 @@ export function stem(word: string): string {
   if (word.length < 3 || !/^[a-z]+$/.test(word)) return word
   const exception = EXCEPTIONS.get(word)
   if (exception !== undefined) return exception
-  // Y marks a consonant y.
+  // Y marks a y that is a consonant.
   const marked = word.replace(/^y|(?<=[aeiouy])y/g, 'Y')
   const [r1, r2] = regions(marked)
   const singular = stripPlural(marked)
@@ -44,7 +44,9 @@ const UNCHANGED = new Set([
 ])
 const VOWEL = /[aeiouy]/
 
-/** The starts of the regions R1 (after the first consonant that follows a vowel) and R2 (the same within R1). */
+/**
+ * Returns the starts of the regions R1 (after the first consonant that follows a vowel) and R2 (the same within R1).
+ */
 function regions(word: string): readonly [number, number] {
   const after = (from: number): number => {
     const found = /[aeiouy][^aeiouy]/.exec(word.slice(from))

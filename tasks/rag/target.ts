@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { type Failure, fail } from '../../sql/errors.ts'
 
-/** The target of an index request: the root, or a folder or file below it. Neither path contains symbolic links. */
+/** Target of an index request: the root, or a folder or file below it. Neither path contains symbolic links. */
 export interface IndexTarget {
   readonly root: string
   readonly path: string
@@ -20,7 +20,7 @@ export async function resolveTarget(root: string, requested: string): Promise<In
     throw fail('rag.root_missing')
   })
   const resolved = resolve(base, requested)
-  // Rejected before any file access, which would reveal the existence of outside paths.
+  // Rejects the path before any file access, which would reveal the existence of outside paths.
   if (!isWithin(base, resolved) && !isWithin(resolve(root), resolved)) throw fail('rag.path_outside')
   const path = await realpath(resolved).catch((error) => {
     throw accessFailure(error)
@@ -39,7 +39,7 @@ export function isWithin(folder: string, path: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
-/** The failure for a target that cannot be accessed. */
+/** Creates the failure for a target that cannot be accessed. */
 export function accessFailure(error: unknown): Failure {
   const { code } = error as NodeJS.ErrnoException
   return code === 'EACCES' || code === 'EPERM' ? fail('rag.path_denied') : fail('rag.path_missing')

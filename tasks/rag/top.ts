@@ -1,12 +1,12 @@
-/** The number of a chunk, and its score. */
+/** A chunk's number and its score. */
 export interface Hit {
   readonly chunk: number
   readonly score: number
 }
 
-/** The chunks with the highest scores above `floor`, best first; the lower number wins a tie. Ignores NaN. */
+/** Returns the chunks with the highest scores above `floor`, best first; the lower number wins a tie. Ignores NaN. */
 export function selectTop(scores: Float64Array | Float32Array, max: number, floor = 0): Hit[] {
-  // A heap with the worst of the best chunks as its root.
+  // A heap whose root is the worst of the best chunks.
   const heap: number[] = []
   const isWorse = (a: number, b: number): boolean =>
     scores[a]! < scores[b]! || (scores[a] === scores[b] && a > b)

@@ -14,9 +14,9 @@ interface Part {
 }
 
 const PAGE = 65_536
-// WebAssembly allocates a memory as a whole, with at most 4 GiB: vectors are split into parts.
+// WebAssembly allocates a memory as a whole, with at most 4 GiB, so vectors are split into parts.
 const PART_BYTES = 64 * 1024 * 1024
-// Floats per step of the products; rows are padded to a multiple.
+// Floats per step of the products; rows are padded to a multiple of it.
 const STRIDE = 8
 
 /** Vectors of the same dimension, for exhaustive searches. */
@@ -37,7 +37,11 @@ export class Vectors {
     this.bytes = parts.reduce((sum, { memory }) => sum + memory.buffer.byteLength, 0)
   }
 
-  /** The chunks nearest to a vector of length 1 by cosine, best first. @param allowed as in `searchTerms`. */
+  /**
+   * Returns the chunks nearest to a vector of length 1 by cosine similarity, best first.
+   *
+   * @param allowed as in `searchTerms`.
+   */
   nearest(query: Float32Array, max: number, allowed: Uint8Array | null): Hit[] {
     const hits = this.parts.flatMap(({ memory, products, chunks }) => {
       const rows = chunks.length * this.rowBytes
@@ -51,7 +55,7 @@ export class Vectors {
     return hits.sort((a, b) => b.score - a.score || a.chunk - b.chunk).slice(0, max)
   }
 
-  /** Memory layout: the rows, then space for the query vector and for the products. */
+  /** Creates a part. Its memory holds the rows, then space for the query vector and for the products. */
   private createPart(rows: readonly Row[]): Part {
     const bytes = (rows.length + 1) * this.rowBytes + rows.length * 4
     const { memory, products } = instantiateProducts(Math.ceil(bytes / PAGE))

@@ -8,7 +8,7 @@ import { accessFailure, type IndexTarget, isWithin } from './target.ts'
 
 /** Finds the files to index. No other module imports `ignore`. */
 
-/** A file: its path below the root, separated by `/`, and its absolute path. */
+/** A file, by its path below the root, separated by `/`, and its absolute path. */
 export interface FoundFile {
   readonly source: string
   readonly path: string
@@ -35,8 +35,8 @@ export interface WalkOptions {
   readonly signal: AbortSignal
 }
 
-// Version control, dependencies, generated files and secrets. All names that begin with a dot are excluded: .git, .env,
-// .ssh, .aws, .npmrc.
+// Paths that are never indexed: version control, dependencies, generated files and secrets. All names that begin with a
+// dot are excluded, such as .git, .env, .ssh, .aws and .npmrc.
 const NEVER = `
 .*
 node_modules/
@@ -81,7 +81,7 @@ pnpm-lock.yaml
 
 // `ignore` compiles patterns to regular expressions: each star within a path segment multiplies their backtracking.
 const MANY_STARS = /(?:\*[^/]*){4}/
-// More files would need another kind of search engine; the request is most likely a mistake.
+// A request for more files is most likely a mistake, or needs another kind of search engine.
 const MAX_FILES = 100_000
 
 /**
@@ -163,7 +163,7 @@ function specialKind(entry: Dirent): string | null {
   return 'a device'
 }
 
-/** The reason why a file or folder could not be read. */
+/** Returns the reason why a file or folder could not be read. */
 export function errorReason(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'EACCES' || code === 'EPERM') return 'permission denied'

@@ -16,9 +16,9 @@ export function tokenize(text: string): string[] {
 const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]+|(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}])[\p{L}\p{N}\p{M}])+/gu
 const CJK = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
-// Word boundaries within identifiers such as readFileSync or HTTPServer.
+// Matches word boundaries within identifiers such as readFileSync or HTTPServer.
 const PARTS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/u
-// A longer word is data: a hash, a key, an image as text.
+// A longer word is data, such as a hash, a key or an image as text.
 const MAX_WORD_LENGTH = 64
 
 function addWord(run: string, terms: string[]): void {
@@ -56,7 +56,7 @@ function addPairs(run: string, terms: string[]): void {
   for (let i = 0; i + 1 < characters.length; i++) terms.push(characters[i]! + characters[i + 1]!)
 }
 
-/** A 32-bit hash of a term (FNV-1a with a final mix): among 100,000 terms, about one pair collides. */
+/** Returns a 32-bit hash of a term (FNV-1a with a final mix). Among 100,000 terms, about one pair collides. */
 export function hashTerm(term: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < term.length; i++) hash = Math.imul(hash ^ term.charCodeAt(i), 0x01000193)

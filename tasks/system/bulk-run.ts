@@ -4,7 +4,7 @@ import { notifyJobChanges } from '../../sql/notify.ts'
 import type { TaskContext } from '../context.ts'
 import type { JobsActed, JobsAction } from './bulk.ts'
 
-// Jobs per step, and per update of the progress bar.
+// Number of jobs per step of the progress bar.
 const BATCH = 100
 
 const LABELS = { retry: 'Retrying jobs', cancel: 'Cancelling jobs', delete: 'Deleting jobs' }
@@ -36,7 +36,7 @@ export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsA
   return { done, refused: total - done, more: ids.length > MAX_IN_BULK }
 }
 
-/** Each returns the number of jobs that it changed. */
+/** Actions by name. Each returns the number of jobs that it changed. */
 const ACTIONS: Readonly<
   Record<JobsAction['action'], (ctx: TaskContext, ids: readonly string[]) => Promise<number>>
 > = {

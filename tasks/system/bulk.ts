@@ -33,9 +33,9 @@ export const JobsAction = z
 export type JobsAction = z.output<typeof JobsAction>
 
 export const JobsActed = z.strictObject({
-  /** Jobs that now have the requested state. */
+  /** Number of jobs that now have the requested state. */
   done: z.int(),
-  /** Jobs that this version cannot run, or that changed meanwhile. */
+  /** Number of jobs that this version cannot run, or that changed meanwhile. */
   refused: z.int(),
   /** True if more jobs match than one action may change. */
   more: z.boolean(),

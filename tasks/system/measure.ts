@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
-/** Stores the size of each table, for the growth that admins see. Each day keeps its last measurement. */
+/** Records the size of each table, so that admins can see its growth. Keeps the last measurement of each day. */
 export const measure = defineTask({
   name: 'system.measure',
   queue: 'system',

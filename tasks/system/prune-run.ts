@@ -20,7 +20,7 @@ import type { PruneResult } from './prune.ts'
 
 // Small enough that no statement holds its locks for long.
 const BATCH = 1000
-// Most previews have about 50 kB, the longest several MB.
+// A preview usually has about 50 kB, at most several MB.
 const MAX_PREVIEWS = 1000
 
 /** Runs `system.prune`. */

@@ -9,16 +9,16 @@ const Result = z.strictObject({
   webhooks: z.int(),
   imports: z.int(),
   tallies: z.int(),
-  /** Accounts whose deletion is due; each now has a job. */
+  /** Number of accounts whose deletion is due; each now has a job. */
   accounts: z.int(),
   previews: z.int(),
 })
 export type PruneResult = z.output<typeof Result>
 
 /**
- * Prunes expired rows: ended jobs, their statistics, tokens, rate limits, idempotency keys, API keys and import files.
- * Also prunes deleted webhook endpoints, and voice previews beyond a maximum number. Adds jobs that delete the accounts
- * that are due.
+ * Prunes expired rows: finished jobs, their statistics, tokens, rate limits, idempotency keys, API keys and import
+ * files. Also prunes deleted webhook endpoints, and voice previews beyond a maximum number. Adds jobs that delete the
+ * accounts that are due.
  */
 export const prune = defineTask({
   name: 'system.prune',

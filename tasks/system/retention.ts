@@ -12,7 +12,7 @@ export const retention = defineTask({
   actor: () => 'retention',
   whenBusy: 'join',
   payload: z.strictObject({}),
-  /** Deleted rows by table; for partitioned tables, dropped partitions. */
+  /** Number of deleted rows by table; for partitioned tables, of dropped partitions. */
   result: z.record(z.string(), z.int()),
   run: loadLazily(() => import('./retention-run.ts')),
 })

@@ -19,7 +19,7 @@ export const retentionShape = {
   EXPORTS_KEEP_DAYS: days(7),
 }
 
-/** The setting of each kind of data. */
+/** Setting names by kind of data. */
 export const RETENTION_SETTINGS = {
   audit: 'AUDIT_KEEP_DAYS',
   sends: 'SENDS_KEEP_DAYS',

@@ -31,7 +31,7 @@ import { formatTraceParent, parseTraceParent } from './tracing.ts'
  * statement.
  */
 
-// A process has 9 s to stop, and must stop other parts as well.
+// Leaves time for other parts: a process has 9 s to stop.
 const CLOSE_MS = 1200
 const KINDS: Readonly<Record<SpanKind, ApiSpanKind>> = {
   server: ApiSpanKind.SERVER,
@@ -58,7 +58,8 @@ export function createTracing(
       new BatchSpanProcessor({
         exporter: logFailures(new OTLPTraceExporter({ url, headers: { ...headers } }), log),
         scheduledDelayMillis: 1000,
-        // Spans of one second at full load. More are dropped, so that an unreachable collector costs no memory.
+        // Holds the spans of one second at full load. Further spans are dropped, so that an unreachable collector costs
+        // no memory.
         maxQueueSize: 8192,
       }),
     ],

@@ -13,7 +13,7 @@ export interface Tracing {
   start(name: string, kind: SpanKind, parent: string | null, attributes: Attributes, id?: string): Span
   /** Adds a finished span, such as one of a thread or of a process that is gone. */
   add(span: FinishedSpan): void
-  /** Sends the remaining spans; takes little more than a second at most. */
+  /** Sends the remaining spans, in little more than a second at most. */
   close(): Promise<void>
 }
 
@@ -66,22 +66,24 @@ export function formatTraceParent({ traceId, spanId, isSampled }: TraceParent): 
   return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`
 }
 
-/** The trace id, for log lines, of a `traceparent` of this service. */
+/** Returns the trace id of this service's `traceparent`, for log lines. */
 export const traceIdOf = (traceParent: string): string => traceParent.slice(3, 35)
 
 /** The request or attempt that the running code serves. */
 export interface Origin {
-  /** `traceparent` of its span, the parent of its jobs and calls; null if tracing is disabled. */
+  /** `traceparent` of the request or attempt, the parent of its jobs and calls; null if tracing is disabled. */
   readonly traceParent: string | null
-  /** Its fields in log lines. Null once it has ended, because code that it started may then serve others. */
+  /**
+   * Returns the origin's fields in log lines; null once the origin has ended, because its code may then serve others.
+   */
   logFields(): object | null
-  /** Records spans of its calls; null if they are not traced. */
+  /** Records spans of the origin's calls; null if they are not traced. */
   readonly record: ((span: FinishedSpan) => void) | null
 }
 
 const storage = new AsyncLocalStorage<Origin>()
 
-/** Runs a function with this origin. */
+/** Runs a function with an origin. */
 export const runWithOrigin = <O extends Origin, T>(origin: O, work: (origin: O) => T): T =>
   storage.run(origin, work, origin)
 

@@ -4,7 +4,7 @@ import { fail } from '../../../sql/errors.ts'
 import type { BlobStore } from './store.ts'
 
 const READ_BYTES = 256 * 1024
-// Only a UUID as PostgreSQL writes it may become part of a path.
+// Matches UUIDs as PostgreSQL writes them. No other key may become part of a path.
 const KEY = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /**
@@ -38,7 +38,7 @@ export function createFileStore(folder: string): BlobStore {
 const partialPath = (path: string): string => `${path}.part`
 
 async function writeDurably(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
-  // Truncates: a killed restore may have left a partial file.
+  // Truncates the partial file of a killed restore.
   const file = await open(path, 'w', 0o600)
   try {
     for await (const chunk of chunks) await file.appendFile(chunk)
@@ -60,7 +60,7 @@ async function* readFile(path: string, from: number, length: number): AsyncGener
 }
 
 async function* readPieces(file: FileHandle, from: number, length: number): AsyncGenerator<Uint8Array> {
-  // Reuses one buffer: with separate ones, 100 MiB would wait for the garbage collector.
+  // Reuses one buffer: with one buffer per read, 100 MiB would wait for the garbage collector.
   const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, length))
   for (let at = from, end = from + length; at < end; ) {
     const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, end - at), at)

@@ -4,10 +4,10 @@ export type Location =
   | { readonly kind: 'files'; readonly folder: string }
   | { readonly kind: 's3'; readonly bucket: string; readonly prefix: string }
 
-// S3's bucket names, and prefixes of its safe characters.
+// Matches S3 bucket names, and prefixes of characters that are safe in S3.
 const S3_URL = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:\/[A-Za-z0-9!_.*'()-]+)*)\/?$/
 
-/** Parses a location; null when it is invalid. */
+/** Parses a location; null if it is invalid. */
 export function parseLocation(text: string): Location | null {
   if (text === 'postgres') return { kind: 'postgres' }
   const folder = /^file:(.+)$/s.exec(text)?.[1]

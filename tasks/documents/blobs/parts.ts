@@ -6,8 +6,8 @@ export interface Part {
 }
 
 /**
- * Regroups a stream into parts of equal size; the last may be shorter. It alternates two buffers: one fills while the
- * other is sent, and reused memory needs no garbage collection. An empty stream yields one empty part.
+ * Regroups a stream into parts of equal size; the last may be shorter. Alternates two buffers, so that one fills while
+ * the other is sent. Reused memory needs no garbage collection. An empty stream yields one empty part.
  */
 export async function* splitIntoParts(
   chunks: AsyncIterable<Uint8Array>,

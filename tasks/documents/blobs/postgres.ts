@@ -4,10 +4,11 @@ import { fail } from '../../../sql/errors.ts'
 import { splitIntoParts } from './parts.ts'
 import type { BlobStore } from './store.ts'
 
-// One row per chunk: a 100 MiB file takes a few hundred statements, and a process can hold many chunks.
+// Large enough that a 100 MiB file takes a few hundred statements, and small enough that a process can hold many
+// chunks.
 const CHUNK_BYTES = 256 * 1024
 
-/** Stores bytes as chunks in the database, which needs no further service and no further backup. */
+/** Stores bytes as chunks in the database, which needs no additional service or backup. */
 export function createPostgresStore(db: Database): BlobStore {
   return {
     write: async ({ blob_id }, chunks) => {

@@ -19,11 +19,11 @@ import type { BlobStore } from './store.ts'
 // S3's limits: 5 MiB minimum for all parts but the last, and at most 10,000 parts.
 const MIN_PART = 5 * 1024 * 1024
 const MAX_PARTS = 10_000
-// A download holds its connection until its client has finished: slow clients would exhaust the default of 50.
+// A download holds its connection until its client finishes, and slow clients would exhaust the default of 50.
 const MAX_SOCKETS = 1000
 const CONNECT_MS = 5_000
 const SOCKET_TIMEOUT_MS = 60_000
-// Maximum number of times in a row that a download may break off without receiving a byte.
+// Maximum number of consecutive times that a download may break off without receiving a byte.
 const MAX_BREAKS = 3
 
 /** Stores bytes as objects in a bucket. Large objects are sent in parts, with at most two in memory. */
@@ -56,13 +56,13 @@ export function createS3Store(
 
 function createClient({ endpointUrl, region, credentials }: S3Settings): S3Client {
   return new S3Client({
-    // Other servers have no regions, but the signature needs one.
+    // Servers other than Amazon's have no regions, but the signature needs one.
     region: region ?? 'us-east-1',
-    // Most other servers do not have a host name per bucket.
+    // Most servers other than Amazon's have no host name per bucket.
     ...(endpointUrl === undefined ? {} : { endpoint: endpointUrl, forcePathStyle: true }),
     // Without credentials, Amazon's client uses the machine's role.
     ...(credentials === undefined ? {} : { credentials }),
-    // Some other servers do not support the default checksums of Amazon's client.
+    // Some servers do not support the default checksums of Amazon's client.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
@@ -99,7 +99,7 @@ interface ObjectName {
   readonly Key: string
 }
 
-/** Sends one part while the next one fills. */
+/** Uploads an object in parts; sends one part while the next one fills. */
 class MultipartUpload {
   private readonly client: S3Client
   private readonly name: ObjectName & { readonly UploadId: string }
@@ -138,7 +138,7 @@ class MultipartUpload {
     )
   }
 
-  /** Waits for the part under way: a part that arrives after the upload was aborted may stay forever. */
+  /** Waits for the part in flight: a part that arrives after the upload was aborted may stay forever. */
   async waitForPart(): Promise<void> {
     await this.sending.catch(() => {})
   }
@@ -190,7 +190,7 @@ async function getRange(
   return found.Body as AsyncIterable<Uint8Array>
 }
 
-// Statuses of a missing or too short object. Servers differ more in the error's name than in its status.
+// HTTP statuses of a missing or too short object. Servers agree more on the status than on the error's name.
 const MISSING = new Set([404, 416])
 
 function nullWhenMissing(error: unknown): null {

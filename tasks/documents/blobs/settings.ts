@@ -23,15 +23,18 @@ export const blobShape = {
 export interface BlobSettings {
   /** The location for new bytes. */
   readonly store: string
-  /** The connection to the object store, which may hold older bytes whatever `store` is; null: not configured. */
+  /**
+   * Connection to the object store; null if not configured. The object store may hold older bytes even if `store` is
+   * elsewhere.
+   */
   readonly s3: S3Settings | null
 }
 
 export interface S3Settings {
-  /** Default: Amazon's endpoint. */
+  /** Defaults to Amazon's endpoint. */
   readonly endpointUrl: string | undefined
   readonly region: string | undefined
-  /** Default: the machine's role. */
+  /** Defaults to the machine's role. */
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined
 }
 

@@ -18,7 +18,7 @@ export interface BlobStore {
   read(at: BlobLocation, from: number, length: number): AsyncIterable<Uint8Array>
   /** True if all `byteSize` bytes exist. */
   exists(at: BlobLocation, byteSize: number): Promise<boolean>
-  /** Removes the bytes, complete or partial. Repeating it changes nothing. */
+  /** Removes the bytes, complete or partial. Idempotent. */
   remove(at: BlobLocation): Promise<void>
   close(): void
 }

@@ -1,17 +1,17 @@
 /** A piece of text that belongs together: a paragraph, a function, the beginning of a section. */
 export interface Block {
-  /** Its start position in the text, in characters. */
+  /** Start position in the text, in characters. */
   readonly start: number
   readonly end: number
   /** The enclosing headings or declarations, outermost first. */
   readonly path: readonly string[]
-  /** The page number in a PDF, from 1. */
+  /** Page number in a PDF, from 1. */
   readonly page?: number
-  /** Its text, if that differs from the text at its position. */
+  /** The block's text, if it differs from the text at its position. */
   readonly text?: string
 }
 
-/** The lines of a text without their line endings, with their start positions. */
+/** Returns the lines of a text without their line endings, with their start positions. */
 export function linesOf(text: string): readonly { readonly start: number; readonly text: string }[] {
   const lines: { start: number; text: string }[] = []
   for (let start = 0; start <= text.length; ) {

@@ -5,7 +5,7 @@ interface Line {
   readonly text: string
 }
 
-// A line that ends or continues the construct above it, in any language.
+// Matches a line that ends or continues the construct above it, in any language.
 const CONTINUATION =
   /^\s*(?:[\])}>]|end\b|else\b|elif\b|elsif\b|except\b|finally\b|catch\b|rescue\b|ensure\b|then\b|fi\b|done\b|esac\b)/
 const COMMENT_OR_MARK = /^\s*(?:\/\/|\/\*|\*|#|--|;|%|"""|'''|@|\[)/
@@ -45,7 +45,7 @@ function splitParts(lines: readonly Line[], end: number, path: readonly string[]
     const first = part.findIndex(({ text }) => declaredName(text) !== null)
     const rest = part.slice(first + 1)
     const deeper = rest.some(({ text }) => text.trim() !== '' && indentOf(text) > base)
-    // No inner structure: the caller splits it at lines.
+    // A part without inner structure stays whole; the caller splits it at lines.
     if (first === -1 || rest.length === 0 || !deeper) return [{ start, end: stop, path: inner }]
     const body = rest.filter(({ text }) => text.trim() === '' || indentOf(text) > base)
     if (body.length < rest.length - 2) return [{ start, end: stop, path: inner }]
@@ -54,7 +54,7 @@ function splitParts(lines: readonly Line[], end: number, path: readonly string[]
   })
 }
 
-/** True if a line at the outermost indentation follows a blank line or an end, or is a declaration. */
+/** True if an outermost line is a declaration, or follows a blank line or the end of a construct. */
 function beginsPart(lines: readonly Line[], i: number, base: number): boolean {
   const { text } = lines[i]!
   if (text.trim() === '' || indentOf(text) > base || CONTINUATION.test(text)) return false
@@ -73,7 +73,7 @@ function nameOf(lines: readonly Line[], base: number): string | null {
   return null
 }
 
-/** The name that a line declares; null without one. A very long line is data. */
+/** Returns the name that a line declares; null if it declares none. A very long line is data. */
 function declaredName(text: string): string | null {
   if (text.length > MAX_LINE_LENGTH) return null
   return (DECLARATION.exec(text) ?? METHOD.exec(text))?.[1] ?? null

@@ -1,7 +1,7 @@
 import { type MarkupEvents, readMarkup } from '../../markup.ts'
 import type { Block } from './block.ts'
 
-// Elements without content. The last two are phonetic guides (furigana) in Chinese and Japanese.
+// Elements whose content is skipped. The last two are phonetic guides (furigana) in Chinese and Japanese.
 const SKIPPED = new Set('script style noscript template svg math iframe object nav rt rp'.split(' '))
 const INLINE = new Set(
   'a abbr acronym b bdi bdo big cite code data dfn em font i img ins kbd label mark q rp rt ruby s samp small span strike strong sub sup time tt u var wbr'.split(
@@ -9,10 +9,10 @@ const INLINE = new Set(
   ),
 )
 
-// Cells do not end a paragraph: their row is one.
+// Cells do not end a paragraph, because the whole row is one paragraph.
 const CELLS = new Set(['td', 'th'])
 
-/** The paragraphs of an HTML page, each under its headings. */
+/** Returns the paragraphs of an HTML page, each with its headings. */
 export function htmlBlocks(html: string): Block[] {
   const collector = new BlockCollector()
   readMarkup(html, 'html', collector)
@@ -55,7 +55,6 @@ class BlockCollector implements MarkupEvents {
     this.words += data
   }
 
-  /** Ends the current paragraph. */
   endParagraph(end: number): void {
     const text = this.words.replace(/[ \t\r\n\f\u00a0]+/g, ' ').trim()
     this.words = ''

@@ -1,6 +1,6 @@
 import { type Block, linesOf } from './block.ts'
 
-/** The paragraphs of a text, separated by blank lines. */
+/** Returns the paragraphs of a text, which blank lines separate. */
 export function proseBlocks(text: string): Block[] {
   const blocks: Block[] = []
   let start: number | null = null
