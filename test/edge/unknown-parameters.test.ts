@@ -4,7 +4,7 @@ import { isJobBacked } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { sharedEdge } from './harness.ts'
 
-/** Undeclared parameters: the edge rejects a misspelled one by name instead of ignoring it. */
+/** The edge rejects undeclared query parameters by name, so that a misspelled one is not silently ignored. */
 
 const { api, admin } = await sharedEdge()
 
@@ -29,16 +29,16 @@ const operations = areas.flatMap((area) =>
   }),
 )
 
-describe('a parameter that an operation does not have', () => {
+describe('an undeclared query parameter', () => {
   for (const { area, route, path } of operations) {
     const url = `${path}?surprise=1`
     const call = () => api.call(route.method.toUpperCase(), url, { token: admin.token })
     if (area.allowsAnyQuery)
-      test(`makes no difference to ${route.method} ${path}`, async () => {
+      test(`is accepted by ${route.method} ${path}`, async () => {
         assert.notEqual((await call()).status, 422)
       })
     else
-      test(`is refused by ${route.method} ${path}, which says those that it has`, async () => {
+      test(`is rejected by ${route.method} ${path}, and the error lists the valid ones`, async () => {
         const { status, json } = await call()
         assert.equal(status, area.invalidStatus, JSON.stringify(json))
         assert.deepEqual(
@@ -57,7 +57,7 @@ describe('a parameter that an operation does not have', () => {
       })
   }
 
-  test('is told once, in a length that a log can have', async () => {
+  test('is reported once, with a limited number and length of names', async () => {
     const names = Array.from({ length: 15 }, (_, n) => `${n}${'x'.repeat(110)}`)
     const { json } = await api.get(
       `/api/v1/auth/me?${[...names, ...names].map((name) => `${name}=1`).join('&')}`,

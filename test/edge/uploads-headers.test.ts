@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cleanFileName, parseDisposition, parseMediaType } from '../../edge/uploads/headers.ts'
 
-/** A header as a browser sends it: UTF-8, which the splitter decodes as one character per byte. */
+/** Encodes a header as browsers send it: UTF-8 bytes, which the splitter decodes as one character each. */
 const binary = (text: string): string => Buffer.from(text).toString('latin1')
 
 const named = (parameters: string) =>
   parseDisposition({ 'content-disposition': [binary(`form-data; ${parameters}`)] })
 
-test('file names are cleaned', () => {
+test('cleans file names', () => {
   const names: [string, string][] = [
     ['filename="C:\\Users\\me\\a b.pdf"', 'a b.pdf'],
     ['filename="../../etc/passwd"', 'passwd'],
@@ -33,14 +33,14 @@ test('file names are cleaned', () => {
   }
 })
 
-test('a part without a file name is a field, and only form-data has a name', () => {
+test('a part without a file name is a field, and only form-data parts have names', () => {
   assert.deepEqual(named('name="a"'), { name: 'a', fileName: undefined })
   assert.deepEqual(named('NAME="first"; name="second"'), { name: 'first', fileName: undefined })
   assert.equal(parseDisposition({ 'content-disposition': ['attachment; name="a"'] }).name, undefined)
   assert.equal(parseDisposition({}).name, undefined)
 })
 
-test('media types are lower case without parameters, and nonsense is none', () => {
+test('normalizes media types and ignores invalid ones', () => {
   const types = { 'Text/Plain; charset=x': 'text/plain', 'a b/c': undefined, '': undefined, none: undefined }
   for (const [given, expected] of Object.entries(types)) {
     assert.equal(parseMediaType({ 'content-type': [given] }), expected)
@@ -48,7 +48,7 @@ test('media types are lower case without parameters, and nonsense is none', () =
   assert.equal(parseMediaType({}), undefined)
 })
 
-test('a header made to be slow is read in no time', () => {
+test('parses adversarial headers in linear time', () => {
   const start = process.cpuUsage()
   named(`name="${'\\'.repeat(50_000)}; filename=${'"\\'.repeat(20_000)}`)
   named(`name=a${'; '.repeat(30_000)}`)

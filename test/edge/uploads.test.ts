@@ -27,7 +27,7 @@ function form(parts: readonly Part[], end = '--b--\r\n'): string {
   )
 }
 
-/** A request with the given body chunks; a given error breaks it off after them. */
+/** Returns a request with these body chunks. If `broken` is given, the body fails with it after the last chunk. */
 function incoming(chunks: readonly string[], type = TYPE, broken?: Error): EdgeRequest {
   return {
     header: (name: string) => (name === 'content-type' ? type : ''),
@@ -37,7 +37,7 @@ function incoming(chunks: readonly string[], type = TYPE, broken?: Error): EdgeR
         for (const chunk of chunks) {
           size += chunk.length
           if (size > max) throw fail('request.too_large', { limit: max })
-          // A separate buffer, like the server's chunks, which may be freed.
+          // Pass a separate buffer for each chunk, as the server does: the reader may free it.
           await sink(Uint8Array.from(chunk, (c) => c.charCodeAt(0)))
         }
         if (broken !== undefined) throw broken
@@ -67,7 +67,7 @@ async function read(from: EdgeRequest, maxBytes = 1000): Promise<Read> {
   return { fields: Object.fromEntries(fields), hadFile, content, info }
 }
 
-/** The failure of a form and the state of its sink. It must fail, however the form is broken. */
+/** Reads a form that must fail; returns the failure and the final state of the file's sink. */
 async function failureOf(
   from: EdgeRequest,
   maxBytes = 1000,
@@ -95,7 +95,7 @@ async function failureOf(
   return { failure, sink }
 }
 
-test('fields come before and after the file', async () => {
+test('reads fields before and after the file', async () => {
   const parts = [field('title', 'Tïtle'), file('content'), field('note', ''), field('title', 'last')]
   const utf8 = Buffer.from(form(parts)).toString('latin1')
   assert.deepEqual(await read(incoming([utf8])), {
@@ -106,7 +106,7 @@ test('fields come before and after the file', async () => {
   })
 })
 
-test('however the bytes are cut into chunks, the form is the same', async () => {
+test('reads the same form from any split into chunks', async () => {
   const tricky = fc.string({
     unit: fc.constantFrom('\r', '\n', '-', '--b', '\r\n--', '\r\n-', 'b', 'x', '\0'),
     maxLength: 40,
@@ -129,13 +129,13 @@ test('however the bytes are cut into chunks, the form is the same', async () => 
   )
 })
 
-test('a form without a file', async () => {
+test('reads a form without a file', async () => {
   const none = { fields: { a: '1' }, hadFile: false, content: '', info: undefined }
   assert.deepEqual(await read(incoming([form([field('a', '1')])])), none)
   assert.deepEqual((await read(incoming([form([])]))).fields, {})
 })
 
-test('a field that the form does not have is refused by its name, before the rest arrives', async () => {
+test('rejects an undeclared field by name before the rest of the body arrives', async () => {
   const other = { head: 'form-data; name="other"; filename="x"', body: 'x' }
   const titled = { head: 'form-data; name="title"; filename="x"', body: 'x' }
   const options = { maxBytes: 1000, fields: ['title'] }
@@ -167,7 +167,7 @@ test('a field that the form does not have is refused by its name, before the res
   assert.equal(failure.code, 'request.invalid')
 })
 
-test('the file is bounded exactly', async () => {
+test('enforces the file size limit exactly', async () => {
   assert.equal((await read(incoming([form([file('x'.repeat(1000))])]))).content.length, 1000)
   const { failure, sink } = await failureOf(incoming([form([file('x'.repeat(1001))])]))
   assert.deepEqual(
@@ -177,13 +177,13 @@ test('the file is bounded exactly', async () => {
   assert.equal(sink, 'request.too_large')
 })
 
-test('the whole body is bounded, and the limit named is that of the file', async () => {
+test('limits the whole body and reports the limit of the file', async () => {
   const skipped = { head: 'form-data; name="other"; filename="x"', body: 'x'.repeat(2 * 1024 * 1024) }
   const { failure } = await failureOf(incoming([form([skipped])]))
   assert.equal(failure.detail, 'The body is larger than the limit of 1000 bytes')
 })
 
-test('fields are bounded in size and number', async () => {
+test('limits the size and number of fields', async () => {
   const max = 64 * 1024
   assert.equal((await read(incoming([form([field('a', 'x'.repeat(max))])]))).fields.a?.length, max)
   const { failure: large } = await failureOf(incoming([form([field('a', 'x'.repeat(max + 1))])]))
@@ -194,7 +194,7 @@ test('fields are bounded in size and number', async () => {
   assert.match(many.detail, /more than 100 fields/)
 })
 
-test('a type that is not multipart/form-data is refused with 415', async () => {
+test('rejects types other than multipart/form-data with 415', async () => {
   for (const type of [
     '',
     'application/json',
@@ -206,7 +206,7 @@ test('a type that is not multipart/form-data is refused with 415', async () => {
   }
 })
 
-test('a boundary may be quoted and of any case; a missing or long one is refused', async () => {
+test('accepts quoted boundaries in any case, and rejects missing or long ones', async () => {
   const text = form([field('a', '1')])
   for (const type of ['multipart/form-data; boundary="b"', 'Multipart/Form-Data;charset=utf-8; BOUNDARY=b']) {
     assert.deepEqual((await read(incoming([text], type))).fields, { a: '1' })
@@ -247,18 +247,18 @@ const BROKEN: Readonly<Record<string, [string, string]>> = {
 }
 
 for (const [name, [text, sink]] of Object.entries(BROKEN)) {
-  test(`${name}: 400, whole or byte by byte`, async () => {
+  test(`${name}: returns 400 for the whole body and byte by byte`, async () => {
     for (const chunks of [[text], [...text]]) {
       const seen = await failureOf(incoming(chunks), 500_000)
       assert.deepEqual([seen.failure.code, statusOf(seen.failure.code)], ['request.malformed', 400])
-      // A complete file before the break may or may not be read, depending on timing. A broken file must never count as
-      // whole.
+      // A complete file before the break may or may not be read, depending on timing. A truncated file must never count
+      // as complete.
       if (sink !== 'whole') assert.equal(seen.sink, sink)
     }
   })
 }
 
-test('any cut of a form is refused, and none hangs or passes a broken file for whole', async () => {
+test('rejects a form that is truncated at any byte, without hanging or accepting a partial file', async () => {
   const text = form([field('a', '1'), file('0123456789'), field('z', '2')])
   for (let end = 0; end < text.length - 2; end++) {
     const { failure, sink } = await failureOf(incoming([text.slice(0, end)]))
@@ -267,14 +267,14 @@ test('any cut of a form is refused, and none hangs or passes a broken file for w
   }
 })
 
-test('what the sink throws is thrown on, even when it throws at once', async () => {
+test('propagates errors from the sink, even synchronous ones', async () => {
   const text = form([file('x'.repeat(500)), field('a', '1')])
   for (const sink of [() => assert.fail('disk full'), async () => assert.fail('disk full')]) {
     await assert.rejects(readMultipart(incoming([...text]), { maxBytes: 1000, file: sink }), /disk full/)
   }
 })
 
-test('a sink that stops early, or never begins, does not hold up the form', async () => {
+test('a sink that stops early or reads nothing does not block the form', async () => {
   const text = form([file('x'.repeat(300_000)), field('a', '1')])
   const stops = async (_: unknown, chunks: AsyncIterable<Uint8Array>) => {
     for await (const _chunk of chunks) break
@@ -286,13 +286,13 @@ test('a sink that stops early, or never begins, does not hold up the form', asyn
   }
 })
 
-test('a client that leaves: the sink throws, and the failure comes after it has settled', async () => {
+test('when the client disconnects, the sink throws before the request fails', async () => {
   const text = form([file('x'.repeat(500))]).slice(0, 200)
   const { failure, sink } = await failureOf(incoming([text], TYPE, fail('request.incomplete')))
   assert.deepEqual([failure.code, sink], ['request.incomplete', 'request.incomplete'])
 })
 
-test('through a socket: a client that leaves in the middle of its file', async (t) => {
+test('over a socket: a client disconnects in the middle of its file', async (t) => {
   let seen = ''
   let begun = false
   const { port } = await serve(t, async (from) => {
@@ -312,7 +312,7 @@ test('through a socket: a client that leaves in the middle of its file', async (
   assert.equal(seen, 'request.incomplete')
 })
 
-test('multipart: memory stays flat, whatever the size', async (t) => {
+test('multipart memory does not grow with the size of the body', async (t) => {
   const running = await child(t)
   const MiB = 1024 * 1024
   const [head, tail] = form([file('|')]).split('|') as [string, string]
@@ -327,11 +327,11 @@ test('multipart: memory stays flat, whatever the size', async (t) => {
     if (i % 5 === 0) max = Math.max(max, await residentMiB(running.pid))
   }
   await client.send(tail).has(String(300 * MiB))
-  // Every byte is copied once, and V8 may keep about 100 MB of such copies before it collects them.
+  // Each byte is copied once, and V8 may keep about 100 MB of copies before it collects them.
   assert.ok(max - before < 150, `300 MiB of upload added ${(max - before).toFixed(1)} MiB`)
 })
 
-test('the memory of a chunk is freed when its reader asks for the next, and not before', async () => {
+test('frees a chunk only when the reader asks for the next one', async () => {
   const body = form([file('x'.repeat(5000)), field('note', 'behind')])
   const chunks = Array.from({ length: Math.ceil(body.length / 700) }, (_, n) =>
     Uint8Array.from(body.slice(n * 700, n * 700 + 700), (c) => c.charCodeAt(0)),
@@ -350,7 +350,6 @@ test('the memory of a chunk is freed when its reader asks for the next, and not 
     maxBytes: 10_000,
     file: async (_, pieces) => {
       for await (const piece of pieces) {
-        // A store takes a while for each piece.
         for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
         content += Buffer.from(piece).toString('latin1')
       }
@@ -358,6 +357,6 @@ test('the memory of a chunk is freed when its reader asks for the next, and not 
   })
   assert.equal(content, 'x'.repeat(5000))
   assert.equal(fields.get('note'), 'behind')
-  // Neither the piece in which the file starts nor the one in which it ends.
+  // The chunks in which the file starts (0) and ends (7) are not freed.
   assert.deepEqual(freed, [1, 2, 3, 4, 5, 6])
 })

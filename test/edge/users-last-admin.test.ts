@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { assertRefused, login } from './accounts-help.ts'
 import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** At least one active admin always remains, also under concurrent requests. */
+/** At least one active admin always remains, even under concurrent requests. */
 
 const { api, url, query } = await edgeAndDatabase()
 const other = await startEdge(url)
@@ -27,7 +27,7 @@ const ways = Object.keys(WAYS) as Way[]
 const admins = () => query(`select id from account where role = 'admin' and is_active order by id`)
 
 for (const way of ways) {
-  test(`the last active admin can't ${way} itself: 409, and nothing has changed`, async () => {
+  test(`the last active admin can't ${way} itself: 409, and nothing changes`, async () => {
     assertRefused(await WAYS[way](api, admin.id, admin.token), 409, DETAIL)
     assert.deepEqual(await admins(), [{ id: admin.id }])
     const { json, status } = await api.get('/api/v1/auth/me', { token: admin.token })
@@ -36,11 +36,11 @@ for (const way of ways) {
   })
 }
 
-test('nor can anybody without authentication do it', async () => {
+test("unauthenticated callers can't remove the last admin either", async () => {
   for (const way of ways) assertRefused(await WAYS[way](none, admin.id, ''), 409, DETAIL)
 })
 
-test('an admin who is inactive is no help, one who is active is', async () => {
+test('an inactive admin does not count as another admin, an active one does', async () => {
   await query(`update account set role = 'admin', is_active = false where id = $1`, [user.id])
   for (const way of ways) assertRefused(await WAYS[way](api, admin.id, admin.token), 409, DETAIL)
   await api.call('PATCH', `/api/v1/auth/users/${user.id}/activate`, { token: admin.token })
@@ -49,7 +49,7 @@ test('an admin who is inactive is no help, one who is active is', async () => {
   assert.equal((await WAYS.demote(api, user.id, admin.token)).json.role, 'moderator')
 })
 
-test('to make an admin an admin, or to change other things of it, is no loss of one', async () => {
+test('granting the last admin its own role or changing its name is allowed', async () => {
   const role = await api.call('PATCH', `/api/v1/auth/users/${admin.id}/role?role=admin`, {
     token: admin.token,
   })
@@ -62,7 +62,7 @@ test('to make an admin an admin, or to change other things of it, is no loss of 
   assert.equal(name.status, 200)
 })
 
-/** Creates new admins and removes the role from all others. */
+/** Creates new admins and demotes all others. */
 async function freshAdmins(count: number): Promise<{ id: number; token: string }[]> {
   const rows = await query(
     `insert into account (email, password_hash, role)
@@ -80,12 +80,12 @@ async function freshAdmins(count: number): Promise<{ id: number; token: string }
 }
 
 for (const first of ways) {
-  test(`two admins do it to each other at once (${first} and each way): one stays, 409 to the other`, async () => {
+  test(`of two admins that remove each other concurrently (${first} and each way), one remains and the other gets 409`, async () => {
     for (const second of ways) {
       const outcomes: number[] = []
       for (let round = 0; round < 8; round++) {
         const [one, two] = (await freshAdmins(2)) as [{ id: number; token: string }, typeof admin]
-        // Both processes have the accounts cached, so neither has to read first.
+        // Both edges have the accounts cached, so neither request is delayed by a read.
         await Promise.all([one, two].flatMap(({ token }) => [api, other].map((edge) => warm(edge, token))))
         const answers = await Promise.all([
           WAYS[first](api, two.id, one.token),
@@ -94,7 +94,7 @@ for (const first of ways) {
         const done = answers.filter(({ status }) => status < 300)
         const refused = answers.find(({ status }) => status >= 300)!
         assert.equal(done.length, 1, `${first}/${second}: ${answers.map(({ status }) => status)}`)
-        // 403 or 401 if the loser's own change was already known to the edge.
+        // The status is 403 or 401 if the losing edge already knew about the change to its caller.
         assert.ok([409, 403, 401].includes(refused.status), refused.text)
         outcomes.push(refused.status)
         assert.equal((await admins()).length, 1)
@@ -106,7 +106,7 @@ for (const first of ways) {
 
 const warm = (edge: Api, token: string): Promise<Answered> => edge.get('/api/v1/auth/me', { token })
 
-test('many admins who all leave at once: the last one stays', async () => {
+test('when many admins remove themselves concurrently, the last one remains', async () => {
   for (let round = 0; round < 6; round++) {
     const all = await freshAdmins(6)
     await Promise.all(all.flatMap(({ token }) => [warm(api, token), warm(other, token)]))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { castOf } from './accounts-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 
-/** Account search: by part of the e-mail address or name, role, state, and time of creation. */
+/** Searches accounts by part of the email address or name, role, state and creation time. */
 
 const { api, query } = await edgeAndDatabase()
 const { admin, moderator } = await castOf(api)
@@ -27,7 +27,7 @@ const found = async (search: string, token = moderator.token): Promise<string[]>
 }
 const searched = (search: string): Promise<string[]> => found(`search=${encodeURIComponent(search)}`)
 
-test('a part of the address or the name, in either case, with or without accents', async () => {
+test('finds a part of the address or name, ignoring case and accents', async () => {
   for (const [search, ...who] of [
     ['lopez', 'zoe'],
     ['LÓPEZ', 'zoe'],
@@ -48,17 +48,17 @@ test('a part of the address or the name, in either case, with or without accents
     )
 })
 
-test('what stands for anything in a pattern stands for itself', async () => {
+test('treats wildcard characters literally', async () => {
   assert.deepEqual(await searched('100%_C'), [people.per[0]])
   for (const search of ['pe%ce', 'j_@x.io', 'ann%neil', 'lo\\pez', 'jo@x.io\\', '％00'])
     assert.deepEqual(await searched(search), [], search)
 })
 
-test('nothing is found across the end of an address and the beginning of a name', async () => {
+test('does not match across the end of an address and the start of a name', async () => {
   for (const search of ['comzoe', 'com zoe', 'com Zoë']) assert.deepEqual(await searched(search), [], search)
 })
 
-test('a search has three characters, two of them letters or digits in a row, or is refused', async () => {
+test('requires three characters, two of them adjacent letters or digits', async () => {
   for (const search of ['', '  ', 'ab', ' ab ', '...', 'a.b', '%%%', 'x'.repeat(201)]) {
     const { status, json } = await api.get(`/api/v1/auth/users?search=${encodeURIComponent(search)}`, {
       token: admin.token,
@@ -67,7 +67,7 @@ test('a search has three characters, two of them letters or digits in a row, or 
   }
 })
 
-test('by role and state, also with a search', async () => {
+test('filters by role and state, also combined with a search', async () => {
   assert.deepEqual(await found('role=moderator'), ['moderator@example.com'])
   assert.deepEqual(await found('role=admin&is_active=true'), ['admin@example.com'])
   assert.deepEqual(await found('role=admin&search=org'), [])
@@ -87,7 +87,7 @@ test('by role and state, also with a search', async () => {
   }
 })
 
-test('a new name is found, and no longer the old one', async () => {
+test('finds the new name after a change, and not the old one', async () => {
   const [{ id }] = (await query('select id from account where email = $1', [people.jo[0]])) as [
     { id: number },
   ]
@@ -104,7 +104,7 @@ test('a new name is found, and no longer the old one', async () => {
   assert.deepEqual([await searched('renamed'), await searched('jo@')], [[], [people.jo[0]]])
 })
 
-test('deleted accounts are not found in any way', async () => {
+test('never finds deleted accounts', async () => {
   const { id } = await api.register('leaver@example.com')
   assert.deepEqual(await searched('leaver'), ['leaver@example.com'])
   await api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })
@@ -118,7 +118,7 @@ test('deleted accounts are not found in any way', async () => {
   assert.ok(!(await found('is_active=false')).some((email) => email === null))
 })
 
-test('who has never signed in comes as the longest absent', async () => {
+test('sorts accounts that never signed in as the longest absent', async () => {
   await query('update account set last_login = now() where deleted_at is null')
   await query('update account set last_login = null where email = any($1)', [[people.per[0], people.zoe[0]]])
   const order = await found('sort=-last_login')

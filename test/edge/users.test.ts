@@ -4,7 +4,7 @@ import { purge } from '../purge.ts'
 import { assertRefused, castOf, login, me, refresh, TOKEN_INVALID } from './accounts-help.ts'
 import { type CallOptions, edgeAndDatabase, PASSWORD } from './harness.ts'
 
-/** User administration: every row, every success, every refusal. */
+/** User administration: every success and every refusal of every route. */
 
 const { api, query, db } = await edgeAndDatabase()
 const { admin, moderator, user, newcomer } = await castOf(api)
@@ -28,7 +28,7 @@ const FIELDS = [
   'updated_at',
 ]
 
-test('every route says 401 without a credential, before it looks at the input', async () => {
+test('every route returns 401 without a credential, before it validates the input', async () => {
   const routes = [
     ['GET', USERS],
     ['GET', `${USERS}?page=0`],
@@ -49,7 +49,7 @@ test('every route says 401 without a credential, before it looks at the input', 
   }
 })
 
-test('routes of admins are 403 to everybody else, also for accounts that are not there', async () => {
+test('admin routes return 403 to non-admins, even for accounts that do not exist', async () => {
   for (const { token } of [user, moderator]) {
     for (const id of [admin.id, user.id, UNKNOWN, 'x']) {
       for (const path of [`${id}/deactivate`, `${id}/activate`, `${id}/role?role=admin`])
@@ -68,7 +68,7 @@ test('routes of admins are 403 to everybody else, also for accounts that are not
   )
 })
 
-test('moderators and admins list the accounts, newest first; users do not', async () => {
+test('moderators and admins list accounts, newest first; users do not', async () => {
   assertRefused(await api.get(USERS, { token: user.token }), 403, 'This requires the role moderator or admin')
   for (const { token } of [moderator, admin]) {
     const { status, json } = await api.get(USERS, { token })
@@ -83,7 +83,7 @@ test('moderators and admins list the accounts, newest first; users do not', asyn
   }
 })
 
-test('the list comes in pages, within bounds', async () => {
+test('pages the list within limits', async () => {
   const all = (await api.get(USERS, { token: admin.token })).json
   const page = async (n: number) =>
     (await api.get(`${USERS}?page=${n}&page_size=2`, { token: admin.token })).json
@@ -96,7 +96,7 @@ test('the list comes in pages, within bounds', async () => {
   }
 })
 
-test('any user looks at any account', async () => {
+test('any user can read any account', async () => {
   for (const { token } of [user, moderator, admin]) {
     const answer = await api.get(`${USERS}/${admin.id}`, { token })
     assert.deepEqual(
@@ -110,7 +110,7 @@ test('any user looks at any account', async () => {
   assert.deepEqual([head.status, head.text], [200, ''])
 })
 
-test('what is no id is 422', async () => {
+test('invalid ids return 422', async () => {
   for (const id of ['0', '-1', 'x', '1.5', '2147483648', '99999999999', '%20', '1%2F2']) {
     const answers = [
       await api.get(`${USERS}/${id}`, { token: admin.token }),
@@ -127,7 +127,7 @@ test('what is no id is 422', async () => {
   }
 })
 
-test('users change their own name, admins anybody’s, moderators only theirs', async () => {
+test('users change their own name, admins any name, moderators only their own', async () => {
   const own = await patch(`${user.id}?full_name=%20Ada%20L%C3%B6velace%20`, user.token)
   assert.deepEqual([own.status, own.json.full_name, own.json.id], [200, 'Ada Lövelace', user.id])
   assert.match(own.json.updated_at, /Z$/)
@@ -141,7 +141,7 @@ test('users change their own name, admins anybody’s, moderators only theirs', 
   assert.equal((await patch(`${moderator.id}?full_name=Own`, moderator.token)).json.full_name, 'Own')
 })
 
-test('a change of nothing is 400; an empty name clears; a long one, or one with NUL, is 422', async () => {
+test('an empty change is 400, an empty name clears it, and a long name or one with NUL is 422', async () => {
   assertRefused(await patch(String(user.id), user.token), 400, 'No fields to update')
   assert.equal((await patch(`${user.id}?role=admin`, user.token)).status, 422)
   const inBody = await patch(String(user.id), user.token, { json: { full_name: 'X' } })
@@ -154,7 +154,7 @@ test('a change of nothing is 400; an empty name clears; a long one, or one with 
   }
 })
 
-test('a role is changed by query or body, and counts at once', async () => {
+test('changes a role by query or body, effective immediately', async () => {
   const { id, token } = await newcomer()
   const promoted = await patch(`${id}/role?role=moderator`, admin.token)
   assert.deepEqual([promoted.status, promoted.json.role, promoted.json.id], [200, 'moderator', id])
@@ -166,7 +166,7 @@ test('a role is changed by query or body, and counts at once', async () => {
   assert.equal((await patch(`${id}/role?role=user`, admin.token)).status, 200, 'as it is')
 })
 
-test('a role that is none is 422, none at all 400, of nobody 404', async () => {
+test('an unknown role is 422, a missing one 400, and a missing account 404', async () => {
   for (const role of ['root', 'owner', 'Admin', '']) {
     assert.equal((await patch(`${user.id}/role?role=${role}`, admin.token)).status, 422, role)
     const inBody = await patch(`${user.id}/role`, admin.token, { json: { role } })
@@ -179,7 +179,7 @@ test('a role that is none is 422, none at all 400, of nobody 404', async () => {
   assert.equal((await me(api, user.token)).json.role, 'user')
 })
 
-test('active -> inactive: no token, cookie, refresh or login gets in any more', async () => {
+test('deactivation disables tokens, cookies, refreshes and logins', async () => {
   const victim = await newcomer()
   const answer = await patch(`${victim.id}/deactivate`, admin.token)
   assert.deepEqual([answer.status, answer.json.is_active, answer.json.id], [200, false, victim.id])
@@ -194,7 +194,7 @@ test('active -> inactive: no token, cookie, refresh or login gets in any more', 
   assertRefused(await patch(`${UNKNOWN}/deactivate`, admin.token), 404, NOT_FOUND)
 })
 
-test('inactive -> active: a new login gets in; what was ended stays so', async () => {
+test('activation allows new logins, but does not restore old sessions', async () => {
   const victim = await newcomer()
   await patch(`${victim.id}/deactivate`, admin.token)
   const answer = await patch(`${victim.id}/activate`, admin.token)
@@ -207,14 +207,14 @@ test('inactive -> active: a new login gets in; what was ended stays so', async (
   assertRefused(await patch(`${UNKNOWN}/activate`, admin.token), 404, NOT_FOUND)
 })
 
-test('an account that registered inactive gets in once it is activated', async () => {
+test('an account registered as inactive can sign in after activation', async () => {
   const asleep = await api.register('asleep@example.com', { is_active: false })
   assert.equal((await me(api, asleep.token)).status, 401)
   await patch(`${asleep.id}/activate`, admin.token)
   assert.equal((await login(api, asleep.email)).status, 200)
 })
 
-test('a deleted account is gone for good, with its sessions, tokens, documents and jobs', async () => {
+test('deletes an account permanently, with its sessions, tokens, documents and jobs', async () => {
   const victim = await newcomer()
   const document = await api.upload(victim.token, 'a document of theirs')
   assert.equal(document.status, 201)
@@ -240,14 +240,14 @@ test('a deleted account is gone for good, with its sessions, tokens, documents a
   assert.equal((await me(api, victim.token)).status, 401)
 })
 
-test('an admin who leaves is refused like anybody else, when there is another', async () => {
+test('an admin can delete itself if another one exists, and is rejected afterwards', async () => {
   const second = await newcomer()
   await patch(`${second.id}/role?role=admin`, admin.token)
   assert.equal((await remove(second.id, second.token)).status, 204)
   assert.equal((await api.get(USERS, { token: second.token })).status, 401)
 })
 
-test('no answer holds a password or its hash', async () => {
+test('no response contains a password or its hash', async () => {
   const { json } = await api.get(USERS, { token: admin.token })
   assert.doesNotMatch(JSON.stringify(json), new RegExp(`argon2|password|${PASSWORD}`))
 })

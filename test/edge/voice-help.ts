@@ -3,7 +3,7 @@ import { type SpeechStandIn, speechServer } from '../standins/speech.ts'
 import type { Api } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** A speech stand-in and the settings that point to it. */
+/** A stand-in for a speech provider, and the settings that point to it. */
 export interface Voices {
   readonly server: SpeechStandIn
   readonly env: Readonly<Record<string, string>>
@@ -19,13 +19,13 @@ export const startSpeaker = (
   env: Readonly<Record<string, string>>,
 ): Promise<{ stop(): Promise<void> }> => startOwnWorker(url, 'voice', env)
 
-/** An answer that is still arriving. */
+/** A response that may still be arriving. */
 export interface Listening {
   readonly status: Promise<number>
   readonly headers: Promise<http.IncomingHttpHeaders>
   /** The bytes received so far. */
   heard(): Buffer
-  /** The end of the answer: whole or broken. */
+  /** Resolves with `whole` or `broken` when the response ends. */
   readonly end: Promise<'whole' | 'broken'>
   leave(): void
 }
@@ -46,7 +46,7 @@ export function listen(api: Api, path: string): Listening {
   })
   const status = head.promise.then((message) => message.statusCode!)
   const headers = head.promise.then((message) => message.headers)
-  // Avoids unhandled rejections in tests that read neither.
+  // Avoid unhandled rejections in tests that await neither promise.
   for (const one of [status, headers]) one.catch(() => {})
   return {
     status,

@@ -6,7 +6,10 @@ import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { listen, startSpeaker, startVoices } from './voice-help.ts'
 
-/** Live voice previews: early, late and concurrent listeners, and loss of the provider or the worker. */
+/**
+ * Voice previews that are streamed while a worker synthesizes them: early, late and concurrent listeners, and loss of
+ * the provider or the worker.
+ */
 
 const { server, env: reach } = await startVoices()
 const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }
@@ -23,8 +26,8 @@ const asked = () => server.asked.length
 const jobs = async () =>
   Number((await query(`select count(*) as n from job where name = 'voice.preview'`))[0]!.n)
 
-describe('while it comes', () => {
-  test('its first bytes are heard before the last are made, and by one who comes late, too', async () => {
+describe('a preview that is still being synthesized', () => {
+  test('streams its first bytes before the last are made, also to late listeners', async () => {
     const text = newText()
     const bytes = randomAudio(30_000, 5)
     const speech = answerSlowly(server)
@@ -32,18 +35,20 @@ describe('while it comes', () => {
     const before = [asked(), await jobs()]
     const early = listen(api, path)
     speech.write(bytes.subarray(0, 10_000))
-    await until('the first bytes are heard', () => early.heard().length >= 8_000)
+    await until('the listener has the first bytes', () => early.heard().length >= 8_000)
     const headers = await early.headers
     assert.equal(headers['content-type'], 'audio/mpeg')
     assert.equal(headers['content-length'], undefined)
     const late = listen(api, path)
     const other = listen(second, path)
     await until(
-      'the others hear what there is',
+      'the late listeners have the existing bytes',
       () => late.heard().length >= 8_000 && other.heard().length >= 8_000,
     )
     speech.write(bytes.subarray(10_000, 20_000))
-    await until('and what comes', () => [early, late, other].every((one) => one.heard().length >= 18_000))
+    await until('all listeners have the new bytes', () =>
+      [early, late, other].every((one) => one.heard().length >= 18_000),
+    )
     speech.write(bytes.subarray(20_000))
     speech.end()
     for (const one of [early, late, other]) {
@@ -56,7 +61,7 @@ describe('while it comes', () => {
     assert.equal(kept.status, 304)
   })
 
-  test('many tiny pieces arrive whole', async () => {
+  test('delivers many tiny chunks completely', async () => {
     const bytes = randomAudio(20_000, 9)
     const speech = answerSlowly(server)
     const one = listen(api, `/voice/preview/coral?text=${newText()}`)
@@ -67,24 +72,27 @@ describe('while it comes', () => {
     assert.ok(one.heard().equals(bytes))
   })
 
-  test('one who leaves stops nothing', async () => {
+  test('continues after a listener disconnects', async () => {
     const path = `/voice/preview/ash?text=${newText()}`
     const speech = answerSlowly(server)
     const one = listen(api, path)
     speech.write(randomAudio(4000))
-    await until('the first bytes are heard', () => one.heard().length > 0)
+    await until('the listener has the first bytes', () => one.heard().length > 0)
     one.leave()
     speech.end()
-    await until('it is kept', async () => (await api.call('HEAD', path)).headers['content-length'] === '4000')
+    await until(
+      'the preview is stored',
+      async () => (await api.call('HEAD', path)).headers['content-length'] === '4000',
+    )
   })
 
-  test('what breaks off in the middle is seen to, and spoken anew for the next', async () => {
+  test('breaks off with its provider, and is synthesized again for the next request', async () => {
     const path = `/voice/preview/ash?text=${newText()}`
     const speech = answerSlowly(server)
     const one = listen(api, path)
     speech.write(randomAudio(4000))
-    await until('the first bytes are heard', () => one.heard().length > 0)
-    // For the next attempt, which may start before the listener sees the end of this one.
+    await until('the listener has the first bytes', () => one.heard().length > 0)
+    // Set the answer to the next attempt now: that attempt may start before the listener sees the end of this one.
     server.answer = answerWithAudio(randomAudio(6000, 4))
     speech.cut()
     assert.equal(await one.end, 'broken')
@@ -92,13 +100,13 @@ describe('while it comes', () => {
     assert.ok(next.bytes.equals(randomAudio(6000, 4)))
   })
 
-  test('an attempt that is begun anew is heard from its beginning by those who heard nothing yet, and by no others', async () => {
+  test('sends a repeated attempt only to listeners that have received nothing yet', async () => {
     const [text, other] = [newText(), newText()]
     const speech = answerSlowly(server)
     const one = listen(api, `/voice/preview/verse?text=${encodeURIComponent(text)}`)
     speech.write(randomAudio(4000))
-    await until('the first bytes are heard', () => one.heard().length > 0)
-    // As another worker does that takes over the job.
+    await until('the listener has the first bytes', () => one.heard().length > 0)
+    // Changes the generation, as a worker does that takes over the job.
     await query(`update voice_preview set generation = gen_random_uuid() where text = $1`, [text])
     speech.end()
     assert.equal(await one.end, 'broken')
@@ -111,7 +119,7 @@ describe('while it comes', () => {
   })
 })
 
-test('many at once, while providers fail and clients leave: whole is what one answer was, and what is not whole begins so', async () => {
+test('concurrent listeners get one complete answer or a prefix of one while providers fail and clients disconnect', async () => {
   const random = randomFrom(7)
   const made = new Map<unknown, Buffer[]>()
   server.answer = (response, { input }) => {
@@ -147,14 +155,14 @@ test('many at once, while providers fail and clients leave: whole is what one an
     return end
   })
   const ends = await Promise.all(callers)
-  // The number of complete answers depends on timing, because callers share answers.
+  // Callers share answers, so the number of complete ones depends on timing.
   assert.ok(ends.includes('whole'), String(ends))
   for (const status of ends) assert.ok(['whole', 'broken', 0, 502].includes(status), String(status))
   server.answer = answerWithAudio(randomAudio(2000))
   for (let n = 0; n < 8; n++) {
     const text = `storm-${n}`
-    // The first request may share an abandoned answer, which breaks.
-    const kept = await until('it is spoken', () =>
+    // The first request may share an aborted answer, which breaks off.
+    const kept = await until('the preview is complete', () =>
       api.get(`/voice/preview/echo?text=${text}`).then(
         ({ status, bytes }) => status === 200 && bytes,
         () => null,
@@ -164,7 +172,7 @@ test('many at once, while providers fail and clients leave: whole is what one an
   }
 })
 
-/** Random numbers below a bound, the same in every run. */
+/** Returns a generator of reproducible random integers below a bound. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -186,12 +194,12 @@ async function inPieces(
   }
 }
 
-test('another worker speaks it anew: who had heard nothing hears all of it, and who had is told that it broke', async () => {
+test('a takeover by another worker sends everything to listeners without data, and breaks the others', async () => {
   const [heard, waiting] = [answerSlowly(server), '/voice/preview/sage?text=waited-for']
   const path = `/voice/preview/coral?text=${newText()}`
   const one = listen(api, path)
   heard.write(randomAudio(4000))
-  await until('the first bytes are heard', () => one.heard().length > 0)
+  await until('the listener has the first bytes', () => one.heard().length > 0)
   const silent = answerSlowly(server)
   const other = listen(api, waiting)
   await silent.begun

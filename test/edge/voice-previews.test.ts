@@ -5,7 +5,7 @@ import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { startSpeaker, startVoices } from './voice-help.ts'
 
-/** Voice previews: synthesized once, served from the cache, and refused. */
+/** Voice previews are synthesized once and then served from the cache. */
 
 const { server, env: reach } = await startVoices()
 const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }
@@ -23,7 +23,7 @@ const jobs = async () =>
   Number((await query(`select count(*) as n from job where name = 'voice.preview'`))[0]!.n)
 
 describe('a preview', () => {
-  test('is spoken once and kept', async () => {
+  test('is synthesized once and cached', async () => {
     const bytes = randomAudio(70_000, 7)
     server.answer = answerWithAudio(bytes)
     const first = await preview({ voice_id: 'alloy' })
@@ -49,7 +49,7 @@ describe('a preview', () => {
     assert.equal(asked(), before)
   })
 
-  test('is another one for another voice, model, speed or text', async () => {
+  test('is cached by voice, model, speed and text', async () => {
     const text = newText()
     const wants = [
       { voice_id: 'alloy', text },
@@ -77,7 +77,7 @@ describe('a preview', () => {
     }
   })
 
-  test('is of the settings, where the voice speaks so', async () => {
+  test('uses the settings if the voice supports them', async () => {
     const set = await api.post('/voice/settings', { json: { tts_model: 'tts-1', tts_speed: 2 } })
     assert.equal(set.status, 200, set.text)
     await preview({ voice_id: 'nova' })
@@ -87,7 +87,7 @@ describe('a preview', () => {
     await query('delete from voice_settings')
   })
 
-  test('a part of it, and what the client has', async () => {
+  test('supports ranges and conditional requests', async () => {
     const text = newText()
     const bytes = randomAudio(10_000, 3)
     server.answer = answerWithAudio(bytes)
@@ -115,7 +115,7 @@ describe('a preview', () => {
     assert.deepEqual([posted.status, posted.bytes.length], [200, 10_000])
   })
 
-  test('a part of what was not spoken yet comes when all is there', async () => {
+  test('answers a range of an uncached preview once the preview is complete', async () => {
     const bytes = randomAudio(8000, 6)
     server.answer = answerWithAudio(bytes)
     const get = (text: string, range: string) =>
@@ -131,7 +131,7 @@ describe('a preview', () => {
     assert.equal((await get(newText(), 'bytes=5-9')).status, 502)
   })
 
-  test('spoken anew has another tag', async () => {
+  test('has a new ETag after it is synthesized again', async () => {
     const want = { voice_id: 'onyx', text: newText() }
     const first = await preview(want)
     await query('delete from voice_preview')
@@ -139,20 +139,20 @@ describe('a preview', () => {
     assert.notEqual(first.headers.etag, second.headers.etag)
   })
 
-  test('HEAD has nothing spoken', async () => {
+  test('HEAD does not synthesize anything', async () => {
     const before = asked()
     const head = await api.call('HEAD', `/voice/preview/fable?text=${newText()}`)
     assert.deepEqual([head.status, head.headers['content-type']], [200, 'audio/mpeg'])
     assert.equal(asked(), before)
   })
 
-  test('in the background: a job, and then it is there', async () => {
+  test('runs as a background job and is then cached', async () => {
     const want = { voice_id: 'sage', text: newText() }
     const answer = await preview(want, '/voice/preview?background=true')
     assert.equal(answer.status, 202)
     const { job_id } = answer.json
     assert.equal(answer.headers.location, `/api/v1/jobs/${job_id}`)
-    const job = await until('it is spoken', async () => {
+    const job = await until('the job is done', async () => {
       const { json } = await api.get(`/api/v1/jobs/${job_id}`)
       return json.status === 'done' && json
     })
@@ -163,7 +163,7 @@ describe('a preview', () => {
     assert.equal((await preview(want, '/voice/preview?background=perhaps')).status, 422)
   })
 
-  test('calls back those who have an account', async () => {
+  test('supports callbacks for signed-in callers', async () => {
     const callback = `callback_url=${encodeURIComponent('https://example.com/spoken')}`
     const path = `/voice/preview?background=true&${callback}`
     const want = { voice_id: 'sage', text: newText() }
@@ -175,7 +175,7 @@ describe('a preview', () => {
     const answer = await signing.post(path, { token, json: want })
     assert.equal(answer.status, 202, answer.text)
     assert.equal(await jobs(), before + 1)
-    const told = await until('its end is to be told', async () => {
+    const told = await until('the callback is queued', async () => {
       const [row] = await query(`select type, url, body from webhook_delivery`)
       return row ?? false
     })
@@ -184,8 +184,8 @@ describe('a preview', () => {
   })
 })
 
-describe('no preview', () => {
-  test('of a voice that is none', async () => {
+describe('a preview is rejected', () => {
+  test('for an unknown voice', async () => {
     const before = await jobs()
     for (const answer of [await preview({ voice_id: 'nobody' }), await api.get('/voice/preview/nobody')])
       assert.deepEqual(
@@ -195,7 +195,7 @@ describe('no preview', () => {
     assert.equal(await jobs(), before)
   })
 
-  test('of a model that does not speak with it', async () => {
+  test('for a model that does not support the voice', async () => {
     const answer = await preview({ voice_id: 'marin', model: 'tts-1' })
     assert.deepEqual(
       [answer.status, answer.json],
@@ -203,7 +203,7 @@ describe('no preview', () => {
     )
   })
 
-  test('without a key', async () => {
+  test('without a provider key', async () => {
     const before = await jobs()
     const detail =
       'AI service error: Missing API key for mistral provider. Set MISTRAL_API_KEY environment variable.'
@@ -218,7 +218,7 @@ describe('no preview', () => {
     assert.equal(await jobs(), before)
   })
 
-  test('of what is out of range', async () => {
+  test('for values out of range', async () => {
     const bodies: readonly [object, string][] = [
       [{}, 'voice_id'],
       [{ voice_id: '' }, 'voice_id'],
@@ -236,7 +236,7 @@ describe('no preview', () => {
       assert.equal((await api.get(`/voice/preview/alloy?${search}`)).status, 422, search)
   })
 
-  test('when the provider refuses, with the reason and nothing of what it said', async () => {
+  test('if the provider refuses, with a reason that does not quote the provider', async () => {
     server.answer = (response) => response.writeHead(401).end('{"error": {"message": "bad sk-test"}}')
     const answer = await preview({ voice_id: 'alloy', text: newText() })
     assert.deepEqual(
@@ -245,7 +245,7 @@ describe('no preview', () => {
     )
   })
 
-  test('in time: the job is named', async () => {
+  test('a slow preview returns the id of its job', async () => {
     const hasty = await startEdge(url, { env: { ...env, REQUEST_WAIT_SECONDS: '0' } })
     const speech = answerSlowly(server)
     const answer = await hasty.get(`/voice/preview/alloy?text=${newText()}`)
@@ -253,7 +253,7 @@ describe('no preview', () => {
     assert.match(answer.json.job_id, /^[0-9a-f-]{36}$/)
     speech.write(randomAudio(2000))
     speech.end()
-    await until('it is spoken all the same', async () => {
+    await until('the job is done', async () => {
       const { json } = await api.get(`/api/v1/jobs/${answer.json.job_id}`)
       return json.status === 'done'
     })

@@ -4,7 +4,7 @@ import { STT_MODELS, TTS_MODELS, VOICES } from '../../tasks/voice/catalog.ts'
 import { castOf } from './accounts-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** The catalogs and settings of voice, and access to them. */
+/** Voice catalogs and settings, and access to them. */
 
 const { api: rbac, url, query } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
 const { admin, moderator, user } = await castOf(rbac)
@@ -32,7 +32,7 @@ describe('the catalogs', () => {
   }
   const named = (json: { id: string }[]) => json.map(({ id }) => id)
 
-  test('who makes and understands speech', async () => {
+  test('list the providers of speech synthesis and recognition', async () => {
     const tts = (await catalog('/tts/providers')).json
     assert.deepEqual([tts[0], named(tts)], [openai, ['openai', 'mistral']])
     const stt = (await catalog('/stt/providers')).json
@@ -43,7 +43,7 @@ describe('the catalogs', () => {
     )
   })
 
-  test('with which models and voices', async () => {
+  test('list models and voices', async () => {
     const models = (await catalog('/tts/openai/models')).json
     assert.deepEqual(named(models), ['gpt-4o-mini-tts', 'tts-1-hd', 'tts-1'])
     assert.deepEqual(models[2], {
@@ -74,7 +74,7 @@ describe('the catalogs', () => {
     ])
   })
 
-  test('all in one', async () => {
+  test('have a summary of everything', async () => {
     const { tts, stt, settings } = (await catalog('/summary')).json
     const all = <T>(providers: Record<string, T[]>[], field: string) =>
       providers.flatMap((one) => one[field]!)
@@ -84,7 +84,7 @@ describe('the catalogs', () => {
     assert.deepEqual(settings, DEFAULTS)
   })
 
-  test('of others there are none', async () => {
+  test('return 404 for unknown providers', async () => {
     for (const path of [
       '/tts/groq/models',
       '/tts/groq/voices',
@@ -100,7 +100,7 @@ describe('the catalogs', () => {
     }
   })
 
-  test('agree with themselves', () => {
+  test('are consistent', () => {
     assert.equal(new Set(VOICES.map(({ id }) => id)).size, VOICES.length)
     for (const { models, provider_id } of VOICES)
       for (const id of models)
@@ -112,7 +112,7 @@ describe('the settings', { concurrency: false }, () => {
   const set = (json: object) => api.post('/voice/settings', { json })
   const now = async () => (await api.get('/voice/settings')).json
 
-  test('are the defaults until somebody changes them, and stay changed', async () => {
+  test('start with the defaults and keep changes', async () => {
     assert.deepEqual(await now(), DEFAULTS)
     assert.deepEqual((await set({})).json, DEFAULTS)
     const changed = { ...DEFAULTS, tts_voice: 'nova', tts_speed: 1.25, stt_language: 'de' }
@@ -127,7 +127,7 @@ describe('the settings', { concurrency: false }, () => {
     })
   })
 
-  test('with another provider, its first model and voice', async () => {
+  test('switch to the first model and voice of a new provider', async () => {
     const mistral = {
       tts_provider: 'mistral',
       tts_model: 'voxtral-mini-tts-3-0',
@@ -143,7 +143,7 @@ describe('the settings', { concurrency: false }, () => {
     assert.equal((await set({ stt_provider: 'mistral', stt_model: 'voxtral-mini-latest' })).status, 200)
   })
 
-  test('are ids of the catalog, and go together', async () => {
+  test('accept only compatible ids from the catalog', async () => {
     const before = await now()
     const refusals: readonly [object, string][] = [
       [{ tts_provider: 'x' }, 'tts_provider cannot be x; it must be one of openai, mistral'],
@@ -171,7 +171,7 @@ describe('the settings', { concurrency: false }, () => {
     assert.equal((await set({ tts_model: 'gpt-4o-mini-tts', tts_voice: 'marin' })).status, 200)
   })
 
-  test('are in range', async () => {
+  test('reject values out of range', async () => {
     for (const change of [
       { tts_speed: 0.24 },
       { tts_speed: 4.01 },
@@ -189,7 +189,7 @@ describe('the settings', { concurrency: false }, () => {
     for (const tts_speed of [0.25, 4, 1]) assert.equal((await set({ tts_speed })).json.tts_speed, tts_speed)
   })
 
-  test('changed at once, none is lost', async () => {
+  test('keep all concurrent changes', async () => {
     const changes = [
       { tts_speed: 3 },
       { tts_voice: 'cedar' },
@@ -202,7 +202,7 @@ describe('the settings', { concurrency: false }, () => {
   })
 })
 
-describe('who may', () => {
+describe('access by role', () => {
   const people = {
     nobody: undefined,
     user: user.token,
@@ -247,7 +247,7 @@ describe('who may', () => {
       }
       for (const path of reads) assert.deepEqual(await statuses('GET', path), read, path)
       assert.deepEqual(await statuses('POST', '/settings', { tts_speed: 1 }), write)
-      // Without a provider key nothing is spoken: admitted callers get 503.
+      // Without a provider key nothing can be synthesized: authorized callers get 503.
       const spoken = Object.fromEntries(
         Object.entries(read).map(([who, code]) => [who, code === 200 ? 503 : code]),
       )
@@ -255,7 +255,7 @@ describe('who may', () => {
       assert.deepEqual(await statuses('POST', '/preview', { voice_id: 'alloy' }), spoken)
     })
 
-  test('who changed the settings last is kept for as long as the account', async () => {
+  test('store the account that changed them last', async () => {
     await rbac.post('/voice/settings', { token: admin.token, json: {} })
     assert.deepEqual(await query('select updated_by from voice_settings'), [{ updated_by: admin.id }])
   })

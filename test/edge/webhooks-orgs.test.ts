@@ -7,7 +7,10 @@ import { keyOf } from './api-keys-help.ts'
 import { SECRET } from './harness.ts'
 import { sharedOrgs } from './orgs-help.ts'
 
-/** Endpoints of organizations get only their creator's events. Others can list and stop them, but nothing more. */
+/**
+ * Endpoints of an organization receive only their creator's events. Other admins can list and stop them, but nothing
+ * more.
+ */
 
 const { api, query, call, org, create, people, root: serviceAdmin } = await sharedOrgs()
 const PATH = '/api/v1/webhooks'
@@ -51,7 +54,7 @@ const CALLERS: Readonly<Record<string, Who>> = {
   service: serviceAdmin,
 }
 
-/** A disabled endpoint with a delivery. */
+/** Inserts a disabled endpoint with a failed delivery. */
 async function endpoint({ id }: { id: number } = adder!): Promise<Endpoint> {
   const [made] = await query(
     `insert into webhook_endpoint (account_id, organization_id, url, host, events, is_active)
@@ -127,7 +130,7 @@ describe('an endpoint of an organization', () => {
   const names = head!.trim().split(/\s+/)
   for (const line of lines) {
     const [action, ...statuses] = line.split(/\s+/)
-    test(`gives each the right to ${action} that the table says`, async () => {
+    test(`grants the right to ${action} as in the table`, async () => {
       for (const [n, name] of names.entries()) {
         const one = await endpoint()
         const before = await stateOf(one)
@@ -140,7 +143,7 @@ describe('an endpoint of an organization', () => {
     })
   }
 
-  test('keeps to the account that added it, whatever its rank becomes', async () => {
+  test('belongs to the account that added it, whatever role that account has later', async () => {
     const one = await endpoint(lowered!)
     await call(owner, 'PATCH', `/${organization}/members/${lowered!.id}`, { query: { role: 'member' } })
     assert.equal((await ACTIONS['set-url']!(lowered!, one)).status, 200)
@@ -150,7 +153,7 @@ describe('an endpoint of an organization', () => {
     assert.equal((await ACTIONS.get!(lowered!, one)).status, 404)
   })
 
-  test('that another admin switched off is switched on by its account', async () => {
+  test('can be enabled by its owner after another admin disabled it', async () => {
     const json = { url: TARGET, events: ['job.done'], organization_id: organization }
     const added = await api.post(PATH, { token: owner.token, json })
     const one = { at: `${PATH}/${added.json.id}`, delivery: 0, organization }
@@ -160,7 +163,7 @@ describe('an endpoint of an organization', () => {
     assert.equal((await ACTIONS['switch-on']!(owner, one)).json.is_active, true)
   })
 
-  test('shows no secret to another admin, also when its account has just rolled it', async () => {
+  test('never shows its secret to another admin, even just after it was rolled', async () => {
     const { at } = await endpoint()
     const headers = { 'idempotency-key': randomUUID() }
     const roll = ({ token }: Who) => api.post(`${at}/secret`, { token, headers })
@@ -173,7 +176,7 @@ describe('an endpoint of an organization', () => {
     }
   })
 
-  test('tells no other admin of the payments of its account', async () => {
+  test("hides its owner's payments from other admins", async () => {
     const json = { url: TARGET, events: ['document.read', 'payment.changed'], organization_id: organization }
     const added = await api.post(PATH, { token: owner.token, json })
     await query(
@@ -190,7 +193,7 @@ describe('an endpoint of an organization', () => {
   })
 })
 
-test('admins and owners add endpoints to an organization; members and others do not', async () => {
+test('only admins and owners can add endpoints to an organization', async () => {
   const other = await org()
   const json = { url: TARGET, events: ['job.done'], organization_id: other.id }
   const callers = [

@@ -7,7 +7,7 @@ import { keyOf } from './api-keys-help.ts'
 import { type Account, type Answered, type Api, SECRET, startEdge } from './harness.ts'
 import { newSlug } from './orgs-help.ts'
 
-/** Webhook endpoints and deliveries: permission to create, list and change them. */
+/** Webhook endpoints and deliveries, and the permission to create, list and change them. */
 
 const { api, query, url, admin, newcomer } = await sharedCast()
 const PATH = '/api/v1/webhooks'
@@ -39,7 +39,7 @@ const deliver = async (id: number, status = 'pending'): Promise<number> =>
   )
 
 describe('an endpoint', () => {
-  test('is added with a secret that is shown once, and the same for the same Idempotency-Key', async () => {
+  test('is created with a secret that only the creation shows, also to a retry with the same Idempotency-Key', async () => {
     const account = await newcomer()
     const headers = { 'idempotency-key': randomUUID() }
     const json = { url: TARGET, events: ['job.failed', 'job.done', 'job.done'], description: ' mine ' }
@@ -67,7 +67,7 @@ describe('an endpoint', () => {
     assert.deepEqual((await api.get(`${PATH}/${id}`, { token: account.token })).json, shown)
   })
 
-  test('is refused with what is wrong', async () => {
+  test('is rejected with the invalid field', async () => {
     const account = await newcomer()
     const cases: readonly [object, string][] = [
       [{ url: 'nonsense' }, 'url'],
@@ -88,7 +88,7 @@ describe('an endpoint', () => {
     assert.equal((await change(account, id, { url: 'https://10.0.0.1/' })).status, 422)
   })
 
-  test('may be on this machine in development, and not in production', async () => {
+  test('may use a local address in development, but not in production', async () => {
     const account = await newcomer()
     assert.equal((await add(account, { url: 'http://127.0.0.1:9000/' })).status, 201)
     const production = await startEdge(url, { env: { NODE_ENV: 'production', DATABASE_URL: url } })
@@ -97,7 +97,7 @@ describe('an endpoint', () => {
     assert.equal((await add(account, {}, production)).status, 201)
   })
 
-  test('is one of at most as many as the quota', async () => {
+  test('counts towards the quota', async () => {
     const account = await newcomer()
     await query(
       `insert into webhook_endpoint (account_id, url, host, events)
@@ -114,7 +114,7 @@ describe('an endpoint', () => {
     )
   })
 
-  test('is changed, deactivated and activated', async () => {
+  test('can be changed, deactivated and activated', async () => {
     const account = await newcomer()
     const { id } = await added(account, { description: 'd' })
     const changed = await change(account, id, {
@@ -138,7 +138,7 @@ describe('an endpoint', () => {
     assert.deepEqual([is_active, failures, failing_since, disabled_at], [true, 0, null, null])
   })
 
-  test('has another secret when it is rolled, which a repetition shows again', async () => {
+  test('gets a new secret when rolled, which a retry shows again', async () => {
     const account = await newcomer()
     const { id, secret } = await added(account)
     const headers = { 'idempotency-key': randomUUID() }
@@ -149,7 +149,7 @@ describe('an endpoint', () => {
     assert.notEqual(first.json.secret, secret)
   })
 
-  test('is gone once it is deleted', async () => {
+  test('is gone after its deletion', async () => {
     const account = await newcomer()
     const { id } = await added(account)
     const remove = () => api.call('DELETE', `${PATH}/${id}`, { token: account.token })
@@ -159,7 +159,7 @@ describe('an endpoint', () => {
     assert.deepEqual((await api.get(PATH, { token: account.token })).json, [])
   })
 
-  test('of callbacks has no URL and no events to change', async () => {
+  test('for callbacks has no URL or events to change', async () => {
     const account = await newcomer()
     await query(`insert into webhook_endpoint (account_id, events) values ($1, '{}')`, [account.id])
     const [{ id, url: none }] = (await api.get(PATH, { token: account.token })).json
@@ -174,8 +174,8 @@ describe('an endpoint', () => {
   })
 })
 
-describe('it is', () => {
-  test('nobody else’s, but for admins of the service', async () => {
+describe('access to an endpoint', () => {
+  test('is limited to its account and service admins', async () => {
     const [account, stranger] = [await newcomer(), await newcomer()]
     const { id } = await added(account)
     const delivery = await deliver(id)
@@ -194,7 +194,7 @@ describe('it is', () => {
     for (const answer of await Promise.all(calls(admin))) assert.equal(answer.status, 200, answer.text)
   })
 
-  test('of an organization for its admins and owners, too', async () => {
+  test('is shared with the admins and owners of its organization', async () => {
     const [owner, member, ranked] = [await newcomer(), await newcomer(), await newcomer()]
     const org = await api.post('/api/v1/orgs', {
       token: owner.token,
@@ -222,7 +222,7 @@ describe('it is', () => {
     assertRefused(await change(owner, id, { description: 'still' }), ...MISSING)
   })
 
-  test('not reached with an API key of another organization', async () => {
+  test('is denied to an API key of another organization', async () => {
     const owner = await newcomer()
     const organizations: number[] = []
     for (const slug of [newSlug('hooks'), newSlug('hooks')])
@@ -255,7 +255,7 @@ describe('it is', () => {
     )
   })
 
-  test('managed with an API key of its scope', async () => {
+  test('requires an API key with a matching scope', async () => {
     const account = await newcomer()
     const { key } = await keyOf(api, account, { scopes: ['webhooks:write', 'jobs:read'] })
     const { id } = await added({ token: key })
@@ -264,7 +264,7 @@ describe('it is', () => {
     assert.equal((await add({ token: reading.key })).status, 403)
   })
 
-  test('tells an API key of nothing that it may not read', async () => {
+  test('does not show an API key any data outside its scopes', async () => {
     const account = await newcomer()
     const keyed = async (...scopes: readonly string[]) => ({
       token: (await keyOf(api, account, { scopes: ['webhooks:write', ...scopes] })).key,
@@ -300,7 +300,7 @@ describe('it is', () => {
 })
 
 describe('deliveries', () => {
-  test('are listed by status, newest first, and shown with what was sent and answered', async () => {
+  test('are listed by status, newest first, with their request and answers', async () => {
     const account = await newcomer()
     const { id } = await added(account)
     const ids = [await deliver(id, 'delivered'), await deliver(id), await deliver(id, 'failed')]
@@ -327,7 +327,7 @@ describe('deliveries', () => {
     )
   })
 
-  test('are sent again as often as somebody asks', async () => {
+  test('can be redelivered any number of times', async () => {
     const account = await newcomer()
     const { id } = await added(account)
     const one = await deliver(id, 'failed')
@@ -341,7 +341,7 @@ describe('deliveries', () => {
   })
 })
 
-test('what is done to endpoints is in the audit trail', async () => {
+test('records endpoint changes in the audit trail', async () => {
   const account = await newcomer()
   const { id } = await added(account)
   await change(account, id, { is_active: false })

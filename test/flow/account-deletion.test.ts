@@ -6,7 +6,7 @@ import { paymentsWorld } from '../payments-world.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-/** Workers delete due accounts after their subscriptions have ended at the provider. */
+/** Workers delete accounts that are due for deletion, after cancelling their subscriptions at the provider. */
 
 const world = await paymentsWorld({ worker: false, env: { LEASE_SECONDS: '1' } })
 const { api, db, env, people, query, stripe, url } = world
@@ -15,17 +15,20 @@ const worker = () =>
   startProcess('worker', url, {
     ...env,
     WORKER_QUEUES: 'accounts,system',
-    // The scheduler retries a failed deletion an hour later, so failed jobs must be kept longer than that.
+    // The scheduler retries a failed deletion after an hour, so failed jobs must be kept longer than that.
     WORKER_KEEP_RESULT_SECONDS: '86400',
   })
-// Tests run this schedule themselves: its own runs would fall into the middle of them.
+// The tests run this schedule themselves; its own runs would interfere.
 await api.post('/api/v1/schedules/prune/pause', { token: admin!.token })
 const working = await worker()
 let names = 0
-// Before it ends a subscription, the worker lists open checkouts and active subscriptions.
+// Before a cancellation, the worker lists open checkouts and active subscriptions. No fault hits these two requests.
 const LISTED = [null, null]
 
-/** Adds an account whose deletion is due, with an active subscription here; `at` null means the provider has none. */
+/**
+ * Adds an account with an active subscription that is due for deletion. If `at` is null, the provider does not have the
+ * subscription.
+ */
 async function addLeavingAccount(at: object | null = {}) {
   const [who] = await people(1)
   const name = `leaver${++names}x`
@@ -55,23 +58,23 @@ async function addLeavingAccount(at: object | null = {}) {
   }
 }
 
-/** Runs the schedule that starts due deletions. */
+/** Runs the schedule that starts due deletions, and waits for it. */
 async function startDueDeletions(): Promise<void> {
   const answer = await api.post('/api/v1/schedules/prune/run', { token: admin!.token })
   assert.ok(answer.status < 300, answer.text)
   const { job_id } = answer.json
   const ended = () => query(`select from job where id = $1 and status = 'done'`, [job_id])
-  await until('prune has looked', async () => (await ended()).length === 1)
+  await until('the prune job is done', async () => (await ended()).length === 1)
 }
 
 /** Backdates failed jobs by an hour. */
 const backdateFailures = () =>
   query(`update job set finished_at = finished_at - interval '1 hour' where status = 'failed'`)
 
-test('one whose subscription ends at the provider first is deleted, with all that is its own', async () => {
+test('deletes an account with all its data after its subscription is cancelled at the provider', async () => {
   const one = await addLeavingAccount()
   await startDueDeletions()
-  await until('it is gone', one.isGone)
+  await until('the account is deleted', one.isGone)
   assert.equal(one.subscription()!.cancel_at_period_end, true)
   assert.equal(one.asked().length, 1)
   assert.deepEqual(await one.events(), [{ kind: 'account.deleted' }])
@@ -80,7 +83,7 @@ test('one whose subscription ends at the provider first is deleted, with all tha
   assert.deepEqual(customer, { user_id: null, cancel_at_period_end: true })
 })
 
-test('one stays and works while the provider fails, and each hour has another try at most', async () => {
+test('keeps an account usable while the provider fails, and retries at most hourly', async () => {
   const one = await addLeavingAccount()
   stripe.faults.push('revoked')
   await startDueDeletions()
@@ -94,7 +97,7 @@ test('one stays and works while the provider fails, and each hour has another tr
   stripe.faults.push('broken', 'cut')
   await startDueDeletions()
   await startDueDeletions()
-  await until('it is gone', one.isGone)
+  await until('the account is deleted', one.isGone)
   assert.deepEqual(
     (await one.jobs()).map(({ status }) => status),
     ['failed', 'done'],
@@ -104,7 +107,7 @@ test('one stays and works while the provider fails, and each hour has another tr
   assert.equal((await one.events()).length, 1)
 })
 
-test('one that may just have subscribed, or still could, has nothing left to pay for', async () => {
+test('expires open checkouts and cancels subscriptions that only the provider has', async () => {
   const [who] = await people(1)
   await world.link(who!, 'late1x')
   const open = { customer: 'cus_late1x', status: 'open' }
@@ -113,7 +116,7 @@ test('one that may just have subscribed, or still could, has nothing left to pay
   const answer = await api.call('DELETE', `/api/v1/auth/users/${who!.id}`, { token: admin!.token })
   assert.equal(answer.status, 204)
   const there = () => query('select from account where id = $1', [who!.id])
-  await until('it is gone', async () => (await there()).length === 0)
+  await until('the account is deleted', async () => (await there()).length === 0)
   const sessions = stripe.account.sessions.filter(({ customer }) => customer === open.customer)
   assert.deepEqual(
     sessions.map(({ status }) => status),
@@ -122,13 +125,13 @@ test('one that may just have subscribed, or still could, has nothing left to pay
   assert.equal(stripe.account.subscriptions.get('sub_late1x')!.cancel_at_period_end, true)
 })
 
-test('one whose subscription the provider has ended, or has never heard of, is deleted', async () => {
+test('deletes an account whose subscription the provider has ended or does not have', async () => {
   const [ended, unknown] = [await addLeavingAccount({ status: 'canceled' }), await addLeavingAccount(null)]
   await startDueDeletions()
-  for (const one of [ended, unknown]) await until('it is gone', one.isGone)
+  for (const one of [ended, unknown]) await until('the account is deleted', one.isGone)
 })
 
-test('one whose subscription the provider will not end stays', async () => {
+test('keeps an account until the provider cancels its subscription', async () => {
   const one = await addLeavingAccount()
   stripe.faults.push(...LISTED, 'invalid')
   await startDueDeletions()
@@ -137,10 +140,10 @@ test('one whose subscription the provider will not end stays', async () => {
   assert.equal(await one.isThere(), true)
   await backdateFailures()
   await startDueDeletions()
-  await until('it is gone', one.isGone)
+  await until('the account is deleted', one.isGone)
 })
 
-test('what is not due is left alone', async () => {
+test('does not delete accounts before they are due', async () => {
   const one = await addLeavingAccount()
   await query(`update account set deletion_at = now() + interval '1 hour' where id = $1`, [one.id])
   await startDueDeletions()
@@ -148,13 +151,13 @@ test('what is not due is left alone', async () => {
   assert.equal(one.asked().length, 0)
 })
 
-test('one that is to stay after all, while the provider is asked, stays', async () => {
+test('keeps an account whose deletion is revoked during the request to the provider', async () => {
   const one = await addLeavingAccount()
   await db.transaction(async (tx) => {
     // The lock delays storing the provider's answer.
     await tx.run(sql.type(noRows)`lock table payment_subscription in exclusive mode`)
     await startDueDeletions()
-    await until('the provider is asked', () => one.asked().length === 1)
+    await until('the provider has received the request', () => one.asked().length === 1)
     await query('update account set deletion_at = null where id = $1', [one.id])
   })
   await until('the job has ended', async () => (await one.jobs())[0]?.status === 'done')
@@ -162,25 +165,25 @@ test('one that is to stay after all, while the provider is asked, stays', async 
   assert.deepEqual(await one.events(), [])
 })
 
-test('an admin who deletes an account with a subscription has it ended as well', async () => {
+test("an admin's deletion of an account cancels its subscription as well", async () => {
   const one = await addLeavingAccount()
   await query('update account set deletion_at = null where id = $1', [one.id])
   const answer = await api.call('DELETE', `/api/v1/auth/users/${one.id}`, { token: admin!.token })
   assert.equal(answer.status, 204)
   assert.equal((await api.get('/api/v1/auth/me', { token: one.token })).status, 401)
-  await until('it is gone', one.isGone)
+  await until('the account is deleted', one.isGone)
   assert.equal(one.subscription()!.cancel_at_period_end, true)
 })
 
-test('a worker that is killed while it asks the provider leaves the rest to the next one, which does it once', async () => {
+test('after a worker is killed during a request to the provider, the next one deletes the account once', async () => {
   const one = await addLeavingAccount()
   stripe.faults.push(...LISTED, 'hang-after')
   await startDueDeletions()
-  await until('the provider is asked', () => one.asked().length === 1)
+  await until('the provider has received the request', () => one.asked().length === 1)
   await working.kill()
   assert.equal(await one.isThere(), true)
   await worker()
-  await until('it is gone', one.isGone, 60_000)
+  await until('the account is deleted', one.isGone, 60_000)
   assert.equal((await one.events()).length, 1)
   assert.equal(one.subscription()!.cancel_at_period_end, true)
 })

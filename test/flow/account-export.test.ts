@@ -7,7 +7,7 @@ import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-/** A worker packs all data of an account for download. If it is killed meanwhile, another one does. */
+/** Workers pack all data of an account for download. If one is killed meanwhile, another completes the export. */
 
 const { url, query } = await testDatabase()
 const env = { LEASE_SECONDS: '1', WORKER_QUEUES: 'accounts', WORKER_THREADS: '1', EMAIL_SMTP_URL: 'outbox:' }
@@ -30,7 +30,7 @@ async function readArchive(archive: Buffer): Promise<Map<string, string>> {
   return files
 }
 
-/** Starts an export that waits for a table; `holding` has it locked until it commits. */
+/** Locks a table and starts an export, which blocks until `holding` commits. */
 async function startBlockedExport() {
   await holding.query('begin')
   await holding.query('lock table ai_usage in access exclusive mode')
@@ -38,7 +38,7 @@ async function startBlockedExport() {
     job_id: string
   }
   const stream = await client.stream(`/api/v1/jobs/${job_id}/events`)
-  await stream.until('it has come that far', (frames) =>
+  await stream.until('the export is blocked', (frames) =>
     frames.some(({ data }) => data.label === 'Exporting usage.ndjson'),
   )
   return { job_id, stream }
@@ -46,11 +46,12 @@ async function startBlockedExport() {
 
 const first = await startProcess('worker', url, env)
 
-test('one that is cancelled while it runs ends, and leaves nothing', async () => {
+test('a running export that is cancelled leaves nothing behind', async () => {
   const { job_id, stream } = await startBlockedExport()
   await client.fetch(`/api/v1/jobs/${job_id}`, { method: 'DELETE' })
-  // The worker checks for cancellations when it renews its lease. The first renewal may have begun earlier; the third
-  // shows that the second has ended. A thread that does not stop within 2 s is killed, which leaves the bytes.
+  // The worker checks for cancellations when it renews its lease. The first renewal may have begun before the
+  // cancellation, and the third proves that the second has finished. A thread that does not stop within 2 s is killed
+  // and leaves its bytes behind.
   const leases = new Set<unknown>()
   await until('the lease is renewed three times', async () => {
     const [lease] = await query('select max(expires_at)::text as at from worker_lease')
@@ -59,13 +60,13 @@ test('one that is cancelled while it runs ends, and leaves nothing', async () =>
   await holding.query('commit')
   assert.equal(((await stream.waitForEnd()).at(-1)!.data as { status: string }).status, 'cancelled')
   assert.deepEqual(await query('select 1 from account_export where id = $1', [job_id]), [])
-  await until('its bytes are discarded', async () => {
+  await until('the bytes of the export are discarded', async () => {
     const [row] = await query('select count(*)::int as n from blob')
     return row!.n === 1
   })
 })
 
-test('a worker that is killed in the middle of it is followed by one that does it anew, once', async () => {
+test('after a worker is killed during an export, another one repeats it once', async () => {
   const { job_id, stream } = await startBlockedExport()
   const again = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as object
   assert.deepEqual(again, { job_id }, 'another request joins it')

@@ -13,19 +13,19 @@ import { until } from '../until.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'millrace-start-'))
-// If root starts it, the database server runs as another user, who needs access to the folder.
+// When root starts the service, PostgreSQL runs as another user, who needs access to the folder.
 chmodSync(folder, 0o755)
 
 interface Started {
   readonly process: ChildProcess
   readonly output: string[]
   readonly client: Client
-  /** Returns the process id of a child that the log names. */
+  /** Returns the process id that the log shows for this child. */
   pid(child: string): number
   stop(signal: NodeJS.Signals): Promise<number | null>
 }
 
-/** Starts the service as `npm start` does and collects its log in `output`. Signals go to npm alone. */
+/** Starts the service as `npm start` does and collects its log in `output`. Signals are sent only to npm. */
 function spawnStart(dataDir: string): {
   child: ChildProcess
   output: string[]
@@ -62,7 +62,7 @@ function spawnStart(dataDir: string): {
 async function start(): Promise<Started> {
   const { child, output, ended } = spawnStart(folder)
   const line = await until(
-    'it says where it listens',
+    'the log shows the address',
     () => output.find((text) => text.startsWith('Millrace listens')),
     60_000,
   )
@@ -83,7 +83,7 @@ async function start(): Promise<Started> {
   }
 }
 
-/** Runs an operator's command on a data folder. */
+/** Runs an operator command on a data folder. */
 async function runCommand(script: string, dataDir: string, ...args: string[]): Promise<string> {
   const file = fileURLToPath(new URL(`../../${script}`, import.meta.url))
   const env = { ...process.env, NODE_ENV: 'development', DATABASE_URL: '', DATA_DIR: dataDir }
@@ -91,7 +91,7 @@ async function runCommand(script: string, dataDir: string, ...args: string[]): P
   return (await promisify(execFile)(process.execPath, words, { env })).stdout
 }
 
-test('a start that fails says why, and ends', async () => {
+test('a failed start reports the reason and exits', async () => {
   const taken = mkdtempSync(join(tmpdir(), 'millrace-taken-'))
   after(() => rmSync(taken, { recursive: true, force: true }))
   mkdirSync(join(taken, 'postgres'))
@@ -101,14 +101,14 @@ test('a start that fails says why, and ends', async () => {
   assert.match(output.join('\n'), /is not empty and holds no PostgreSQL database; it was left unchanged/)
 })
 
-test('the whole service starts from nothing, heals, stops in order, and starts again on its data', async () => {
+test('the whole service starts from nothing, restarts a killed worker, stops in order and starts again on its data', async () => {
   const first = await start()
   const line = first.output.find((text) => text.startsWith('Millrace listens'))!
   assert.match(
     line,
     /monitor: http:\S+\/monitor \| reference: http:\S+\/docs \| open without a credential: ai, llm, rag, voice, comms, tasks, jobs$/,
   )
-  const link = await until('it says how to make an admin', () =>
+  const link = await until('the log explains how to create an admin', () =>
     first.output.find((text) => text.startsWith('There is no admin yet.')),
   )
   const { pathname, searchParams } = new URL(link.split(' ').at(-1)!)
@@ -122,7 +122,7 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
   assert.equal(((await made.json()) as { role: string }).role, 'admin')
   assert.equal((await first.client.register('second@example.com')).role, 'user')
 
-  // Commands use the database of the running service.
+  // Operator commands use the database of the running service.
   const backup = join(folder, 'backup')
   assert.match(await runCommand('tasks/backup/backup-main.ts', folder, backup), /^Wrote /)
   const unlocked = await runCommand('edge/admin-main.ts', folder, 'unlock', 'first@example.com')
@@ -136,7 +136,7 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
 
   const worker = first.pid('worker-1')
   process.kill(worker, 'SIGKILL')
-  await until('the worker is started again', () => first.pid('worker-1') !== worker)
+  await until('the worker has been restarted', () => first.pid('worker-1') !== worker)
 
   assert.equal(await first.stop('SIGTERM'), 0)
   assert.ok(!first.output.some((text) => text.includes('Shutdown took too long')))
@@ -150,7 +150,7 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
   assert.equal(signIn.status, 200)
   assert.equal(await second.stop('SIGINT'), 0)
 
-  // Without a running service, commands start the database themselves, a new one if needed.
+  // Without a running service, operator commands start the database, and create it if needed.
   const other = join(folder, 'restored')
   assert.match(await runCommand('tasks/backup/restore-main.ts', other, backup), /^Restored the state of /)
   const sessions = await runCommand('edge/admin-main.ts', other, 'revoke-sessions', 'second@example.com')

@@ -18,7 +18,7 @@ import { stopAfterFile } from '../services.ts'
 import { modelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
 
-/** Runs the service with a role that cannot change the schema, in a database whose owner is no superuser. */
+/** The service runs as a role that cannot change the schema, in a database whose owner is not a superuser. */
 
 type Rows = Record<string, unknown>[]
 
@@ -38,7 +38,7 @@ const [owner, app] = ['owner', 'app'].map((kind) => `test_${kind}_${randomBytes(
   string,
 ]
 const base = process.env.TEST_DATABASE_URL!
-// Roles belong to the cluster, so dropping the database leaves them.
+// Roles belong to the cluster, so dropping the database does not remove them.
 for (const role of [owner, app]) {
   await ask(base, `create role ${role} login password 'p'`)
   stopAfterFile(() => ask(base, `drop role ${role}`))
@@ -59,7 +59,7 @@ const { ownerUrl, appUrl } = await createOwnedDatabase()
 await migrate(ownerUrl, { appRole: app })
 const query = (text: string, values: unknown[] = []): Promise<Rows> => ask(ownerUrl, text, values)
 
-test('edges and workers do all of their work without owning anything', async () => {
+test('edges and workers work fully without owning any object', async () => {
   const models = await modelServer()
   after(() => models.stop())
   models.script = () => ({ pieces: ['An ', 'answer.'] })
@@ -110,7 +110,7 @@ test('edges and workers do all of their work without owning anything', async () 
   assert.deepEqual(await query('select relname from pg_class where relowner = $1::regrole', [app]), [])
 })
 
-test('its role makes a backup, which the owner restores for it', async () => {
+test('the application role makes a backup, and the owner restores it', async () => {
   const settings = parseSettings({ NODE_ENV: 'test', SECRET_KEY: SECRET, DATABASE_APP_ROLE: app })
   const report = await backUp(settings, { url: appUrl, directUrl: appUrl }, join(folder, 'backup'))
   assert.ok(report.tables > 20)
@@ -124,7 +124,7 @@ test('its role makes a backup, which the owner restores for it', async () => {
   assert.deepEqual(await ask(to.appUrl, 'select email from account'), [{ email: 'ann@example.com' }])
 })
 
-test('every table is readable and writable, also of the queue, and what migrations note is not', async () => {
+test('the role can read and write every table except migration records', async () => {
   const rows = await query(
     `select oid::regclass::text as name,
       has_table_privilege($1, oid, 'select') and has_table_privilege($1, oid, 'insert')
@@ -140,7 +140,7 @@ test('every table is readable and writable, also of the queue, and what migratio
   )
 })
 
-test('its role changes no schema, runs no program and reads no file of the server', async () => {
+test('the role cannot change the schema, run programs or read server files', async () => {
   for (const text of [
     'create table mine (id integer)',
     'create table partitions.mine (id integer)',
@@ -170,7 +170,7 @@ test('its role changes no schema, runs no program and reads no file of the serve
     await assert.rejects(ask(appUrl, text), /permission denied|must be owner/, text)
 })
 
-test('functions with the rights of the owner are found by a fixed path, and only that role calls them', async () => {
+test('functions with owner rights have a fixed search path, and only the role may call them', async () => {
   const called = await query(
     `select proname, proconfig[1] as path,
       has_function_privilege($1, oid, 'execute') as app,
@@ -185,7 +185,7 @@ test('functions with the rights of the owner are found by a fixed path, and only
   ])
 })
 
-test('tables of later releases are the role’s to use, and a release that changes nothing keeps its rights', async () => {
+test('the role can use tables of later releases, and a release without changes keeps grants', async () => {
   const readGrants = () =>
     query(
       `select relname, relacl::text, relrowsecurity from pg_class where relowner = '${owner}'::regrole order by oid`,
@@ -198,7 +198,7 @@ test('tables of later releases are the role’s to use, and a release that chang
   assert.deepEqual(await ask(appUrl, 'select id from later'), [{ id: 1 }])
 })
 
-test('a role that does not exist, is the owner or is a superuser is refused before anything is applied', async () => {
+test('rejects a missing role, the owner and superusers before it applies migrations', async () => {
   const { ownerUrl: url } = await createOwnedDatabase()
   const superuser = new URL(base.replace(/@[^/]*/, '@x')).username
   for (const [role, reason] of [

@@ -19,7 +19,7 @@ import { textPdf } from '../pdfs.ts'
 import { Client } from '../service.ts'
 import { findDifferences } from '../sql/sums-help.ts'
 
-/** Backs up while the service works, and runs services on restored data. */
+/** Backups are made while the service works, and services run on restored data. */
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-backup-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -43,7 +43,7 @@ const readRows = async (url: string, text: string): Promise<Record<string, unkno
   }
 }
 
-/** Digests of the rows in a backup by table, independent of how the table is split into parts. */
+/** Returns a digest of each table's rows in a backup, independent of the table's split into parts. */
 async function digestTables(file: string): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   let hash = createHash('sha256')
@@ -57,7 +57,7 @@ async function digestTables(file: string): Promise<Map<string, string>> {
   return found
 }
 
-test('a backup under load is one moment, and a service goes on from it', async () => {
+test('a backup under load is a consistent snapshot on which a service can run', async () => {
   const pdf = await textPdf(2, { line: () => 'restored' })
   const kept = (await api.upload(ann.token, pdf, { name: 'kept.pdf' })).json.id as number
   const extraction = await api.post(`/api/v1/documents/${kept}/extract?background=true`, { token: ann.token })
@@ -99,7 +99,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
     [report.rows, report.tables, report.files],
   )
 
-  // Every file is there under its digest, and every document in the backup has its bytes.
+  // Each file is stored under its digest, and each document in the backup has its bytes.
   const blobs = await readRows(
     url,
     `select encode(sha256, 'hex') as sha256, key, store from blob where sha256 is not null`,
@@ -123,7 +123,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
   const [late] = await readRows(url, 'select count(*)::int as n from partitions.audit_event_default')
   assert.equal(late!.n, 0, 'each event is in the partition of its month')
 
-  // A backup of the restored data has the same rows, except for the location of files.
+  // A backup of the restored data has the same rows, apart from the location of files.
   await backUp(settings(store('elsewhere')), to, at('second'))
   const [first, second] = [await digestTables(at('first')), await digestTables(at('second'))]
   for (const digest of [first, second]) digest.delete('blob')
@@ -133,7 +133,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
     select tgrelid::regclass::text || ' ' || tgname || ' ' || tgenabled::text from pg_trigger where not tgisinternal order by 1`
   assert.deepEqual(await readRows(url, schema), await readRows(source.url, schema))
 
-  // The same account can sign in, and workers finish jobs that were waiting or running.
+  // The same account can sign in, and workers finish the jobs that were waiting or running.
   const service = await startEdge(url, { env: store('elsewhere') })
   await startOwnWorker(url, '', { ...store('elsewhere'), WORKER_THREADS: '1' })
   const client = new Client(service.port)
@@ -148,8 +148,8 @@ test('a backup under load is one moment, and a service goes on from it', async (
 })
 
 /**
- * Makes one backup with every unusual value, and restores it twice: into the database and into files. A restore
- * creates all tables, which takes a second of CPU, so the tests below share both.
+ * Makes one backup with all unusual values, and restores it into the database and into files. The tests below share
+ * both, because a restore takes a second of CPU to create all tables.
  */
 const unusual = (() => {
   let made: ReturnType<typeof restoreUnusual> | undefined
@@ -178,20 +178,20 @@ async function restoreUnusual() {
      from generate_series(1, 2700) n`,
     [large!.id],
   )
-  // The table keeps its size, but only a tenth of its rows need copying.
+  // The table keeps its size on disk, but only a tenth of its rows must be copied.
   await source.query('delete from blob_chunk where blob_id = $1 and ordinal % 10 > 0', [large!.id])
   const report = await backUp(settings(), from, at('unusual'))
 
   const [inDatabase, inFiles] = [await emptyDatabase(), await emptyDatabase()]
   const intoDatabase = await restore(settings(), { url: inDatabase, directUrl: inDatabase }, at('unusual'))
-  // No folder can be created here: the first restore fills the tables and then fails to write files.
+  // A file blocks the path of the folder: the first restore fills the tables and then fails to write files.
   writeFileSync(at('no-folder'), '')
   const failure = await restore(
     settings(store('no-folder')),
     { url: inFiles, directUrl: inFiles },
     at('unusual'),
   ).catch((error: unknown) => error)
-  // A killed restore leaves partial files like these.
+  // Partial files, as a killed restore leaves them.
   for (const { key } of kept) {
     const file = fileOf('apart', String(key))
     mkdirSync(dirname(file), { recursive: true })
@@ -213,7 +213,7 @@ async function restoreUnusual() {
   return { report, inDatabase, intoDatabase, inFiles, intoFiles, kept, begun: begun!.key, failure, digests }
 }
 
-test('files may go into the database, and what was lost before is said', async () => {
+test('restores files into the database and reports those that were lost before', async () => {
   const { report, inDatabase, intoDatabase } = await unusual()
   assert.equal(report.missing, 1)
   assert.deepEqual([intoDatabase.files, intoDatabase.missing], [report.files, 1])
@@ -232,25 +232,25 @@ test('files may go into the database, and what was lost before is said', async (
   assert.equal(sum!.same, true)
 })
 
-test('what a killed restore has left of a file is replaced', async () => {
+test('replaces partial files of a killed restore', async () => {
   const { intoFiles, kept, report } = await unusual()
   assert.equal(intoFiles.files, report.files)
   assert.ok(kept.length > 0)
   for (const { key } of kept) assert.ok(!existsSync(`${fileOf('apart', String(key))}.part`))
 })
 
-test('uploads under way in the source are not those of a restored copy, which would remove their files', async () => {
+test('a restored copy does not own unfinished uploads of the source', async () => {
   const { begun, inFiles } = await unusual()
   const restored = await readRows(inFiles, `select store from blob where key = '${begun}'`)
   assert.deepEqual(restored, [{ store: store('apart').BLOB_STORE }])
 })
 
-test("uploads under way into a bucket are the source's alone", async () => {
+test('a restored copy does not contain unfinished uploads into a bucket', async () => {
   const { inFiles } = await unusual()
   assert.deepEqual(await readRows(inFiles, `select id from blob where store = 's3://bucket'`), [])
 })
 
-test('where there is no pgvector, collections that had it are restored to be searched in memory', async () => {
+test('without pgvector, its collections are restored for search in memory', async () => {
   const { inDatabase } = await unusual()
   const near = await readRows(
     inDatabase,
@@ -259,14 +259,14 @@ test('where there is no pgvector, collections that had it are restored to be sea
   assert.deepEqual(near, [{ dimensions: 3, has_neighbours: false }])
 })
 
-test('what is in a bucket is named, not copied', async () => {
+test('reports files in buckets without copying them', async () => {
   await source.query(`insert into blob (sha256, byte_size, store) values (sha256('x'), 5, 's3://bucket')`)
   const report = await backUp(settings(), from, at('bucket'))
   assert.deepEqual(report.inBuckets, [{ store: 's3://bucket', count: 1, bytes: 5 }])
   await source.query(`delete from blob where store = 's3://bucket'`)
 })
 
-test('a large table is in several sections, each row in one of them', async () => {
+test('splits a large table into sections, with each row in one of them', async () => {
   const { digests } = await unusual()
   let sections = 0
   for await (const { header, data } of readSections<Header>(at('unusual'))) {
@@ -277,7 +277,7 @@ test('a large table is in several sections, each row in one of them', async () =
   assert.deepEqual(digests[1], digests[0])
 })
 
-test('what a killed backup has left is replaced, and what another one is writing is not', async () => {
+test('replaces the remains of a killed backup, and rejects a concurrent backup', async () => {
   writeFileSync(at('again.part'), 'x'.repeat(10_000_000))
   writeFileSync(at('again.lock'), JSON.stringify({ pid: 2 ** 30, started: 'long ago' }))
   const both = await Promise.allSettled([
@@ -294,7 +294,7 @@ test('what a killed backup has left is replaced, and what another one is writing
   await verifyBackup(at('again'))
 })
 
-test('a file that is there is not written over, and nothing is left of a backup that fails', async () => {
+test('does not overwrite an existing file, and leaves nothing after a failed backup', async () => {
   writeFileSync(at('mine'), 'mine')
   await assert.rejects(backUp(settings(), from, at('mine')), /already exists/)
   assert.equal(readFileSync(at('mine'), 'utf8'), 'mine')
@@ -306,7 +306,7 @@ test('a file that is there is not written over, and nothing is left of a backup 
   )
 })
 
-test('what is damaged, cut off, no backup or newer is refused before anything is written', async () => {
+test('rejects a damaged, truncated, foreign or newer backup before it writes anything', async () => {
   const whole = readFileSync(at('first'))
   const frames = gunzipSync(whole.subarray(MAGIC.length))
   const place = frames.indexOf('ann@example.com')
@@ -330,7 +330,7 @@ test('what is damaged, cut off, no backup or newer is refused before anything is
   assert.deepEqual(await readRows(url, tables), [{ n: 0 }])
 })
 
-test('a database with anything in it is not touched, and one that could not be filled is empty again', async () => {
+test('rejects a database with contents, and empties a database after a failed restore', async () => {
   await assert.rejects(restore(settings(), from, at('first')), /not empty/)
   const { failure, intoFiles, report } = await unusual()
   assert.ok(failure instanceof Error, 'the first restore fails')

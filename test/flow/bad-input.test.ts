@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 import { sharedService } from './shared-service.ts'
 
 const { query, url, worker } = await sharedService()
-// The edge runs in its own process, because the last test reads its memory.
+// The edge runs in its own process, because the last test reads its peak memory.
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register(newEmail('careless'))
@@ -34,7 +34,7 @@ async function extractPages(bytes: Uint8Array, name: string): Promise<readonly P
   return (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as PageRow[]
 }
 
-/** Asserts one unread page with a meaningful reason that reveals no internals. */
+/** Asserts that there is one unread page whose reason is meaningful and reveals no internals. */
 function assertUnread(pages: readonly PageRow[], reason: RegExp): void {
   assert.equal(pages.length, 1)
   assert.equal(pages[0]!.status, 'unread')
@@ -46,17 +46,17 @@ function assertUnread(pages: readonly PageRow[], reason: RegExp): void {
 const peakRss = (pid: number): number =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
 
-test('a truncated PDF becomes pages or one unread page with a reason', async () => {
+test('a truncated PDF gives pages or one unread page with a reason', async () => {
   const pages = await extractPages(await truncatedPdf(), 'truncated.pdf')
   assert.ok(pages.length >= 1)
   for (const page of pages) assert.ok(page.status === 'read' || page.detail !== null)
 })
 
-test('an encrypted PDF is one unread page that says so', async () => {
+test('an encrypted PDF gives one unread page that reports the encryption', async () => {
   assertUnread(await extractPages(encryptedPdf(), 'secret.pdf'), /password/i)
 })
 
-test('a PNG named .pdf is read as the picture that it is', async () => {
+test('a PNG named .pdf is read as an image', async () => {
   const canvas = createCanvas(200, 100)
   const context = canvas.getContext('2d')
   context.fillStyle = 'white'
@@ -70,25 +70,25 @@ test('a PNG named .pdf is read as the picture that it is', async () => {
   assert.equal((await client.post(`/api/v1/documents/${uploaded.id}/extract`)).status, 200)
 })
 
-test('a page of 100,000 x 100,000 points costs neither the memory nor the worker', async () => {
+test('a page of 100,000 x 100,000 points neither exhausts memory nor kills the worker', async () => {
   assertUnread(await extractPages(await hugePagePdf(), 'huge.pdf'), /large|size/i)
 })
 
 for (const kind of ['arrays', 'content', 'tree'] as const) {
-  test(`a PDF with deeply nested ${kind} ends with a page, read or not`, async () => {
+  test(`a PDF with deeply nested ${kind} gives a page, read or not`, async () => {
     const pages = await extractPages(deepPdf(kind, 20_000), `deep-${kind}.pdf`)
     assert.ok(pages.length >= 1)
     for (const page of pages) assert.ok(page.status === 'read' || page.detail !== null)
   })
 }
 
-test('an empty file is refused', async () => {
+test('rejects an empty file', async () => {
   const response = await client.upload(new Uint8Array(), 'empty.pdf')
   assert.equal(response.status, 400)
   assert.deepEqual(await response.json(), { detail: 'The file is empty', code: 'document.empty' })
 })
 
-test('100 MiB pass and one byte more is refused', async () => {
+test('accepts 100 MiB and rejects one byte more', async () => {
   const whole = Buffer.alloc(LIMIT, 'x')
   assert.equal((await client.upload(whole, 'whole.txt')).status, 201)
   const response = await client.upload(Buffer.alloc(LIMIT + 1, 'y'), 'more.txt')
@@ -96,7 +96,7 @@ test('100 MiB pass and one byte more is refused', async () => {
   assert.match(((await response.json()) as { detail: string }).detail, /104857600 bytes/)
 })
 
-test('a broken boundary is refused', async () => {
+test('rejects a malformed boundary', async () => {
   const response = await client.fetch('/api/v1/documents', {
     method: 'POST',
     headers: { 'content-type': 'multipart/form-data; boundary=one' },
@@ -105,7 +105,7 @@ test('a broken boundary is refused', async () => {
   assert.equal(response.status, 400)
 })
 
-test('a client that vanishes in the middle of its upload leaves nothing', async () => {
+test('a client that disconnects during its upload leaves nothing behind', async () => {
   const socket = connect(edge.ready.port!, '127.0.0.1')
   const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="gone.bin"\r\n\r\n'
   socket.write(
@@ -114,24 +114,24 @@ test('a client that vanishes in the middle of its upload leaves nothing', async 
   )
   socket.write(Buffer.alloc(2_000_000, 'z'))
   await until(
-    'its bytes arrive',
+    'the first bytes are stored',
     async () => (await query('select id from blob where sha256 is null')).length === 1,
   )
   socket.destroy()
   await until(
-    'its bytes are removed',
+    'the bytes are removed',
     async () => (await query('select id from blob where sha256 is null')).length === 0,
   )
 })
 
-test('nothing crashed, nothing is left behind, and memory stayed in bounds', async () => {
+test('no process crashed, no data is left behind, and memory stayed within limits', async () => {
   assert.equal(edge.process.exitCode, null)
   assert.equal(worker.process.exitCode, null)
   const [blobs] = await query('select count(*)::int as n from blob where sha256 is null')
   const [chunks] = await query(
     'select count(*)::int as n from blob_chunk where blob_id not in (select id from blob)',
   )
-  // Jobs of schedules are not counted: they come and go.
+  // Jobs of schedules come and go, so they are not counted.
   const [jobs] = await query(
     `select count(*)::int as n from job where status in ('queued', 'running') and queue = 'documents'`,
   )

@@ -32,12 +32,12 @@ function clientOf(port: number): Client {
   return client
 }
 
-/** Has the worker collect unused blobs, as the schedule does; returns the job's result. */
+/** Runs the collection of unused blobs on the worker, as its schedule does; returns the job's result. */
 async function runCollection(): Promise<unknown> {
   const { jobId } = await db.transaction((tx) =>
     enqueue(tx, collect, {}, { ownerId: null, settings: jobSettings(1) }),
   )
-  const job = await until('the collection ends', async () => {
+  const job = await until('the collection is done', async () => {
     const [row] = await query('select status, result from job where id = $1 and finished_at is not null', [
       jobId,
     ])
@@ -47,7 +47,7 @@ async function runCollection(): Promise<unknown> {
   return job.result
 }
 
-/** Sends the start of a large upload and stops there. */
+/** Sends the beginning of a large upload, and leaves it unfinished. */
 async function beginUpload(edge: Child): Promise<void> {
   const socket = connect(edge.ready.port!, '127.0.0.1')
   socket.on('error', () => {})
@@ -60,7 +60,7 @@ async function beginUpload(edge: Child): Promise<void> {
 }
 
 for (const kind of kinds) {
-  test(`an edge that is killed in the middle of an upload to ${kind.name} leaves nothing behind after the collection`, async () => {
+  test(`collection removes the upload to ${kind.name} of an edge that was killed`, async () => {
     const edge = await startProcess('edge', url, kind.env)
     const kept = randomBytes(6_000_000)
     const { id } = (await (await clientOf(edge.ready.port!).upload(kept, 'kept.bin')).json()) as {
@@ -68,7 +68,7 @@ for (const kind of kinds) {
     }
     const before = await kind.count()
     await beginUpload(edge)
-    await until('some of it is stored', async () => (await kind.count()) > before)
+    await until('the first bytes are stored', async () => (await kind.count()) > before)
     await edge.kill('SIGKILL')
     assert.deepEqual(await runCollection(), { documents: 0, blobs: 0, failed: 0 })
     assert.ok((await kind.count()) > before, 'a young upload may still be under way')
@@ -80,7 +80,7 @@ for (const kind of kinds) {
     assert.equal(Buffer.compare(Buffer.from(await content.arrayBuffer()), kept), 0)
   })
 
-  test(`a document in ${kind.name} is extracted by a worker that stores elsewhere, and is 502 once its bytes have vanished`, async () => {
+  test(`a worker with another store extracts a document in ${kind.name}; without its bytes the answer is 502`, async () => {
     const client = clientOf(ports.get(kind)!)
     const { id } = (await (
       await client.upload(Buffer.from(`words kept in ${kind.name}`), 'a.txt')
@@ -101,6 +101,6 @@ for (const kind of kinds) {
   })
 }
 
-test('no process has ended', () => {
+test('every process is still running', () => {
   assert.equal(worker.process.exitCode, null)
 })

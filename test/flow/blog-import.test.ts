@@ -10,7 +10,7 @@ import { zipOf } from '../zip.ts'
 import { SHORT_LEASE } from './crash.ts'
 import { createClosedGate, type Gate } from './gate.ts'
 
-/** Imports posts from the request to the stored rows with a real worker, and checks the state after a kill. */
+/** Imports posts with a real worker, also one that is killed, and checks the stored rows. */
 
 const { api, url, query } = await edgeAndDatabase()
 const editor: Account = await api.register('editor@example.com', { full_name: 'Ed' })
@@ -30,7 +30,7 @@ const send = (name: string, bytes: string | Uint8Array, options = ''): Promise<A
   importFile(api, editor, name, bytes, { query: options })
 const NONE = { created: 0, updated: 0, skipped: 0, failed: 0, errors: [] }
 
-test('a file of Markdown is a post', async () => {
+test('imports a Markdown file as a post', async () => {
   const answer = await send('2020-01-02-hello.md', '---\ntitle: Hello\ntags: [one]\n---\nText')
   assert.deepEqual([answer.status, answer.json], [200, { ...NONE, created: 1 }])
   const { json } = await call(null, 'GET', '/posts/hello')
@@ -40,7 +40,7 @@ test('a file of Markdown is a post', async () => {
   )
 })
 
-test('what is wrong with single posts is told, and the answer is 200', async () => {
+test('reports errors of single posts with status 200', async () => {
   const answer = await send(
     'x.zip',
     zipOf([
@@ -56,13 +56,13 @@ test('what is wrong with single posts is told, and the answer is 200', async () 
   assert.match(errors[0].message, /^The front matter is not valid YAML/)
 })
 
-test('an export is imported back', async () => {
+test('imports an exported archive', async () => {
   const posts = (await call(editor, 'GET', '/export', { query: { format: 'json' } })).text
   assert.deepEqual((await send('x.json', posts, '?on_conflict=overwrite')).json, { ...NONE, updated: 2 })
   assert.equal((await call(editor, 'GET', '/export', { query: { format: 'json' } })).text, posts)
 })
 
-test('refusals of the job are those of the request', async () => {
+test("returns the job's refusals as those of the request", async () => {
   assertRefused(await send('x.json', '{}'), 400, 'The file cannot be imported: it is not a JSON array')
   assertRefused(
     await send('x.zip', 'no archive'),
@@ -86,11 +86,11 @@ test('refusals of the job are those of the request', async () => {
   )
 })
 
-test('in the background: 202, progress and the result on the job', async () => {
+test('in the background: returns 202, and the job has progress and result', async () => {
   const posts = Array.from({ length: 200 }, (_, i) => ({ title: `Background ${i}` }))
   const answer = await send('x.json', JSON.stringify(posts), '?background=true')
   assert.equal(answer.status, 202)
-  const job = await until('it is done', async () => {
+  const job = await until('the job is done', async () => {
     const { json } = await api.get(`/api/v1/jobs/${answer.json.job_id}`, { token: editor.token })
     return json.status === 'done' && json
   })
@@ -100,7 +100,7 @@ test('in the background: 202, progress and the result on the job', async () => {
   )
 })
 
-test('the answer of an import under a key is given again', async () => {
+test('repeats the answer to an import with the same key', async () => {
   const options = { headers: { 'idempotency-key': 'k' } }
   const one = await importFile(api, editor, 'once.md', 'x', options)
   const two = await importFile(api, editor, 'once.md', 'x', options)
@@ -110,7 +110,7 @@ test('the answer of an import under a key is given again', async () => {
   )
 })
 
-test('without authentication posts are imported as nobody’s', async () => {
+test('without authentication, imported posts have no author', async () => {
   const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
   assert.deepEqual((await importFile(none, null, 'nobody.md', 'x')).json, { ...NONE, created: 1 })
   const { json } = await call(null, 'GET', '/posts/nobody')
@@ -121,7 +121,7 @@ const SLUGS = Array.from({ length: 400 }, (_, i) => `killed-${i}`)
 const countImported = async (): Promise<number> =>
   Number((await query(`select count(*) from blog_post where slug like 'killed-%'`))[0]!.count)
 
-/** Kills the worker half way through 400 posts, where the gate holds it. Another worker resumes. */
+/** Imports 400 posts, kills the worker half way at the gate, and lets another worker take over. */
 async function killHalfWay(gate: Gate, last: object, next: string): Promise<Record<string, unknown>> {
   const posts = [...SLUGS.map((slug) => ({ title: slug, slug, tag_slugs: ['killed'] })), last]
   const answer = await send('x.json', JSON.stringify(posts), '?on_conflict=fail&background=true')
@@ -132,13 +132,13 @@ async function killHalfWay(gate: Gate, last: object, next: string): Promise<Reco
         job_id,
       ])
     )[0]!
-  await until('it is half way', async () => Number((await readJob()).progress_current) >= 150, 60_000)
+  await until('the import is half way', async () => Number((await readJob()).progress_current) >= 150, 60_000)
   await holder.kill()
   assert.equal(await countImported(), 0, 'nothing of it is committed')
   await gate.open()
   holder = await worker(next)
   return until(
-    'it has ended',
+    'the job has ended',
     async () => {
       const job = await readJob()
       assert.ok([0, SLUGS.length + 1].includes(await countImported()), 'all or nothing, at every moment')
@@ -153,7 +153,7 @@ const gate = await createClosedGate(
   `after insert on blog_post for each row when (new.slug = 'killed-200')`,
 )
 
-test('a worker that is killed half way leaves nothing; the next one imports all, once', {
+test('after a worker is killed half way, the next one imports all posts once', {
   timeout: 110_000,
 }, async () => {
   const job = await killHalfWay(gate, { title: 'killed-last', slug: 'killed-last' }, 'second')
@@ -162,7 +162,7 @@ test('a worker that is killed half way leaves nothing; the next one imports all,
   await assertCounted(query)
 })
 
-test('and when the last post collides, the next one imports nothing, either', {
+test('if the last post collides, the next worker imports nothing', {
   timeout: 110_000,
 }, async () => {
   await query(`delete from blog_post where slug like 'killed-%'; delete from blog_tag where slug = 'killed'`)

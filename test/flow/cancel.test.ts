@@ -8,10 +8,11 @@ import * as crash from './crash.ts'
 import { createClient, startReader } from './reader.ts'
 
 const { url, query } = await testDatabase()
-// At 12 ms a page, a document outlasts whatever a test does meanwhile, and 32 of its pages fit into a worker's stop.
+// At 12 ms a page, a document outlasts each test's actions, and 32 pages fit into the grace period of a stopping
+// worker.
 await crash.recordWrites(query, 12)
 const PAGES = 400
-/** The first test that needs the worker starts it. */
+/** Started by the first test that needs it. */
 let worker: Child | undefined
 after(() => worker?.kill())
 const client = await startReader(url)
@@ -22,8 +23,8 @@ async function cancel(jobId: string): Promise<{ status: string }> {
   return (await response.json()) as { status: string }
 }
 
-// No worker runs yet.
-test('a job that waits ends at once, and so does the request that waits for it', async () => {
+// No worker is running yet.
+test('cancels a waiting job immediately, and the request that waits for it', async () => {
   const id = await crash.uploadText(client, 3, 'never read')
   const waiting = client.post(`/api/v1/documents/${id}/extract`)
   const jobId = await until(
@@ -31,7 +32,7 @@ test('a job that waits ends at once, and so does the request that waits for it',
     async () => (await query(`select id from job where name = 'documents.extract'`))[0]?.id as string,
   )
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
-  await stream.until('the state comes', (frames) => frames.length === 1)
+  await stream.until('the stream shows the initial state', (frames) => frames.length === 1)
   assert.equal((await cancel(jobId)).status, 'cancelled')
   const frames = await stream.waitForEnd()
   assert.deepEqual(
@@ -48,7 +49,7 @@ test('a job that waits ends at once, and so does the request that waits for it',
   assert.equal((await crash.readJobRow(query, jobId)).attempt, 0)
 })
 
-test('a running job is told to stop, its worker goes on, and what comes next waits for the stop', async (t) => {
+test('stops a running job but not its worker, and the next job of the document waits for the stop', async (t) => {
   worker = await launch('worker', url, { WORKER_QUEUES: 'accounts,documents', ...crash.SHORT_LEASE })
   const id = await crash.uploadText(client, PAGES, 'too long')
   const jobId = await crash.extract(client, id)
@@ -65,7 +66,7 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
   assert.equal(crash.assertWhole(frames).status, 'cancelled')
   await crash.assertGapless(query, jobId, frames)
   assert.equal((await waiting).status, 409)
-  // DELETE changes nothing about a job that has ended.
+  // DELETE does not change a job that has ended.
   const before = await query('select * from job where id = $1', [jobId])
   assert.equal((await cancel(jobId)).status, 'cancelled')
   assert.deepEqual(await query('select * from job where id = $1', [jobId]), before)
@@ -86,7 +87,7 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
   assert.ok(worker.process.exitCode === null && worker.process.signalCode === null)
 })
 
-test('a page that is being recognised is given up', async (t) => {
+test('aborts a page during OCR', async (t) => {
   const bytes = await scanPdf(8, { sentences: 4 })
   const { id } = (await (await client.upload(bytes, 'scans.pdf')).json()) as { id: number }
   const jobId = await crash.extract(client, id)
@@ -99,7 +100,7 @@ test('a page that is being recognised is given up', async (t) => {
   assert.equal((await crash.waitForJob(query, short)).status, 'done')
 })
 
-test('an extraction stops when its document goes: to the trash, for good, or with its owner', async () => {
+test('stops an extraction when its document is trashed or deleted, or its owner is deleted', async () => {
   for (const rest of ['', '?permanent=true']) {
     const id = await crash.uploadText(client, PAGES, `deleted${rest}`)
     const jobId = await crash.extract(client, id)
@@ -111,12 +112,12 @@ test('an extraction stops when its document goes: to the trash, for good, or wit
   const { id } = await owner.register('leaver@example.com')
   const jobId = await crash.extract(owner, await crash.uploadText(owner, PAGES, 'of somebody who leaves'))
   await crash.waitForPages(query, jobId, 3)
-  // The first account is the admin.
+  // The first account is an admin, who may delete others.
   assert.equal((await client.fetch(`/api/v1/auth/users/${id}`, { method: 'DELETE' })).status, 204)
-  await until('its attempt ends', () =>
+  await until('the attempt ends', () =>
     worker!.log.some((line) => line.includes('An attempt ended') && line.includes(jobId)),
   )
-  await until('all of it is gone', async () => {
+  await until("the account's data is deleted", async () => {
     const rows = await query('select from account where id = $1', [id])
     return rows.length === 0
   })
@@ -125,11 +126,11 @@ test('an extraction stops when its document goes: to the trash, for good, or wit
   assert.ok((await crash.readWrites(query, 'page', jobId)).length < PAGES)
 })
 
-// Exceeds the grace period of a thread that ignores its abort signal.
+// Longer than the grace period for a thread that ignores its abort signal.
 const SLOW_START = `import { isMainThread } from 'node:worker_threads'
 if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2700)`
 
-test('a job whose thread is still starting is cancelled', async () => {
+test('cancels a job whose thread is still starting', async () => {
   const preload = `data:text/javascript,${encodeURIComponent(SLOW_START)}`
   await worker!.kill()
   const env = { WORKER_QUEUES: 'documents', NODE_OPTIONS: `--import=${preload}` }
@@ -142,7 +143,7 @@ test('a job whose thread is still starting is cancelled', async () => {
   assert.equal((await crash.waitForJob(query, short)).status, 'done')
 })
 
-test('a job that is not there is not cancelled', async () => {
+test('returns 404 for a job that does not exist', async () => {
   for (const id of ['00000000-0000-7000-8000-000000000000', 'nothing']) {
     const response = await client.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
     assert.equal(response.status, 404)

@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
 /**
- * Answers survive the loss of readers' connections, of an edge and of a worker. `npm run bench -- chat-kills` is the
+ * Answers survive lost connections of readers, a killed edge and a killed worker. `npm run bench -- chat-kills` is the
  * large version.
  */
 
@@ -20,7 +20,7 @@ const PIECES = Array.from({ length: 60 }, (_, i) => `piece ${i}. `)
 const { url, query } = await testDatabase()
 const models = await modelServer()
 after(() => models.stop())
-// No answer ends before its worker is killed. The first answer ends only when it is stopped.
+// Answers end only after their worker was killed. The first answer ends only when it is stopped.
 let isKilled = false
 models.script = ({ body }) => {
   const ends = isKilled && body.messages.at(-1)!.content !== 'Question 0'
@@ -39,7 +39,7 @@ await client.register('reader@example.com')
 const hasRestarted = (frames: readonly Frame[]): boolean =>
   frames.slice(0, -2).some(({ event }) => event === 'restart')
 
-test('what readers put together is what is stored, without gaps and repeats; stopping works after a resume', async () => {
+test('readers get exactly the stored answer, without gaps and repeats, and can stop it after a resume', async () => {
   const { next: random } = chanceOf(7)
   const readers = Array.from({ length: READERS }, (_, i) =>
     readAnswer({
@@ -51,7 +51,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
       ...(i === 0 ? { stopWhen: hasRestarted, token: client.token } : {}),
     }),
   )
-  await until('pieces come', async () => {
+  await until('the first pieces have arrived', async () => {
     const [row] = await query(`select count(distinct job_id)::int as n from job_event where kind = 'chunk'`)
     return row!.n === READERS
   })
@@ -64,7 +64,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
   assert.ok(worker)
   const streams = await Promise.all(readers)
   const checked = await Promise.all(streams.map((one) => assertAnswerRead(query, one)))
-  // There may be more attempts: on a busy machine a lease can expire.
+  // A lease can expire on a busy machine, so there may be more attempts.
   assert.ok(
     checked.every(({ attempts }) => attempts >= 2),
     checked.map(({ attempts }) => attempts).join(),
@@ -74,7 +74,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
     ['stopped', ...Array(READERS - 1).fill('complete')],
   )
   assert.ok(streams.every(({ frames }) => frames.some(({ event }) => event === 'restart')))
-  // The usage has both attempts: the killed one is counted by its pieces.
+  // The usage includes both attempts; the killed one is counted by its pieces.
   const [used] = await query(
     `select count(*)::int as n, count(distinct message_id)::int as messages from ai_usage`,
   )

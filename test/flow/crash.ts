@@ -4,16 +4,16 @@ import { textPdf } from '../pdfs.ts'
 import { type Child, type Client, type Frame, type Stream, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-/** Helpers of the crash tests: slow documents, a record of all writes, and checks of whole streams. */
+/** Helpers for crash tests: slow documents, a record of all writes, and assertions on complete streams. */
 
 type Ask = TestDatabase['query']
 
-/** Half of production's lease: short for a test, and long enough for a busy machine to renew. */
+/** Half of production's lease: short for a test, but long enough for a busy machine to renew it. */
 export const SHORT_LEASE = { LEASE_SECONDS: '1' }
-// Generous, so that a busy machine fails no test.
+// Generous, so that no test fails on a busy machine.
 const DEADLINE_MS = 60_000
 
-/** One committed write of a page (`number` is the page) or an event (`number` is its seq). */
+/** A committed write of a page, whose page number is `number`, or of an event, whose seq is `number`. */
 export interface Write {
   readonly what: 'page' | 'event'
   readonly job_id: string
@@ -25,7 +25,7 @@ export interface Write {
   readonly at: number
 }
 
-/** Records every write of a page or an event from now on. Each page takes at least `pageMs`. */
+/** Records all writes of pages and events from now on, and slows each page to at least `pageMs`. */
 export async function recordWrites(query: Ask, pageMs = 0): Promise<void> {
   await query(`
     create table witnessed (ordinal bigint generated always as identity, what text, job_id uuid, number integer,
@@ -54,13 +54,13 @@ export async function readWrites(query: Ask, what: Write['what'], jobId: string)
   return rows as unknown as Write[]
 }
 
-/** Current time of the database's clock, in ms. */
+/** Returns the current time of the database's clock, in ms. */
 export async function readClock(query: Ask): Promise<number> {
   const [row] = await query('select extract(epoch from clock_timestamp())::float8 * 1000 as ms')
   return row!.ms as number
 }
 
-/** Starts a worker for documents whose connections carry its name. A worker that a test starts ends with it. */
+/** Starts a worker for documents whose connections carry its name. It stops with the test that starts it. */
 export function startWorker(
   url: string,
   name: string,
@@ -81,7 +81,7 @@ export async function uploadText(client: Client, pages: number, title: string): 
   return ((await uploaded.json()) as { id: number }).id
 }
 
-/** Starts an extraction; returns the id of its job. */
+/** Starts an extraction and returns the id of its job. */
 export async function extract(client: Client, documentId: number, query = ''): Promise<string> {
   const started = await client.post(`/api/v1/documents/${documentId}/extract?background=true${query}`)
   assert.equal(started.status, 202)
@@ -91,7 +91,7 @@ export async function extract(client: Client, documentId: number, query = ''): P
 /** Waits until the job has stored at least `count` pages, in `attempt` if given. */
 export function waitForPages(query: Ask, jobId: string, count: number, attempt?: number): Promise<unknown> {
   return until(
-    `${count} pages are stored`,
+    `at least ${count} pages are stored`,
     async () => {
       const pages = await readWrites(query, 'page', jobId)
       return pages.filter((page) => attempt === undefined || page.attempt === attempt).length >= count
@@ -115,16 +115,16 @@ export async function readJobRow(query: Ask, jobId: string): Promise<JobRow> {
   return row as unknown as JobRow
 }
 
-/** Waits until the job has ended, with any outcome. */
+/** Waits until the job has ended with any outcome. */
 export function waitForJob(query: Ask, jobId: string, deadlineMs = DEADLINE_MS): Promise<JobRow> {
   const ended = async (): Promise<JobRow | null> => {
     const row = await readJobRow(query, jobId)
     return ['done', 'failed', 'cancelled'].includes(row.status) ? row : null
   }
-  return until(`the job ${jobId} ends`, ended, deadlineMs) as Promise<JobRow>
+  return until(`job ${jobId} has ended`, ended, deadlineMs) as Promise<JobRow>
 }
 
-/** Finds the worker that runs the job, and another one. */
+/** Finds the worker that runs the job, and returns it with another worker. */
 export async function findHolder(
   query: Ask,
   jobId: string,
@@ -134,14 +134,14 @@ export async function findHolder(
     'select name from worker_lease where id = (select lease_id from job where id = $1)',
     [jobId],
   )
-  // Compares process ids: a worker that was declared dead has a new lease.
+  // Compare process ids, because a worker that was declared dead has a new lease.
   const holder = workers.find(({ process }) => `${row?.name}`.endsWith(`/${process.pid}`))
   const other = workers.find((worker) => worker !== holder)
   assert.ok(holder && other, 'one of the workers runs the job')
   return [holder, other]
 }
 
-/** Start of the job's given attempt, in ms on the database's clock. */
+/** Waits for an attempt of the job and returns its start, in ms on the database's clock. */
 export function waitForAttemptStart(query: Ask, jobId: string, attempt: number): Promise<number> {
   const began = async (): Promise<number | null> => {
     const [row] = await query(
@@ -151,17 +151,17 @@ export function waitForAttemptStart(query: Ask, jobId: string, attempt: number):
     )
     return row?.at as number | null
   }
-  return until(`attempt ${attempt} begins`, began, DEADLINE_MS)
+  return until(`attempt ${attempt} has begun`, began, DEADLINE_MS)
 }
 
-/** Frames of a stream, once the server has ended it. */
+/** Returns all frames of a stream once the server has ended it. */
 export function readWholeStream(stream: Stream): Promise<readonly Frame[]> {
   return stream.waitForEnd(DEADLINE_MS)
 }
 
 const TERMINAL = ['done', 'failed', 'cancelled']
 
-/** Asserts that frames are in order and unique, and that only the last is terminal. Returns the data of that one. */
+/** Asserts that frames are ordered and unique, and that only the last is terminal. Returns the data of the last one. */
 export function assertWhole(frames: readonly Frame[]): Frame['data'] {
   const ids = frames.map((frame) => Number(frame.id))
   assert.deepEqual(
@@ -177,7 +177,7 @@ export function assertWhole(frames: readonly Frame[]): Frame['data'] {
   return terminal[0]!.data
 }
 
-/** Asserts that the frames are all events of the job since the first frame, which is the initial state. */
+/** Asserts that no event of the job is missing after the first frame, which is the initial state. */
 export async function assertGapless(query: Ask, jobId: string, frames: readonly Frame[]): Promise<void> {
   const [first, ...rest] = frames.map((frame) => Number(frame.id))
   const rows = await query('select seq from job_event where job_id = $1 and seq > $2 order by seq', [
@@ -188,7 +188,7 @@ export async function assertGapless(query: Ask, jobId: string, frames: readonly 
   assert.deepEqual(rest, stored, 'no frame is missing')
 }
 
-/** Asserts that each of `count` pages was written exactly once; returns the writes. */
+/** Asserts that each of `count` pages was written exactly once, and returns the writes. */
 export async function assertPagesOnce(query: Ask, jobId: string, count: number): Promise<readonly Write[]> {
   const pages = await readWrites(query, 'page', jobId)
   const expected = Array.from({ length: count }, (_, i) => i + 1)

@@ -5,7 +5,7 @@ import { edgeAndDatabase } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-/** Workers delete an account with thousands of documents; one of them is killed. */
+/** Workers delete an account with thousands of documents. One of them is killed meanwhile. */
 
 const DOCUMENTS = 2000
 
@@ -18,7 +18,7 @@ const worker = () =>
 const countRows = async (table: string): Promise<number> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n as number
 
-test('it is gone at once, its progress is seen, and another worker finishes what was begun', async () => {
+test('an account is gone immediately, its progress is visible, and another worker completes the deletion', async () => {
   const { id, token } = await api.register('big@example.com')
   await query(
     `with made as (insert into document (owner_id, title, media_type, byte_size, sha256)
@@ -30,7 +30,7 @@ test('it is gone at once, its progress is seen, and another worker finishes what
   assert.equal((await api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })).status, 204)
   assert.equal((await api.get('/api/v1/documents', { token })).status, 401)
   assert.equal(await countRows('document'), DOCUMENTS)
-  // The account's row is deleted last. This lock keeps it, so the first worker cannot finish before it is killed.
+  // The account's row is deleted last. This lock prevents that, so the first worker cannot finish before it is killed.
   await holding.query('begin')
   await holding.query('select from account where id = $1 for key share', [id])
   const first = await worker()
@@ -38,7 +38,7 @@ test('it is gone at once, its progress is seen, and another worker finishes what
   const client = new Client(api.port)
   client.token = admin.token
   const stream = await client.stream(`/api/v1/jobs/${job!.id}/events`)
-  await stream.until('documents are deleted', (frames) =>
+  await stream.until('some documents are deleted', (frames) =>
     frames.some(({ data }) => data.label === `Account ${id}: documents`),
   )
   await first.kill()

@@ -7,11 +7,11 @@ import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 import { sharedService } from './shared-service.ts'
 
-/** Requests that change several documents. */
+/** Bulk requests for several documents. */
 
 const service = await sharedService()
 const [client, other] = [await service.client(), await service.client()]
-// A service of its own, because tests kill its workers. They serve no extraction.
+// This service is not shared, because tests kill its workers, which run no extractions.
 const { url, query } = await testDatabase()
 const reader = await startReader(url, { REQUEST_WAIT_SECONDS: '60' })
 const startWorker = () => launch('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE })
@@ -33,7 +33,7 @@ const readTags = async (id: number) =>
 const refusal = (id: number, code: string, detail: string) => ({ id, code, detail })
 const missing = (id: number) => refusal(id, 'document.missing', 'Document not found')
 
-test('documents are tagged and untagged; what cannot be is named', async () => {
+test('tags and untags documents, and names those it cannot change', async () => {
   const [one, two, full, foreign] = [
     await upload('one'),
     await upload('two'),
@@ -66,14 +66,14 @@ test('documents are tagged and untagged; what cannot be is named', async () => {
   assert.deepEqual([await readTags(one), await readTags(two)], [[], []])
 })
 
-test('documents are extracted, each by a job of its own', async () => {
+test('extracts each document with a job of its own', async () => {
   const ids = [await upload('to be read'), await upload('to be read, too')]
   const lost = await upload('lost')
   await service.query('delete from blob where sha256 = (select sha256 from document where id = $1)', [lost])
   const { json } = await bulk({ action: 'extract', ids: [...ids, lost, 999_999] })
   const gone = refusal(lost, 'document.bytes_missing', 'The document is missing from storage')
   assert.deepEqual(json, { done: 2, refused: [gone, missing(999_999)] })
-  await until('both are read', async () => {
+  await until('both documents are read', async () => {
     const pages = await service.query(
       `select from document_page where document_id = any($1) and status = 'read'`,
       [ids],
@@ -82,7 +82,7 @@ test('documents are extracted, each by a job of its own', async () => {
   })
 })
 
-test('documents go to the trash, or for good; extractions stop, protected ones stay', async () => {
+test('trashes or deletes documents and stops their extractions, except for protected ones', async () => {
   const [one, two, kept] = [await upload('1', reader), await upload('2', reader), await upload('3', reader)]
   await reader.fetch(`${PATH}/${kept}`, {
     method: 'PATCH',
@@ -120,7 +120,7 @@ test('documents go to the trash, or for good; extractions stop, protected ones s
   )
 })
 
-test('a worker that is killed on the way: the next one finishes, and counts them all', async () => {
+test('after a worker is killed, the next one completes the job and counts all documents', async () => {
   const ids = (
     await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
       select a.id, 'T', 'text/plain', 1, sha256(('many' || n)::bytea) from account a, generate_series(1, 1000) n
@@ -128,7 +128,7 @@ test('a worker that is killed on the way: the next one finishes, and counts them
   ).map(({ id }) => Number(id))
   const { json } = await bulk({ action: 'tag', ids, label: 'many' }, '?background=true', reader)
   await until(
-    'some are tagged',
+    'some documents are tagged',
     async () => (await query(`select from document where tags @> '{many}'`)).length > 0,
   )
   await worker!.kill()
@@ -139,7 +139,7 @@ test('a worker that is killed on the way: the next one finishes, and counts them
   assert.equal((await query(`select from document where tags = '{many}'`)).length, 1000)
 })
 
-test('what is asked for has bounds', async () => {
+test('limits the size of a request', async () => {
   for (const body of [
     {},
     { action: 'burn', ids: [1] },

@@ -11,7 +11,7 @@ const client = await service.client()
 const locked = await readFile(new URL('../data/locked.pdf', import.meta.url))
 const lines = [1, 2].map((n) => pageLines(n, 2, { sentences: 2 }).join('\n'))
 
-test('an encrypted PDF is read with its password, which later readings and images use', async () => {
+test('reads an encrypted PDF with its password, and keeps the password for later readings and images', async () => {
   const { id } = (await (await client.upload(locked, 'locked.pdf')).json()) as { id: number }
   const path = `/api/v1/documents/${id}`
   const extract = async (query = '', body?: object) => {
@@ -34,7 +34,7 @@ test('an encrypted PDF is read with its password, which later readings and image
 
   assert.deepEqual(await extract('', { password: PASSWORD }), [200, { read: 2, unread: 0, skipped: 0 }])
   assert.deepEqual(await readTexts(), lines)
-  // The page that reports the encryption never replaces pages that were read.
+  // The page that reports the encryption never replaces pages that have been read.
   assert.deepEqual(await extract('?force=true', { password: 'mistaken' }), wrong)
   assert.deepEqual(await readTexts(), lines)
   assert.deepEqual(await extract('?force=true'), [200, { read: 2, unread: 0, skipped: 0 }])
@@ -42,7 +42,7 @@ test('an encrypted PDF is read with its password, which later readings and image
   assert.equal(image.status, 200)
   assert.equal(Buffer.from(await image.arrayBuffer()).toString('latin1', 1, 4), 'PNG')
 
-  // Another deployment's key cannot unseal the password, and loses nothing.
+  // Another deployment's key cannot unseal the password. The pages that have been read remain.
   await query(`update document set sealed_password = reverse(sealed_password) where id = $1`, [id])
   assert.deepEqual(await extract('?force=true'), wrong)
   assert.deepEqual(await readTexts(), lines)

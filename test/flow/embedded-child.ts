@@ -1,13 +1,13 @@
 import { startEmbedded } from '../../sql/embedded.ts'
 
 /**
- * Owns an embedded database in the folder of the first argument. Prints one line of JSON, the URL or an error, and
- * stops when stdin ends.
+ * Runs an embedded database in the folder of the first argument and stops when stdin ends. Prints one line of JSON with
+ * the URL or an error.
  */
 const lines: string[] = []
 const dataDir = process.argv[2] ?? ''
 try {
-  const settings = { synchronous_commit: 'on' } // Its commits must survive a SIGKILL.
+  const settings = { synchronous_commit: 'on' } // Commits must survive a SIGKILL.
   const database = await startEmbedded({
     dataDir,
     ephemeral: true,

@@ -15,7 +15,7 @@ import {
   until,
 } from './embedded-help.ts'
 
-test('a start after a crash of owner and server replays what was committed', async (t) => {
+test('a start after a crash of owner and server recovers all commits', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const owner = await startInChild(t, dataDir)
   await ask(owner.url, 'create table kept as select 42 as answer')
@@ -27,7 +27,7 @@ test('a start after a crash of owner and server replays what was committed', asy
   assert.match(readFileSync(path.join(dataDir, 'postgres.log'), 'utf8'), /automatic recovery/)
 })
 
-test('a server that outlived its owner is stopped and started anew', async (t) => {
+test('a start replaces a server that outlived its owner', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const owner = await startInChild(t, dataDir)
   await ask(owner.url, 'create table kept as select 42 as answer')
@@ -40,13 +40,13 @@ test('a server that outlived its owner is stopped and started anew', async (t) =
   assert.deepEqual(await ask(database.url, 'select answer from kept'), [{ answer: 42 }])
 })
 
-test('a busy backend that outlived its server is ended', async (t) => {
+test('a start ends a busy backend that outlived its server', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const owner = await startInChild(t, dataDir)
   const client = await connect({ url: owner.url, applicationName: 'busy' })
   const [row] = (await client.query('select pg_backend_pid() as pid')).rows
   const gone = new Promise((resolve) => client.once('end', resolve))
-  // Takes no locks and never waits, so the backend never checks that its postmaster is alive.
+  // The loop takes no locks and never waits, so the backend never checks whether its postmaster is alive.
   client.query('do $$ begin loop perform 1; end loop; end $$').catch(() => {})
   await until(async () => {
     const [activity] = await ask(owner.url, `select state from pg_stat_activity where pid = ${row.pid}`)
@@ -62,7 +62,7 @@ test('a busy backend that outlived its server is ended', async (t) => {
   assert.equal((await ask(database.url, 'select 1')).length, 1)
 })
 
-test('a server that dies while we run comes back under the same URL', async (t) => {
+test('a server that dies is restarted under the same URL', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const lines: string[] = []
   const database = await start(t, dataDir, {
@@ -82,7 +82,7 @@ test('a server that dies while we run comes back under the same URL', async (t) 
   assert.match(lines.join('\n'), /died \(SIGKILL\)/)
 })
 
-test('a stop while the server is being restarted leaves nothing running', async (t) => {
+test('stopping during a restart of the server leaves nothing running', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const lines: string[] = []
   const database = await start(t, dataDir, { log: (line) => lines.push(line) })
@@ -93,7 +93,7 @@ test('a stop while the server is being restarted leaves nothing running', async 
   await assert.rejects(ask(database.url, 'select 1'))
 })
 
-test('pid files that name another program, or nothing, are removed', async (t) => {
+test('removes pid files that are empty or name another program', async (t) => {
   const dataDir = await copyUsedFolder(t)
   await (await start(t, dataDir)).stop()
   for (const content of [`${process.pid}\n${dataDir}/postgres\n`, '']) {
@@ -104,7 +104,7 @@ test('pid files that name another program, or nothing, are removed', async (t) =
   }
 })
 
-test('a lock whose pid another process has by now is taken over, and so is half a first start', async (t) => {
+test('takes over a lock whose pid was reused, and removes an unfinished first start', async (t) => {
   const dataDir = createFolder(t)
   writeFileSync(path.join(dataDir, 'lock'), JSON.stringify({ pid: process.pid, started: 'earlier' }))
   mkdirSync(path.join(dataDir, 'postgres.new'))
@@ -113,7 +113,7 @@ test('a lock whose pid another process has by now is taken over, and so is half 
   assert.ok(!existsSync(path.join(dataDir, 'postgres.new')))
 })
 
-test('a new password that could not be set is set by the next start', async (t) => {
+test('the next start sets a new password that could not be set', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const conf = path.join(dataDir, 'postgres/postgresql.conf')
   const right = readFileSync(conf, 'utf8')

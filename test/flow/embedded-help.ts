@@ -12,7 +12,7 @@ export const CHILD = path.join(import.meta.dirname, 'embedded-child.ts')
 
 const closers = new WeakMap<TestContext, (() => unknown)[]>()
 
-/** Runs `close` after the test, in reverse order. The runner's own hooks run in order. */
+/** Runs `close` after the test. Functions run in reverse order, unlike the runner's own hooks. */
 function closeAfter(t: TestContext, close: () => unknown): void {
   const known = closers.get(t)
   if (known) return void known.push(close)
@@ -23,7 +23,10 @@ function closeAfter(t: TestContext, close: () => unknown): void {
   })
 }
 
-/** Makes a folder that other users may enter, since root's server runs as one. It is removed after the test. */
+/**
+ * Creates a folder that other users may enter, because root starts the server as another user. Removes it after the
+ * test.
+ */
 export function createFolder(t: TestContext): string {
   const made = realpathSync(mkdtempSync(path.join(tmpdir(), 'millrace-')))
   chmodSync(made, 0o755)
@@ -33,7 +36,7 @@ export function createFolder(t: TestContext): string {
 
 let kept: Promise<string> | undefined
 
-/** Makes a folder that already had a database, by copying one: a first start takes 0.4 s of CPU. */
+/** Copies a folder with a stopped database, because a first start takes 0.4 s of CPU. */
 export async function copyUsedFolder(t: TestContext): Promise<string> {
   kept ??= startOnce()
   const made = createFolder(t)
@@ -41,7 +44,7 @@ export async function copyUsedFolder(t: TestContext): Promise<string> {
   return made
 }
 
-/** Later files reuse this folder; the test run removes it. */
+/** Creates a folder with a stopped database. Later test files reuse it, so only the test run removes it. */
 async function startOnce(): Promise<string> {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'millrace-'))
   chmodSync(dataDir, 0o755)
@@ -49,7 +52,7 @@ async function startOnce(): Promise<string> {
   return dataDir
 }
 
-/** Starts an embedded database that stops after the test at the latest. */
+/** Starts an embedded database and stops it after the test at the latest. */
 export async function start(
   t: TestContext,
   dataDir: string,
@@ -60,7 +63,7 @@ export async function start(
   return database
 }
 
-/** Runs one statement over a new connection; returns its rows. */
+/** Runs one statement on a new connection and returns its rows. */
 export async function ask(url: string, text: string): Promise<Record<string, unknown>[]> {
   const client = await connect({ url, applicationName: 'test' })
   try {
@@ -77,7 +80,7 @@ export interface Owner {
   readonly lines: readonly string[]
 }
 
-/** Starts the database of `dataDir` in a new process, which is killed after the test at the latest. */
+/** Starts the database of `dataDir` in a new process, and kills the process after the test at the latest. */
 export async function startInChild(
   t: TestContext,
   dataDir: string,
@@ -95,7 +98,7 @@ export async function startInChild(
   return { child, url: '', error: '', ...JSON.parse(line) }
 }
 
-/** Stops such a process gracefully. */
+/** Stops a process of {@link startInChild} gracefully. */
 export async function stopChild({ child }: Owner): Promise<void> {
   child.stdin?.end()
   await once(child, 'exit')
@@ -110,7 +113,7 @@ export function postmasterPid(dataDir: string): number {
   return Number.parseInt(readFileSync(path.join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
 }
 
-/** Polls until `condition` holds. @throws after thirty seconds. */
+/** Polls until `condition` holds. @throws after 30 s. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 30_000
   while (!(await condition())) {

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { startEmbedded } from '../../sql/embedded.ts'
 import { ask, copyUsedFolder, createFolder, kill, start, startInChild, stopChild } from './embedded-help.ts'
 
-test('a folder that holds something else is refused and left as it is', async (t) => {
+test('rejects a folder with other contents and leaves it unchanged', async (t) => {
   const dataDir = createFolder(t)
   mkdirSync(path.join(dataDir, 'postgres'))
   writeFileSync(path.join(dataDir, 'postgres/letter.txt'), 'dear reader')
@@ -17,14 +17,14 @@ test('a folder that holds something else is refused and left as it is', async (t
   assert.deepEqual(readdirSync(dataDir), ['postgres'])
 })
 
-test('a folder that can be none is refused, and names the setting', async (t) => {
+test('rejects an impossible folder and names the setting', async (t) => {
   const base = createFolder(t)
   const file = path.join(base, 'file')
   writeFileSync(file, '')
   for (const [dataDir, reason] of [
     [file, 'a part of its path is a file'],
     [path.join(file, 'deep/er'), 'a part of its path is a file'],
-    // Node's own recursive mkdir never returns here.
+    // Node's recursive mkdir would never return here.
     ['/proc/millrace/data', 'its file system accepts no folders'],
   ] as const)
     await assert.rejects(startEmbedded({ dataDir }), {
@@ -33,14 +33,14 @@ test('a folder that can be none is refused, and names the setting', async (t) =>
     })
 })
 
-test('data of another major version is refused', async (t) => {
+test('rejects data of another major version', async (t) => {
   const dataDir = createFolder(t)
   mkdirSync(path.join(dataDir, 'postgres'))
   writeFileSync(path.join(dataDir, 'postgres/PG_VERSION'), '16\n')
   await assert.rejects(startEmbedded({ dataDir }), /made by PostgreSQL 16, but this is \d+: dump it/)
 })
 
-test('a second start in the same process is refused until the first has stopped', async (t) => {
+test('rejects a second start in the same process until the first has stopped', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const first = await start(t, dataDir)
   await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${process.pid}\\)`))
@@ -49,7 +49,7 @@ test('a second start in the same process is refused until the first has stopped'
   await start(t, dataDir)
 })
 
-test('a start is refused while another process owns the data', async (t) => {
+test('rejects a start while another process owns the data', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const owner = await startInChild(t, dataDir)
   await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${owner.child.pid}\\)`))
@@ -57,7 +57,7 @@ test('a start is refused while another process owns the data', async (t) => {
   await start(t, dataDir)
 })
 
-test('of many starts at once on a stale lock one wins', async (t) => {
+test('of concurrent starts on a stale lock, exactly one succeeds', async (t) => {
   const dataDir = await copyUsedFolder(t)
   await kill((await startInChild(t, dataDir)).child)
   const owners = await Promise.all([1, 2, 3].map(() => startInChild(t, dataDir)))
@@ -67,7 +67,7 @@ test('of many starts at once on a stale lock one wins', async (t) => {
   await stopChild(winners[0]!)
 })
 
-test('a start is refused where the lock can not be read', async (t) => {
+test('rejects a start if it cannot read the lock', async (t) => {
   const dataDir = createFolder(t)
   mkdirSync(path.join(dataDir, 'lock'))
   const { error } = await startInChild(t, dataDir)

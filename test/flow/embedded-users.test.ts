@@ -15,14 +15,14 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { ask, createFolder, kill, startInChild, stopChild } from './embedded-help.ts'
 
-/** Starts by several users, from several locations of the checkout; only root can set these up. */
+/** The database is started by several users from several checkouts, which only root can set up. */
 const options = { skip: process.getuid?.() === 0 ? false : 'needs root' }
 const ROOT = path.resolve(import.meta.dirname, '../..')
-const SOMEONE = { uid: 65_534, gid: 65_534 } // `nobody`: initdb requires a user that the system has.
+const SOMEONE = { uid: 65_534, gid: 65_534 } // `nobody`, because initdb requires an existing user.
 
 /**
- * Copies the files that a start needs into `to`, as an install with `--ignore-scripts` leaves them. Returns the path
- * of the child's script.
+ * Copies the files that a start needs into `to`, as an install with `--ignore-scripts` leaves them. Returns the path of
+ * the child's script.
  */
 function copyCheckout(to: string): string {
   for (const name of ['sql', 'package.json'])
@@ -53,7 +53,7 @@ function collectDependencies(names: readonly string[], known = new Set<string>()
   return known
 }
 
-test('root, in a checkout that nobody else may enter', options, async (t) => {
+test('root starts it in a checkout that other users cannot enter', options, async (t) => {
   const base = createFolder(t)
   const closed = path.join(base, 'closed')
   const script = copyCheckout(closed)
@@ -81,7 +81,7 @@ test('root, in a checkout that nobody else may enter', options, async (t) => {
   )
 })
 
-test('an ordinary user, whose install scripts were off and may not be made good', options, async (t) => {
+test('an ordinary user starts it in a read-only checkout without install scripts', options, async (t) => {
   const base = createFolder(t)
   const script = copyCheckout(path.join(base, 'checkout'))
   const node = path.join(base, 'node')
@@ -95,7 +95,7 @@ test('an ordinary user, whose install scripts were off and may not be made good'
   assert.ok(existsSync(path.join(dataDir, 'lib/libpq.so.5')))
   await stopChild(first)
 
-  // Root finds that user's data and keeps running the server as that user.
+  // Root finds the data of that user and runs the server as that user.
   const second = await startInChild(t, dataDir, { script })
   assert.equal(second.error, '')
   assert.deepEqual(await ask(second.url, 'select answer from kept'), [{ answer: 42 }])
@@ -103,7 +103,7 @@ test('an ordinary user, whose install scripts were off and may not be made good'
   await stopChild(second)
 })
 
-test('a user that the system does not know is told what to do', options, async (t) => {
+test('an unknown user gets an error with instructions', options, async (t) => {
   const base = createFolder(t)
   const script = copyCheckout(path.join(base, 'checkout'))
   const node = path.join(base, 'node')
@@ -113,7 +113,7 @@ test('a user that the system does not know is told what to do', options, async (
   assert.match(refused.error, /54321: user does not exist.*passwd.*DATABASE_URL/s)
 })
 
-test("an ordinary user is told that the data is root's", options, async (t) => {
+test('an ordinary user gets an error if root owns the data', options, async (t) => {
   const base = createFolder(t)
   const script = copyCheckout(path.join(base, 'checkout'))
   const node = path.join(base, 'node')

@@ -7,7 +7,7 @@ import { identify } from '../../sql/embedded/processes.ts'
 import { startEmbedded } from '../../sql/embedded.ts'
 import { ask, copyUsedFolder, createFolder, postmasterPid, start } from './embedded-help.ts'
 
-test('a first start makes the database, a second keeps its rows and its password', async (t) => {
+test('a first start creates the database, and a second one keeps its rows and password', async (t) => {
   const dataDir = path.join(createFolder(t), 'not/yet/there')
   const first = await start(t, dataDir, { ephemeral: false })
   await ask(first.url, "create table kept as select 'still here' as word")
@@ -31,7 +31,7 @@ test('a running database', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const database = await start(t, dataDir, { settings: { max_connections: '33', work_mem: '5MB' } })
 
-  await t.test('the URL serves slonik too, and names other databases', async (t) => {
+  await t.test('its URL works with slonik and can name other databases', async (t) => {
     const pool = await createPool(database.url)
     t.after(() => pool.end())
     assert.equal(await pool.oneFirst(sql.unsafe`select current_database()`), 'millrace')
@@ -42,7 +42,7 @@ test('a running database', async (t) => {
     await pool.end()
   })
 
-  await t.test('only the password opens the database, over the socket and over TCP', async () => {
+  await t.test('requires the password over the socket and over TCP', async () => {
     assert.equal(statSync(path.join(dataDir, 'postgres.password')).mode & 0o777, 0o600)
     const { port, password } = new URL(database.url)
     const tcp = `postgresql://postgres:${password}@127.0.0.1:${port}/millrace`
@@ -51,7 +51,7 @@ test('a running database', async (t) => {
     await assert.rejects(ask(database.url.replace(password, 'wrong'), 'select 1'), { code: '28P01' })
   })
 
-  await t.test('own settings come on top, tests flush nothing', async () => {
+  await t.test('custom settings override the defaults, and tests do not flush', async () => {
     const [settings] = await ask(
       database.url,
       `select current_setting('max_connections') as connections, current_setting('work_mem') as memory,
@@ -61,7 +61,7 @@ test('a running database', async (t) => {
   })
 })
 
-test('a data folder with a path too long for a socket', async (t) => {
+test('supports a data folder whose path is too long for a socket', async (t) => {
   const dataDir = path.join(createFolder(t), 'long'.repeat(30), `with blanks, and 'quotes"`)
   const database = await start(t, dataDir)
   assert.equal((await ask(database.url, 'select 1')).length, 1)
@@ -72,25 +72,25 @@ test('a data folder with a path too long for a socket', async (t) => {
   assert.ok(!existsSync(sockets))
 })
 
-test('a setting that PostgreSQL refuses fails the start with its words, and frees the folder', async (t) => {
+test('a setting that PostgreSQL rejects fails the start with its message and releases the folder', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const settings = { max_connections: 'many' }
   await assert.rejects(startEmbedded({ dataDir, ephemeral: true, settings }), /max_connections.*"many"/s)
   await start(t, dataDir)
 })
 
-test('a stop is bounded and may be asked for twice', async (t) => {
+test('a stop is bounded and can be called twice', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const database = await start(t, dataDir, { stopTimeoutMs: 100 })
   const pid = postmasterPid(dataDir)
-  process.kill(pid, 'SIGSTOP') // A stopped server answers neither the fast nor the immediate shutdown.
+  process.kill(pid, 'SIGSTOP') // A stopped server reacts to neither a fast nor an immediate shutdown.
   const began = performance.now()
   await Promise.all([database.stop(), database.stop()])
   assert.ok(performance.now() - began < 20_000)
   assert.equal(identify(pid), undefined)
 })
 
-test('a dropped database is made again, a lost password replaced, a huge log emptied', async (t) => {
+test('recreates a dropped database, replaces a lost password and empties a huge log', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const first = await start(t, dataDir)
   await ask(first.urlFor('postgres'), 'drop database millrace')

@@ -4,8 +4,7 @@ import { type FailoverOptions, failOver } from '../failover.ts'
 import { LONG } from '../runs.ts'
 
 /**
- * The primary dies, its standby is promoted, and every process continues. `npm run bench -- failover` measures the
- * time.
+ * The primary dies, its standby is promoted, and every process recovers. `npm run bench -- failover` measures the time.
  */
 
 const synchronous: readonly FailoverOptions[] = [
@@ -14,7 +13,7 @@ const synchronous: readonly FailoverOptions[] = [
 ]
 
 for (const options of synchronous)
-  test(`a primary that is ${options.death}: nothing acknowledged is lost or done twice`, async (t) => {
+  test(`after a primary is ${options.death}, no acknowledged work is lost or done twice`, async (t) => {
     const { backMs, endedMs, acknowledged, ...broken } = await failOver(options)
     t.diagnostic(
       `written again after ${backMs} ms, every job ended after ${endedMs}: ${JSON.stringify(acknowledged)}`,
@@ -23,7 +22,7 @@ for (const options of synchronous)
   })
 
 if (LONG)
-  test('a standby that was behind: only what it had not heard of is lost, and every job that it knows ends', async (t) => {
+  test('after a failover to a lagging standby, only writes it lacked are lost, and all its jobs end', async (t) => {
     const {
       acknowledged,
       lost,

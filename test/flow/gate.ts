@@ -1,17 +1,17 @@
 import pg from 'pg'
 import { stopAfterFile } from '../services.ts'
 
-/** Holds transactions in a file's database, so that none ends before the test is ready. */
+/** Blocks transactions in the test database until it is opened. */
 export interface Gate {
-  /** Lets all transactions through. */
+  /** Lets all transactions pass. */
   open(): Promise<void>
-  /** Holds transactions from now on; resolves once those inside have ended. */
+  /** Blocks transactions again; resolves once those that passed have ended. */
   close(): Promise<void>
 }
 
 const GATE = 7001
 
-/** Makes a closed gate; `trigger` has the event and table of its trigger, without name and function. */
+/** Creates a closed gate. `trigger` is the event and table clause of its trigger. */
 export async function createClosedGate(url: string, trigger: string): Promise<Gate> {
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
@@ -27,6 +27,6 @@ export async function createClosedGate(url: string, trigger: string): Promise<Ga
   return gate
 }
 
-/** A closed gate that holds every document at this page. */
+/** Creates a closed gate at which every document blocks on this page. */
 export const createGateAtPage = (url: string, page: number): Promise<Gate> =>
   createClosedGate(url, `after insert on document_page for each row when (new.page_number = ${page})`)

@@ -13,8 +13,8 @@ import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
 
 /**
- * For each request that takes an Idempotency-Key, the edge loses its database connection at each statement. The
- * client repeats the request: there must be one effect and one answer. A quick run tries some of the statements.
+ * The edge loses its database connection at each statement of each request that takes an Idempotency-Key. The client
+ * retries the request, which must have one effect and one answer. A quick run tries some statements.
  */
 
 const database = await testDatabase()
@@ -33,7 +33,7 @@ const world = await World.make(await startEdge(url, { env }), database)
 const link = await openCountingLink(url, 'millrace-edge')
 const edge = await startEdge(link.url, { env })
 
-// Tables without effects of a request: keys, limits, derived rows, and uploads whose owner is gone.
+// Tables that do not count as an effect of a request: keys, rate limits, derived rows, and ownerless uploads.
 const NO_EFFECT = [
   'idempotency_key',
   'request_limit',
@@ -56,7 +56,7 @@ const tables = (
 const counting = tables
   .map(({ name }) => `select '${name}'::text, count(*)::int from ${name}`)
   .join(' union all ')
-// A function is planned once: planning this takes longer than counting.
+// A function caches its plan; planning this query takes longer than running it.
 await query(`create function counted() returns table (name text, n integer) language plpgsql as $$
   begin return query ${counting}; end $$`)
 
@@ -95,8 +95,8 @@ async function send(operation: string, ask: Ask, key: string): Promise<Outcome> 
 }
 
 /**
- * Sends a request with the given cut, repeats it over intact connections, and returns status, added rows and
- * statements.
+ * Sends a request with the given cut, retries it over intact connections, and returns its status, added rows and number
+ * of statements.
  */
 async function measureEffect(
   operation: string,
@@ -111,12 +111,12 @@ async function measureEffect(
   link.arm(null)
   if (cut !== null && first.status >= 400)
     assert.equal(first.status, 503, `${first.body} for a lost connection`)
-  const second = await until('the repetition is answered', async () => {
+  const second = await until('the retry is answered', async () => {
     const answer = await send(operation, ask, key)
     if (answer.status === 503) return null
     if (answer.status !== 409) return answer
-    // A 409 is final only for requests that wait for their job: that answer comes when the job ends. Otherwise the
-    // first request is still running; its transaction ends when the server notices the lost connection.
+    // A 409 is final only for requests that wait for their job, when the job ends. Otherwise the first request is still
+    // running, and its transaction ends once the server notices the lost connection.
     return waiting.has(operation) && (await countJobs()) > before.get('job')! ? answer : null
   })
   if (first.status < 400) assert.deepEqual(second, first, 'the repetition answers as the first request')
@@ -127,7 +127,7 @@ async function measureEffect(
   return { status, added: Object.fromEntries(added.filter(([, n]) => n !== 0)), statements }
 }
 
-describe('a connection that is lost at any statement', () => {
+describe('a connection lost at any statement', () => {
   for (const [number, operation] of operations.entries())
     test(operation, async () => {
       const whole = await measureEffect(operation, null)
@@ -141,7 +141,7 @@ describe('a connection that is lost at any statement', () => {
         { at, when: 'before' },
         { at, when: 'after' },
       ])
-      // Includes the last statement, the commit, unless a notification follows it.
+      // The last statement is the commit, unless a notification follows.
       const cuts = LONG ? all : [all[(SEED + number) % all.length]!, ...all.slice(-2)]
       for (const cut of cuts) {
         const { status, added } = await measureEffect(operation, cut)

@@ -4,7 +4,7 @@ import type { Client } from '../service.ts'
 import { until } from '../until.ts'
 import { sharedService } from './shared-service.ts'
 
-/** A job's page shows the worker's log lines about it. */
+/** The page of a job shows the worker's log lines about it. */
 
 const { admin, worker, ...service } = await sharedService()
 const owner = await service.client()
@@ -14,7 +14,7 @@ const readDetails = async (client: Client, id: string) =>
     log: Record<string, unknown>[] | null
   }>
 
-test('admins read what the log has, its owner does not', async () => {
+test('shows the log to admins, but not to the owner', async () => {
   const json = {
     task_name: 'io_simulation_task',
     queue_type: 'load_test',
@@ -24,9 +24,9 @@ test('admins read what the log has, its owner does not', async () => {
     task_id: string
   }
   const readStatus = async () => (await readDetails(owner, id)).job.status
-  await until('it runs', async () => (await readStatus()) === 'running')
+  await until('the job runs', async () => (await readStatus()) === 'running')
   await owner.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
-  const lines = await until('its log is there', async () => {
+  const lines = await until('the log has a line', async () => {
     const { log } = await readDetails(admin, id)
     return log!.length > 0 && log!
   })

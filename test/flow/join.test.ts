@@ -4,11 +4,11 @@ import { testDatabase } from '../database.ts'
 import * as crash from './crash.ts'
 import { createClient, startReader } from './reader.ts'
 
-// Several batches; the others join once the first is stored.
+// Several batches, because the other requests join once the first batch is stored.
 const PAGES = 200
 
 const { url, query } = await testDatabase()
-// At 30 ms a page, the document outlasts whatever a test does meanwhile.
+// At 30 ms a page, the document is still being read when the last request of a test arrives.
 await crash.recordWrites(query, 30)
 const client = await startReader(url)
 const other = await createClient(url)
@@ -18,7 +18,7 @@ await crash.startWorker(url, 'worker')
 const readJobs = (id: number): Promise<Record<string, unknown>[]> =>
   query('select id, attempt from job where mailbox = $1 order by ordinal', [`document:${id}`])
 
-test('two requests at once, on two edges, become one job', async () => {
+test('two concurrent requests on two edges become one job', async () => {
   const id = await crash.uploadText(client, 5, 'twice at once')
   const ids = await Promise.all([crash.extract(client, id), crash.extract(other, id)])
   assert.equal(ids[0], ids[1])
@@ -26,7 +26,7 @@ test('two requests at once, on two edges, become one job', async () => {
   assert.deepEqual(await readJobs(id), [{ id: ids[0], attempt: 1 }])
 })
 
-test('a hundred requests while one runs are that one, and the next after its end is another', async () => {
+test('a hundred requests join a running job, and a request after its end starts another', async () => {
   const id = await crash.uploadText(client, PAGES, 'a hundred times')
   const jobId = await crash.extract(client, id)
   await crash.waitForPages(query, jobId, 2)

@@ -12,21 +12,21 @@ const PAGES = 120
 
 const { url, query } = await testDatabase()
 await crash.recordWrites(query)
-// The gate keeps the job running until the edge is killed.
+// The gate keeps the job running until the edge has been killed.
 const gate = await createGateAtPage(url, 100)
 const edge = await startProcess('edge', url)
 const other = await startEdge(url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
 
-test('who was reading from a killed edge gets the rest from another, and waiting work goes on', async () => {
+test('readers of a killed edge get the rest from another, and waiting work continues', async () => {
   const id = await crash.uploadText(client, PAGES, 'streamed')
   const headers = { 'idempotency-key': 'read it once' }
   const waiting = client.post(`/api/v1/documents/${id}/extract`, undefined, headers).then(
     (response) => response.status,
     () => 'broken',
   )
-  const jobId = await until('the job is there', async () => {
+  const jobId = await until('the job exists', async () => {
     const [row] = await query(`select id from job where name = 'documents.extract'`)
     return row?.id as string | undefined
   })
@@ -34,11 +34,11 @@ test('who was reading from a killed edge gets the rest from another, and waiting
     client.stream(`/api/v1/jobs/${jobId}/events`),
     client.stream('/api/v1/jobs/events'),
   ])
-  // The worker starts after the streams, so they show all of its events.
+  // The worker starts after the streams are open, so that they show all of its events.
   const worker = await launch('worker', url, { WORKER_QUEUES: 'documents' })
   stopAfterFile(() => worker.kill())
   await crash.waitForPages(query, jobId, 8)
-  await stream.until('some frames come', (frames) => frames.length >= 5)
+  await stream.until('some frames have arrived', (frames) => frames.length >= 5)
   await edge.kill()
   await until('the stream breaks', () => stream.ended && all.ended)
   assert.equal(await waiting, 'broken')
@@ -53,7 +53,7 @@ test('who was reading from a killed edge gets the rest from another, and waiting
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
   assert.equal((await crash.readJobRow(query, jobId)).attempt, 1)
-  await allAgain.until('the other stream tells the end', (some) => countEnded(some, jobId) === 1)
+  await allAgain.until('the other stream has ended', (some) => countEnded(some, jobId) === 1)
 
   const late = await again.fetch(`/api/v1/jobs/${jobId}/events`, {
     headers: { 'last-event-id': rest.lastId },
@@ -64,7 +64,7 @@ test('who was reading from a killed edge gets the rest from another, and waiting
   allAgain.close()
 })
 
-test('a stream that is asked for after the end gives the end, and nothing to one who had it', async () => {
+test('a stream opened after the end returns the end, except to readers that already have it', async () => {
   const reader = new Client(other.port)
   reader.token = client.token
   const jobId = await crash.extract(reader, await crash.uploadText(reader, 3, 'short'))

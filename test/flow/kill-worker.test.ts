@@ -5,7 +5,7 @@ import * as crash from './crash.ts'
 import { createGateAtPage } from './gate.ts'
 import { startReader } from './reader.ts'
 
-// `npm run bench -- recovery` measures how soon another worker runs the job.
+// `npm run bench -- recovery` measures how soon another worker restarts the job.
 const PAGES = 200
 
 const { url, query } = await testDatabase()
@@ -14,10 +14,10 @@ const client = await startReader(url)
 // The gate keeps every worker busy until it is killed.
 const gate = await createGateAtPage(url, 150)
 const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
-/** The worker that the first test leaves running. */
+/** The worker that the first test does not kill. */
 let remaining = workers[0]!
 
-test('another worker goes on where a killed one was', async (t) => {
+test('another worker resumes the job of a killed worker', async (t) => {
   const id = await crash.uploadText(client, PAGES, 'one of two')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
@@ -34,7 +34,7 @@ test('another worker goes on where a killed one was', async (t) => {
   remaining = other
 })
 
-test('a worker that starts after the only one was killed goes on at once', async (t) => {
+test('a worker that starts after the only one was killed resumes immediately', async (t) => {
   await gate.close()
   const id = await crash.uploadText(client, PAGES, 'the only one')
   const jobId = await crash.extract(client, id)

@@ -9,7 +9,7 @@ import { withClient } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-/** A worker dies in the middle of a flood, with hundreds of running jobs. */
+/** A worker is killed while it runs hundreds of jobs of a flood. */
 
 const JOBS = 4000
 const CHUNK = 1000
@@ -21,12 +21,12 @@ const count = async (where: string): Promise<number> => {
   return row!.n as number
 }
 
-test('what it ran runs again, once, and nothing else does', async (t) => {
+test('restarts exactly the running jobs of a killed worker', async (t) => {
   for (let from = 0; from < JOBS; from += CHUNK) {
     const payloads = Array.from({ length: CHUNK }, (_, i) => ({ echo: `${from + i}` }))
     await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, settings: jobSettings(3) }))
   }
-  // No job ends while this lock is held: claimed jobs keep running.
+  // No job can end while this lock is held, so claimed jobs keep running.
   await query(`
     create function wait_turn() returns trigger language plpgsql as $$
     begin perform pg_advisory_xact_lock_shared(77); return null; end $$;
@@ -34,13 +34,13 @@ test('what it ran runs again, once, and nothing else does', async (t) => {
   await withClient(url, async (client) => {
     await client.query('select pg_advisory_lock(77)')
     const doomed = await start()
-    await until('it has all it may', async () => (await count(`status = 'running'`)) >= 1500)
+    await until('all slots are busy', async () => (await count(`status = 'running'`)) >= 1500)
     await doomed.kill()
   })
   const doneBefore = await count(`status = 'done'`)
 
   await start()
-  await until('all are done', async () => (await count(`status <> 'done'`)) === 0)
+  await until('all jobs are done', async () => (await count(`status <> 'done'`)) === 0)
   const again = await count('attempt > 1')
   t.diagnostic(`${doneBefore} were done, ${again} ran again`)
   assert.ok(again > 0 && again <= JOBS - doneBefore)

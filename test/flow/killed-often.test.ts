@@ -12,17 +12,17 @@ const PAGES = LONG ? 2000 : 200
 const { url, query } = await testDatabase()
 await crash.recordWrites(query)
 const client = await startReader(url)
-// The gate keeps the document unfinished, however late a kill comes.
+// The gate keeps the document unfinished until the last kill.
 const gate = await createGateAtPage(url, PAGES - 30)
 
-test('a document that gets on is read to its end however often its worker is killed', async () => {
+test('a document that makes progress is read completely, however often its worker is killed', async () => {
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'killed often'))
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   let worker = await crash.startWorker(url, 'worker')
   for (let attempt = 1; attempt <= KILLS; attempt++) {
     await crash.waitForPages(query, jobId, 2, attempt)
     await worker.kill()
-    // Lets the killed worker's last transaction finish.
+    // Let the killed worker's last transaction finish.
     await gate.open()
     if (attempt < KILLS) await gate.close()
     worker = await crash.startWorker(url, 'worker')

@@ -10,20 +10,18 @@ export interface Link {
   readonly url: string
   /** Breaks every connection and refuses new ones. */
   cut(): void
-  /** Lets new connections through; silenced ones stay silent. */
+  /** Allows new connections; silenced connections stay silent. */
   restore(): void
-  /**
-   * Stops all traffic without closing connections, for new connections, too. `answers` stops only the server's side.
-   */
+  /** Stops all traffic, also of new connections, without closing any. `answers` stops only data from the server. */
   silence(what?: 'all' | 'answers'): void
-  /** Silences the link until `rejoin`, even after `restore`: the server behind it is unreachable. */
+  /** Silences the link until `rejoin`, even after `restore`, as if the server were unreachable. */
   isolate(): void
   rejoin(): void
-  /** Delays each chunk by this many milliseconds. */
+  /** Delays each chunk by `ms` milliseconds. */
   slow(ms: number): void
 }
 
-/** Opens a link to the database that can be cut, silenced and slowed; it closes after the file. */
+/** Opens a link to the database that can be cut, silenced and slowed. It closes after the test file. */
 export async function openLink(url: string): Promise<Link> {
   const { close, ...link } = await makeLink(url)
   after(close)
@@ -95,7 +93,7 @@ export async function makeLink(url: string): Promise<Link & { close(): Promise<v
   }
 }
 
-/** Delays each chunk by the current value of `delayMs`. */
+/** Returns a stream that delays each chunk by the current value of `delayMs`. */
 function delayChunks(delayMs: () => number): Transform {
   return new Transform({
     transform: (chunk, _encoding, done) => {
@@ -107,8 +105,8 @@ function delayChunks(delayMs: () => number): Transform {
 }
 
 /**
- * Listens in place of the database's socket and returns the URL; `dial` connects to the database. After the file, it
- * closes every socket in `open`.
+ * Listens in place of the database's socket and returns the URL. `dial` connects to the database. Every socket in
+ * `open` is closed after the test file.
  */
 export async function listenUntilFileEnds(
   url: string,

@@ -6,7 +6,7 @@ import { Client, launch } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
-/** Tasks of the named queues, from the request to their results. */
+/** Tasks of the named queues run from the request to the result. */
 
 const { url, query } = await testDatabase()
 const edge = await startEdge(url)
@@ -54,15 +54,15 @@ test('every built-in task runs on both queues', async () => {
     assert.equal(end.status, 'completed', JSON.stringify(end))
 })
 
-test('a load is added once, also when its worker dies, and its report adds up', async () => {
+test('adds a load once, even if its worker dies, and its report adds up', async () => {
   const count = 60
   const id = await enqueue({
     task_name: 'load_test_orchestrator',
     queue_type: 'load_test',
     args: { task_name: 'failure_testing_task', count, args: { probability: 0.5 } },
   })
-  // The task runs only for a moment, so it may have ended.
-  await until('the load is there', async () =>
+  // The task runs only briefly, so it may already have ended.
+  await until('the load has been added', async () =>
     ['running', 'completed'].includes((await readResult(id)).status),
   )
   first.process.kill('SIGKILL')
@@ -82,18 +82,18 @@ test('a load is added once, also when its worker dies, and its report adds up', 
   assert.deepEqual(row, { n: count, done: report.completed })
 })
 
-test("a flood of one owner's keeps another's tasks waiting for a part of it, in both lanes", async () => {
+test("tasks overtake most of another owner's flood, whether computing or waiting", async () => {
   const other = new Client(edge.port)
   const { id: otherId } = await other.register('other@example.com')
-  // The first keeps a thread busy for a minute. The second exceeds a worker's concurrency, and even its first job
-  // ends after the late ones, however busy the machine is.
+  // The first task keeps a thread busy for a minute. The second has more jobs than the worker has slots, and even its
+  // first job ends after the late ones on a busy machine.
   const floods = {
     cpu_intensive_task: { count: 2000, args: { duration_ms: 30 } },
     io_simulation_task: { count: 4000, args: { operations: 1, duration_ms: 30_000 } },
   }
   for (const [task_name, flood] of Object.entries(floods))
     await enqueue({ task_name, queue_type: 'load_test', ...flood })
-  await until('the worker runs as many as it may', async () => {
+  await until('all slots are busy', async () => {
     const [row] = await query(
       `select count(*)::int as n from job where name = 'load_test.io_simulation_task' and status = 'running'`,
     )

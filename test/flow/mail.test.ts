@@ -11,7 +11,7 @@ import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 import { createClosedGate } from './gate.ts'
 
-// Allows for the slow start of a worker's threads on a busy machine.
+// Threads of a worker start slowly on a busy machine.
 const DEADLINE_MS = 60_000
 const dataDir = mkdtempSync(join(tmpdir(), 'millrace-mail-'))
 after(() => rmSync(dataDir, { recursive: true, force: true }))
@@ -48,7 +48,7 @@ interface Mail {
 /** Waits for the mail to an address whose subject contains the text. */
 function waitForMail(to: string, subject: string): Promise<Mail> {
   return until(
-    `"${subject}" for ${to}`,
+    `there is a mail "${subject}" to ${to}`,
     async () => {
       for (const name of files()) {
         const mail = await PostalMime.parse(readFileSync(join(dataDir, 'outbox', name)))
@@ -74,7 +74,7 @@ const login = (email: string, password: string): Promise<Response> => {
 const readMe = async (): Promise<{ is_verified: boolean }> =>
   (await client.fetch('/api/v1/auth/me')).json() as Promise<{ is_verified: boolean }>
 
-test('an account is verified and recovered with what the outbox holds', async () => {
+test('verifies and recovers an account with mails from the outbox', async () => {
   const worker = await startWorker(TALKATIVE)
   const email = 'reader@example.com'
   await client.register(email, 'the first password')
@@ -87,7 +87,7 @@ test('an account is verified and recovered with what the outbox holds', async ()
   const reset = await waitForMail(email, 'Set a new password')
   const json = { token: reset.token, new_password: 'the second password' }
   assert.equal((await client.post('/api/v1/auth/password-reset/confirm', json)).status, 200)
-  await until('the old session ends', async () => (await client.fetch('/api/v1/auth/me')).status === 401)
+  await until('the old session has ended', async () => (await client.fetch('/api/v1/auth/me')).status === 401)
   assert.equal((await login(email, 'the first password')).status, 401)
   assert.equal((await login(email, 'the second password')).status, 200)
 
@@ -112,12 +112,12 @@ test('an account is verified and recovered with what the outbox holds', async ()
   await worker.kill('SIGTERM')
 })
 
-test('a worker that is killed in between delivers each mail, as one file per job', {
+test('writes each mail as one file even if workers are killed', {
   timeout: 240_000,
 }, async () => {
   const MAILS = 60
   const before = files().length
-  // Ten mails for each of six accounts, the limit of an address.
+  // Ten mails to each of six accounts, which is the limit per address.
   await query(`insert into account (email, password_hash)
     select 'mail-' || n || '@example.com', '' from generate_series(0, 5) n`)
   for (let i = 0; i < MAILS; i++) {
@@ -128,7 +128,7 @@ test('a worker that is killed in between delivers each mail, as one file per job
   const countUnfinished = async (): Promise<number> =>
     (await query(`select count(*)::int as n from job where status <> 'done'`))[0]!.n as number
   let killed = 0
-  // Each worker is killed while it is busy; the last one finishes the rest. The gate holds one job until the first
+  // Each worker is killed while it is busy, and the last one completes the rest. The gate holds one job until the first
   // worker is dead.
   const [one] = await query('select id from job order by ordinal desc limit 1')
   const gate = await createClosedGate(
@@ -137,7 +137,7 @@ test('a worker that is killed in between delivers each mail, as one file per job
   )
   for (const share of LONG ? [0.1, 0.4, 0.7] : [0.4]) {
     const worker = await startWorker()
-    await until('some are written', () => files().length - before >= share * MAILS, DEADLINE_MS)
+    await until('some mails are written', () => files().length - before >= share * MAILS, DEADLINE_MS)
     if ((await countUnfinished()) > 0) killed++
     await worker.kill()
     await gate.open()

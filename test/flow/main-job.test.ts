@@ -5,7 +5,7 @@ import { sharedService } from './shared-service.ts'
 
 const client = await (await sharedService()).client()
 
-test('a PDF goes in, and its pages come out live', async () => {
+test('extracts an uploaded PDF and streams its pages', async () => {
   const uploaded = await client.upload(await textPdf(7), 'report.pdf')
   assert.equal(uploaded.status, 201)
   const { id } = (await uploaded.json()) as { id: number }
@@ -51,7 +51,7 @@ test('a PDF goes in, and its pages come out live', async () => {
   assert.deepEqual([...new Uint8Array(await image.arrayBuffer()).subarray(1, 4)], [...Buffer.from('PNG')])
 })
 
-test('a second extraction skips what was read, and force reads it again', async () => {
+test('a second extraction skips pages that were read, and force reads them again', async () => {
   const { id } = (await (await client.upload(await textPdf(3), 'twice.pdf')).json()) as { id: number }
   const extract = async (query = ''): Promise<unknown> =>
     (await client.post(`/api/v1/documents/${id}/extract${query}`)).json()

@@ -7,7 +7,7 @@ import { sharedPayments } from '../payments-world.ts'
 const { call, link, open, people, query, send, stripe, unconfigured } = await sharedPayments()
 
 let names = 0
-/** Adds an account with a subscription. */
+/** Adds an account with a subscription, here and at the provider. */
 async function addSubscription(more: object = {}) {
   const [who] = await people(1)
   const name = `sub${++names}x`
@@ -30,7 +30,7 @@ async function addSubscription(more: object = {}) {
 }
 const CANCELLED = { status: 'active', cancel_at_period_end: 'true' }
 
-test('a subscription ends with its period, at the provider first', async () => {
+test('cancels a subscription at the end of its period, first at the provider', async () => {
   const { cancel, id, name, read } = await addSubscription()
   const before = await read()
   assert.deepEqual(before, {
@@ -57,12 +57,12 @@ test('a subscription ends with its period, at the provider first', async () => {
   assertRefused(await cancel(), 400, 'The subscription is already canceled')
 })
 
-test('it always waits', async () => {
+test('a cancellation always waits for its result', async () => {
   const { cancel } = await addSubscription()
   assert.deepEqual((await cancel({ prefer: 'respond-async' })).json, CANCELLED)
 })
 
-test('somebody else’s is like one that is missing', async () => {
+test("another account's subscription gives the same answer as a missing one", async () => {
   const { id, who } = await addSubscription()
   const [other] = await people(1)
   const answers = await Promise.all([
@@ -77,7 +77,7 @@ test('somebody else’s is like one that is missing', async () => {
   assert.deepEqual(everybody.json, CANCELLED)
 })
 
-test('without a provider is a 503, once it is known what to cancel', async () => {
+test('returns 503 without a provider, once the subscription is found', async () => {
   const { id, who } = await addSubscription()
   const ask = (path: number) =>
     unconfigured.post(`/api/v1/payment/subscriptions/${path}/cancel`, { token: who.token })
@@ -85,7 +85,7 @@ test('without a provider is a 503, once it is known what to cancel', async () =>
   assertRefused(await ask(2_147_483_647), 404)
 })
 
-test('a provider that refuses changes nothing; one that fails is asked again under the same key', async () => {
+test('a refusal changes nothing, and a failure is retried with the same key', async () => {
   const { cancel, read } = await addSubscription()
   stripe.faults.push('revoked')
   assertRefused(await cancel(), 401)
@@ -100,7 +100,7 @@ test('a provider that refuses changes nothing; one that fails is asked again und
   assert.match(keys[0]!, /:cancel$/)
 })
 
-test('an older event that comes late does not undo it', async () => {
+test('an older event that arrives late does not undo the cancellation', async () => {
   const { cancel, name, read } = await addSubscription()
   await cancel()
   await send(

@@ -14,7 +14,7 @@ const BUY = { price_id: 'price_1', mode: 'payment' }
 const lastSession = () => stripe.account.sessions.at(-1)!
 
 describe('a checkout', () => {
-  test('needs a price and a mode, and answers the page to pay on', async () => {
+  test('requires a price and a mode, and returns the payment page', async () => {
     const [who] = await people(1)
     const answer = await call(who!, 'POST', '/checkout', BUY)
     assert.equal(answer.status, 200, answer.text)
@@ -34,7 +34,7 @@ describe('a checkout', () => {
     assert.match(idempotencyKey, /^[0-9a-f-]{36}:session:cus_\d+$/)
   })
 
-  test('makes a customer of an account once, whatever it buys at once and afterwards', async () => {
+  test('creates one customer per account, even for concurrent checkouts', async () => {
     const [who] = await people(1)
     const before = stripe.account.customers.length
     const buy = { ...BUY, mode: 'subscription', quantity: 3 }
@@ -54,7 +54,7 @@ describe('a checkout', () => {
     assert.equal(stripe.asked.at(-1)!.fields['line_items[0][quantity]'], '3')
   })
 
-  test('is possible for one whose customer was deleted at the provider, and what that one paid stays theirs', async () => {
+  test('works after the customer was deleted at the provider, and keeps earlier payments', async () => {
     const [who] = await people(1)
     await world.link(who!, 'gone')
     const id = await world.createPayment('gone', 500, { customer: 'cus_gone' })
@@ -72,13 +72,13 @@ describe('a checkout', () => {
     assert.equal((await world.transaction(who!, id)).status, 'refunded')
   })
 
-  test('always waits: nobody is answered before its end', async () => {
+  test('always waits for its result', async () => {
     const [who] = await people(1)
     assert.equal((await call(who!, 'POST', '/checkout', BUY, { prefer: 'respond-async' })).status, 200)
     assert.equal((await call(who!, 'POST', '/checkout?background=true', BUY, {})).status, 422)
   })
 
-  test('under one Idempotency-Key happens once', async () => {
+  test('happens once per Idempotency-Key', async () => {
     const [who] = await people(1)
     const headers = { 'idempotency-key': 'the same' }
     const first = await call(who!, 'POST', '/checkout', BUY, headers)
@@ -87,7 +87,7 @@ describe('a checkout', () => {
     assert.equal(stripe.account.sessions.length, count)
   })
 
-  test('without authentication the provider makes the customer', async () => {
+  test('without authentication, the provider creates the customer', async () => {
     const before = stripe.account.customers.length
     for (const mode of ['payment', 'subscription']) {
       const answer = await open.post('/api/v1/payment/checkout', { json: { ...BUY, mode } })
@@ -101,12 +101,12 @@ describe('a checkout', () => {
   })
 })
 
-describe('where a checkout leads to', () => {
+describe('the redirect URLs of a checkout', () => {
   const PLACEHOLDER = 'https://shop.example/ok/{CHECKOUT_SESSION_ID}?a={CHECKOUT_SESSION_ID}'
   const settings = (given: Record<string, string> = {}) =>
     parseSettings({ PUBLIC_BASE_URL: 'https://mill.example', ...given })
 
-  test('is what the request says, else the settings, else pages of ours', () => {
+  test('come from the request, then the settings, then the built-in pages', () => {
     const set = settings({
       PAYMENT_SUCCESS_URL: '/thanks?s={CHECKOUT_SESSION_ID}',
       PAYMENT_CANCEL_URL: 'https://shop.example/no',
@@ -121,7 +121,7 @@ describe('where a checkout leads to', () => {
     assert.equal(redirectUrl(settings(), 'cancel', undefined), 'https://mill.example/payment/cancel')
   })
 
-  test('reaches the provider with its placeholder as it is', async () => {
+  test('reach the provider with their placeholders unchanged', async () => {
     const [who] = await people(1)
     const urls = { success_url: PLACEHOLDER, cancel_url: '/left?x=1' }
     assert.equal((await call(who!, 'POST', '/checkout', { ...BUY, ...urls })).status, 200)
@@ -142,14 +142,14 @@ describe('where a checkout leads to', () => {
     '/a b',
     'ftp://x.example',
   ])
-    test(`is never ${JSON.stringify(bad)}`, async () => {
+    test(`reject ${JSON.stringify(bad)}`, async () => {
       const [who] = await people(1)
       const answer = await call(who!, 'POST', '/checkout', { ...BUY, success_url: bad })
       assertRefused(answer, 422, /success_url/)
       assert.throws(() => settings({ PAYMENT_CANCEL_URL: bad || ' ' }), /PAYMENT_CANCEL_URL/)
     })
 
-  test('is a page that is there, plain, and allowed nothing', async () => {
+  test('have built-in pages that are plain and restricted by their CSP', async () => {
     for (const path of ['/payment/success?session_id=cs_1', '/payment/cancel']) {
       const answer = await world.api.get(path)
       assert.equal(answer.status, 200)
@@ -165,7 +165,7 @@ describe('where a checkout leads to', () => {
 })
 
 describe('a checkout is refused', () => {
-  test('for input that is none', async () => {
+  test('for invalid input', async () => {
     const [who] = await people(1)
     for (const [json, at] of [
       [{ mode: 'payment' }, 'price_id'],
@@ -179,7 +179,7 @@ describe('a checkout is refused', () => {
       assertRefused(await call(who!, 'POST', '/checkout', json), 422, new RegExp(at))
   })
 
-  test('without a credential 401, without a provider 503 that names the setting', async () => {
+  test('with 401 without a credential, and with 503 without a provider', async () => {
     assertRefused(await call(null, 'POST', '/checkout', BUY), 401, 'Not authenticated')
     for (const [method, path] of [
       ['POST', '/checkout'],
@@ -205,7 +205,7 @@ describe('a checkout is refused', () => {
       assert.equal(stripe.asked.length, before + 1, 'a refusal is not tried again')
     })
 
-  test('by the provider for a price that it does not have', async () => {
+  test('by the provider for an unknown price', async () => {
     const answer = await open.post('/api/v1/payment/checkout', {
       json: { ...BUY, price_id: 'price_missing' },
     })
@@ -213,9 +213,9 @@ describe('a checkout is refused', () => {
   })
 })
 
-describe('a provider that fails for now', () => {
+describe('a temporary failure of the provider', () => {
   for (const fault of ['busy', 'broken', 'garbage', 'refuse', 'cut'] as const)
-    test(`${fault}: is asked again, and one session is made`, async () => {
+    test(`${fault}: is retried and creates one session`, async () => {
       const before = stripe.account.sessions.length
       stripe.faults.push(fault)
       const answer = await open.post('/api/v1/payment/checkout', { json: BUY })
@@ -224,7 +224,7 @@ describe('a provider that fails for now', () => {
       assert.equal(new Set(stripe.asked.slice(-2).map(({ idempotencyKey }) => idempotencyKey)).size, 1)
     })
 
-  test('again and again is a 502', async () => {
+  test('returns 502 if it persists', async () => {
     stripe.faults.push('broken', 'busy', 'broken')
     const answer = await open.post('/api/v1/payment/checkout', { json: BUY })
     assertRefused(answer, 502, 'The payment provider could not be reached or failed: status 500')
@@ -232,7 +232,7 @@ describe('a provider that fails for now', () => {
 })
 
 describe('the catalog', () => {
-  test('is what can be bought', async () => {
+  test('lists the available products', async () => {
     const [who] = await people(1)
     const product = { id: 'prod_1', name: 'Book', description: 'About mills', active: true }
     const price = (id: string, more: object) => ({

@@ -8,7 +8,7 @@ import { type Child, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-// From the third kill on, jobs that were interrupted twice run in isolated processes.
+// Jobs that were interrupted twice run in isolated processes, so from the third kill on these are tested too.
 const KILLS = 4
 const CHARGES = Number(process.env.KILL_CHARGES ?? 30)
 const PER_CHARGE = 4
@@ -17,18 +17,18 @@ const LIVES = Number(process.env.KILL_LIVES ?? 20)
 const world = await paymentsWorld({ worker: false, env: { WORKER_MAX_TRIES: '20' } })
 const { call, env, link, people, query, send, stripe, url } = world
 /**
- * Starts a worker and waits until its lease names its queue pool. If it dies earlier, releasing its jobs takes a
- * minute.
+ * Starts a worker and waits until its lease names its queue pool. If the worker dies earlier, its jobs are released
+ * only after a minute.
  */
 const startWorker = async (): Promise<Child> => {
   const worker = await startProcess('worker', url, { ...env, WORKER_QUEUES: 'payments', ...SHORT_LEASE })
   const findNamedLease = () =>
     query(`select from worker_lease where id = $1 and pool_ids <> '{}'`, [worker.ready.lease])
-  await until('its lease is whole', async () => (await findNamedLease()).length === 1)
+  await until('the lease names the queue pool', async () => (await findNamedLease()).length === 1)
   return worker
 }
 
-test('however often workers are killed, no refund is made twice at the provider, and no event is lost', async (t) => {
+test('however often workers are killed, the provider refunds nothing twice and no event is lost', async (t) => {
   const [who] = await people(1)
   await link(who!, 'payer')
   let worker = await startWorker()
@@ -45,14 +45,14 @@ test('however often workers are killed, no refund is made twice at the provider,
   const events = Array.from({ length: LIVES }, (_, n) =>
     lifecycleEvents((['refunded', 'disputed', 'recovered'] as const)[n % 3]!, `life${n}x`),
   ).flat()
-  const ids = await until('all payments are there', async () => {
+  const ids = await until('all payments exist', async () => {
     const rows = await query(
       `select id from payment_transaction where shown and provider_transaction_id like 'pi_k%' order by id`,
     )
     return rows.length === CHARGES && rows.map(({ id }) => id as number)
   })
 
-  // Slow enough for kills to interrupt requests. Some answers are lost after the provider has done the work.
+  // Slow enough that kills interrupt requests. Some answers are lost after the provider has done the work.
   stripe.delayMs = 150
   stripe.faults.push(
     ...Array.from({ length: 60 }, (_, n) =>
@@ -75,7 +75,7 @@ test('however often workers are killed, no refund is made twice at the provider,
   for (const answer of await Promise.all(deliveries)) assert.equal(answer.status, 200, answer.text)
   const jobs = answers.map(({ json }) => json.job_id as string)
   await until(
-    'all is done',
+    'all jobs are done and all events applied',
     async () => {
       const [row] = await query(
         `select count(*)::int as open from job where queue = 'payments' and finished_at is null and name <> 'payments.reconcile'`,
@@ -119,8 +119,8 @@ test('however often workers are killed, no refund is made twice at the provider,
 })
 
 /**
- * Repeats a request until it gets another status than 503: all requests come together, and those that wait too long
- * for a connection are refused.
+ * Repeats a request while its status is 503. All requests are concurrent, and those that wait too long for a connection
+ * get 503.
  */
 async function retryUnavailable<T extends { readonly status: number }>(ask: () => Promise<T>): Promise<T> {
   for (;;) {

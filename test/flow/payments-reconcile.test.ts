@@ -13,12 +13,12 @@ const world = await paymentsWorld()
 const { call, db, env, link, createPayment, people, query, send, stripe, transaction, url } = world
 const now = (): number => Math.floor(Date.now() / 1000)
 
-/** Runs the task as the schedule does; returns its result. */
+/** Runs the task as its schedule does, and returns its result. */
 async function run(): Promise<Record<'missed' | 'left' | 'settled', number>> {
   const { jobId } = await db.transaction((tx) =>
     enqueue(tx, reconcile, {}, { ownerId: null, settings: jobSettings(1) }),
   )
-  const { status, result, error_detail } = await until('the reconciliation ends', async () => {
+  const { status, result, error_detail } = await until('the reconciliation has ended', async () => {
     const [job] = await query('select * from job where id = $1 and finished_at is not null', [jobId])
     return job
   })
@@ -32,7 +32,7 @@ const waitUntilApplied = (id: string): Promise<unknown> =>
       (await query('select from payment_event where id = $1 and applied_at is not null', [id])).length === 1,
   )
 
-test('events that never came are read from the provider’s list, once, from where it was read to', async () => {
+test("reads missed events from the provider's list once, starting where the last run ended", async () => {
   const missed = Array.from({ length: 130 }, (_, n) =>
     event('payment_intent.succeeded', intentObject({ name: `missed${n}x` }), { created: now() - 3600 + n }),
   )
@@ -51,7 +51,7 @@ test('events that never came are read from the provider’s list, once, from whe
   assert.ok(!Object.values(stripe.eventsAsked.at(-1)!.fields).some((type) => type.startsWith('fraudscreen.')))
 })
 
-test('a list that was cut short is read again from where it began', async () => {
+test('reads a list again if the previous run was interrupted', async () => {
   const late = event('charge.refunded', chargeObject({ name: 'missed0x' }, 100, { refunds: { data: [] } }), {
     created: now(),
   })
@@ -62,7 +62,7 @@ test('a list that was cut short is read again from where it began', async () => 
   await waitUntilApplied(late.id)
 })
 
-test('a list that was read to a time that has not come is read from the beginning', async () => {
+test('starts from the beginning if the stored position is in the future', async () => {
   await query(`update payment_reconciliation set read_until = now() + interval '20 days'`)
   const late = event('payment_intent.succeeded', intentObject({ name: 'ahead1x' }), { created: now() - 7200 })
   stripe.account.events.push(late as never)
@@ -73,7 +73,7 @@ test('a list that was read to a time that has not come is read from the beginnin
   assert.ok(since > now() - 700 && since <= now(), 'it goes on from where it was')
 })
 
-test('an event that was stored and never applied gets another job', async () => {
+test('a stored event that was never applied gets another job', async () => {
   const given = event('payment_intent.succeeded', intentObject({ name: 'left' }))
   await query(
     `insert into payment_event (id, type, created_at, data, job_id) values ($1, $2, now(), $3, gen_random_uuid())`,
@@ -83,7 +83,7 @@ test('an event that was stored and never applied gets another job', async () => 
   await waitUntilApplied(given.id)
 })
 
-/** Adds an old refund whose outcome is unknown. */
+/** Adds a refund whose outcome is unknown, because the provider failed. */
 async function addUnsettledRefund(
   name: string,
 ): Promise<{ id: number; readSums: () => Promise<unknown>; taken: boolean }> {
@@ -101,7 +101,7 @@ async function addUnsettledRefund(
   return { id, readSums, taken }
 }
 
-test('a refund that the provider has taken after all is found by the job that asked for it', async () => {
+test('finds a refund at the provider by the job that requested it', async () => {
   const { id, readSums } = await addUnsettledRefund('taken1x')
   assert.equal((await run()).settled, 0, 'not while the request may still be under way')
   await query(`update job set finished_at = finished_at - interval '1 h' where name = 'payments.refund'`)
@@ -114,7 +114,7 @@ test('a refund that the provider has taken after all is found by the job that as
   assert.equal((await run()).settled, 0)
 })
 
-test('one that cannot be looked up keeps neither events nor other refunds from being read', async () => {
+test('a refund that cannot be looked up blocks neither events nor other refunds', async () => {
   const stuck = await addUnsettledRefund('stuck1x')
   const { readSums } = await addUnsettledRefund('taken2x')
   await query(`update job set finished_at = finished_at - interval '1 h' where name = 'payments.refund'`)
@@ -130,7 +130,7 @@ test('one that cannot be looked up keeps neither events nor other refunds from b
   assert.deepEqual(await stuck.readSums(), [{ refunds: 0, reserved: 0, status: 'succeeded' }])
 })
 
-test('one that it has not gives back what was reserved', async () => {
+test('releases the reserved amount of a refund that the provider does not have', async () => {
   const { readSums } = await addUnsettledRefund('untaken1x')
   await query(`delete from job where name = 'payments.refund'`)
   assert.equal((await run()).settled, 1)
@@ -146,7 +146,7 @@ test('one that it has not gives back what was reserved', async () => {
 const runReconcile = (given: Readonly<Record<string, string>> = {}): Promise<ScriptResult> =>
   runScript('workers/reconcile.ts', { ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given })
 
-test('npm run reconcile does the same, beside any worker', async () => {
+test('npm run reconcile does the same, next to running workers', async () => {
   const given = event('payment_intent.succeeded', intentObject({ name: 'byhand' }), { created: now() })
   stripe.account.events.push(given as never)
   const { status, stdout } = await runReconcile()
@@ -157,7 +157,7 @@ test('npm run reconcile does the same, beside any worker', async () => {
   assert.equal((await transaction(who!, await createPayment('byhand2'))).status, 'succeeded')
 })
 
-test('npm run reconcile without a database says what it needs', async () => {
+test('npm run reconcile reports a missing database URL', async () => {
   assert.deepEqual(await runReconcile({ DATABASE_URL: '' }), {
     status: 2,
     stdout: '',
@@ -165,7 +165,7 @@ test('npm run reconcile without a database says what it needs', async () => {
   })
 })
 
-test('npm run reconcile says what failed, and ends with status 1', async () => {
+test('npm run reconcile reports failures and exits with status 1', async () => {
   const { status, stdout, stderr } = await runReconcile({
     DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
   })
@@ -173,6 +173,6 @@ test('npm run reconcile says what failed, and ends with status 1', async () => {
   assert.match(stderr, /^\S.*\n$/)
 })
 
-test('the schedule runs it every five minutes', () => {
+test('the schedule runs every five minutes', () => {
   assert.ok(schedule.some(({ match, task }) => match === '*/5 * * * *' && task.name === 'payments.reconcile'))
 })

@@ -24,7 +24,7 @@ async function addPayment(amount = 2000) {
 }
 
 describe('a refund', () => {
-  test('without anything said is of the whole payment', async () => {
+  test('without an amount refunds the whole payment', async () => {
     const { id, refund, refunded, status, who } = await addPayment()
     const answer = await refund()
     assert.equal(answer.status, 200, answer.text)
@@ -55,7 +55,7 @@ describe('a refund', () => {
     )
   })
 
-  test('of a part leaves the rest, which can be refunded too', async () => {
+  test('of a part leaves the rest refundable', async () => {
     const { refund, refunded, status } = await addPayment()
     assert.equal((await refund({ amount: 500 })).json.amount, 500)
     assert.equal(await status(), 'partially_refunded')
@@ -68,7 +68,7 @@ describe('a refund', () => {
     )
   })
 
-  test('tells the provider its reason, and a note in its metadata', async () => {
+  test('sends its reason to the provider, and other text as a note in the metadata', async () => {
     const { refund, refunded } = await addPayment()
     for (const reason of ['requested_by_customer', 'duplicate', 'fraudulent', 'arrived broken'])
       assert.equal((await refund({ amount: 100, reason })).status, 200)
@@ -81,7 +81,7 @@ describe('a refund', () => {
     ])
   })
 
-  test('is refused for input that is none', async () => {
+  test('is rejected for invalid input', async () => {
     const { refund, refunded } = await addPayment()
     for (const json of [
       { amount: 0 },
@@ -96,7 +96,7 @@ describe('a refund', () => {
     assert.equal(refunded().length, 0)
   })
 
-  test('of nothing, of a missing payment and of somebody else’s is the same 404', async () => {
+  test("returns the same 404 for a missing payment and for another account's", async () => {
     const { id, who } = await addPayment()
     const [other] = await people(1)
     const answers = await Promise.all([
@@ -109,7 +109,7 @@ describe('a refund', () => {
     assertRefused(await call(who, 'POST', '/refund/x'), 422)
   })
 
-  test('without a provider is a 503, once it is known what to refund', async () => {
+  test('returns 503 without a provider, once the payment is found', async () => {
     const { id, who, sums } = await addPayment()
     const ask = (path: string) => unconfigured.post(`/api/v1/payment/refund/${path}`, { token: who.token })
     assertRefused(await ask(String(id)), 503, 'Payments are not configured. Set PROVIDER_SECRET_KEY.')
@@ -117,7 +117,7 @@ describe('a refund', () => {
     assert.deepEqual(await sums(), [{ refunds: 0, reserved: 0 }])
   })
 
-  test('of a payment that has failed is refused', async () => {
+  test('of a failed payment is rejected', async () => {
     const { name, refund, who, id } = await addPayment()
     await query(
       `update payment_transaction set facts = jsonb_set(facts, '{outcome}', '["0", "failed"]') where id = $1`,
@@ -127,12 +127,12 @@ describe('a refund', () => {
     assertRefused(await refund(), 400, /is failed$/)
   })
 
-  test('in the background is a job, and under one Idempotency-Key happens once', async () => {
+  test('in the background is a job, and happens once per Idempotency-Key', async () => {
     const { refund, refunded, who } = await addPayment()
     const headers = { 'idempotency-key': 'k', prefer: 'respond-async' }
     const [first, second] = [await refund({ amount: 10 }, headers), await refund({ amount: 10 }, headers)]
     assert.deepEqual([first.status, first.text], [202, second.text])
-    await until('it is done', async () => {
+    await until('the job is done', async () => {
       const job = await world.api.get(`/api/v1/jobs/${first.json.job_id}`, { token: who.token })
       return job.json.status === 'done' && job.json.result.amount === 10
     })
@@ -140,7 +140,7 @@ describe('a refund', () => {
     assertRefused(await refund({ amount: 11 }, headers), 422)
   })
 
-  test('of a payment that is known by its invoice alone finds the charge at the provider', async () => {
+  test('of a payment known only by its invoice looks up the charge at the provider', async () => {
     const [who] = await people(1)
     await link(who!, 'byinvoice')
     stripe.account.charges.set('ch_far', {
@@ -162,21 +162,21 @@ describe('a refund', () => {
     assert.equal((await transaction(who!, transactions[0].id)).status, 'partially_refunded')
   })
 
-  test('works for everybody where there is no authentication', async () => {
+  test('works for all callers without authentication', async () => {
     const { id } = await addPayment()
     const answer = await open.post(`/api/v1/payment/refund/${id}`, { json: { amount: 1 } })
     assert.equal(answer.status, 200, answer.text)
   })
 })
 
-describe('a provider that refuses', () => {
+describe('a refund that the provider rejects', () => {
   for (const [fault, status] of [
     ['declined', 400],
     ['invalid', 400],
     ['revoked', 401],
     ['forbidden', 401],
   ] as const)
-    test(`${fault}: ${status}, and the amount can be refunded after all`, async () => {
+    test(`${fault}: returns ${status} and releases the amount`, async () => {
       const { refund, status: now, sums } = await addPayment()
       stripe.faults.push(fault)
       assertRefused(await refund(), status)
@@ -184,7 +184,7 @@ describe('a provider that refuses', () => {
       assert.equal((await refund()).status, 200)
     })
 
-  test('because it knows of refunds that we do not: 400 with its words', async () => {
+  test("because of refunds made elsewhere: returns 400 with the provider's message", async () => {
     const { name, refund, refunded, sums } = await addPayment()
     stripe.account.refunds.push({
       id: `re_elsewhere_${name}`,
@@ -198,9 +198,9 @@ describe('a provider that refuses', () => {
   })
 })
 
-describe('a provider that fails for now', () => {
+describe('a temporary failure of the provider', () => {
   for (const fault of ['busy', 'broken', 'garbage', 'refuse', 'cut'] as const)
-    test(`${fault}: is asked again under the same key, and refunds once`, async () => {
+    test(`${fault}: is retried with the same key and refunds once`, async () => {
       const { refund, refunded, status } = await addPayment()
       stripe.faults.push(fault)
       const answer = await refund({ amount: 700 })
@@ -208,16 +208,16 @@ describe('a provider that fails for now', () => {
       assert.deepEqual([refunded().length, await status()], [1, 'partially_refunded'])
     })
 
-  test('and then for its key: what may have been refunded stays reserved', async () => {
+  test('followed by a rejection of the key keeps the amount reserved', async () => {
     const { refund, refunded, sums } = await addPayment()
-    // The SDK itself retries after a cut connection.
+    // The SDK itself retries after a cut connection, so three faults cover two attempts.
     stripe.faults.push('cut', 'broken', 'revoked')
     assertRefused(await refund({ amount: 1200 }), 401)
     assert.deepEqual([refunded().length, await sums()], [1, [{ refunds: 0, reserved: 1200 }]])
     assertRefused(await refund({ amount: 1200 }), 400, 'At most 800 of the charge can still be refunded')
   })
 
-  test('again and again: a 502, and what may have been refunded stays reserved', async () => {
+  test('returns 502 if it persists, and keeps the amount reserved', async () => {
     const { refund, sums } = await addPayment()
     stripe.faults.push('broken', 'broken', 'broken')
     assertRefused(await refund({ amount: 1200 }), 502)
@@ -226,7 +226,7 @@ describe('a provider that fails for now', () => {
   })
 })
 
-test('a refund that the provider has yet to carry out counts, and is pending', async () => {
+test('a refund that the provider has not completed counts and is pending', async () => {
   const { refund, status } = await addPayment()
   stripe.account.refundStatus = 'pending'
   const answer = await refund({ amount: 2000 })
@@ -234,7 +234,7 @@ test('a refund that the provider has yet to carry out counts, and is pending', a
   assert.deepEqual([answer.json.status, await status()], ['pending', 'refunded'])
 })
 
-test('64 refunds at once give back the payment and not more, and its status is right at every step', async () => {
+test('64 concurrent refunds never exceed the payment, and its status is right at every step', async () => {
   const { id, refund, refunded, sums, status } = await addPayment(1000)
   // Reads the public status and the refunds in one statement, so both have the same snapshot.
   const readSnapshot = () =>
@@ -268,7 +268,7 @@ test('64 refunds at once give back the payment and not more, and its status is r
   assert.ok(seen.has('partially_refunded'))
 })
 
-test('the database itself refuses to give back more than was paid', async () => {
+test('the database rejects refunds beyond the payment', async () => {
   const { id } = await addPayment(100)
   await assert.rejects(
     query(
@@ -280,7 +280,7 @@ test('the database itself refuses to give back more than was paid', async () => 
   )
 })
 
-test('a refund made elsewhere counts as soon as its event comes', async () => {
+test('a refund made elsewhere counts from its event on', async () => {
   const { name, refund, status } = await addPayment()
   stripe.account.refunds.push({
     id: `re_there_${name}`,
@@ -293,9 +293,9 @@ test('a refund made elsewhere counts as soon as its event comes', async () => {
   await send(event('charge.refunded', chargeObject({ name }, 1400)))
   assert.equal(await status(), 'partially_refunded')
   assertRefused(await refund({ amount: 601 }), 400, 'At most 600 of the charge can still be refunded')
-  // The event does not name its refunds, so the worker requests them.
+  // The event does not contain its refunds, so the worker requests them.
   await until(
-    'its row is there',
+    'the refund is stored',
     async () =>
       (await query(`select from payment_reference where provider_id = $1`, [`re_there_${name}`])).length ===
       1,

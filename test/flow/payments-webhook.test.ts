@@ -21,7 +21,7 @@ const line = await cuttableLine(url)
 const severed = await startEdge(line.url, { env })
 const RECEIVED = { received: 'true' }
 const PATH = '/api/v1/payment/webhook'
-// Limits how long the answer to an event waits for its job; enough for a very busy machine.
+// Limit of the wait for an event's job; long enough for a busy machine.
 const WAIT_MS = 2000
 
 const readEvent = (id: string) => query('select * from payment_event where id = $1', [id])
@@ -34,7 +34,7 @@ let names = 0
 const newName = (): string => `hook${++names}x`
 
 describe('an event', () => {
-  test('is applied by the time its acknowledgement is there, and its words are forgotten', async () => {
+  test('is applied before it is acknowledged, and its content is deleted', async () => {
     const name = newName()
     const given = event('payment_intent.succeeded', intentObject({ name, customer: null }))
     const from = performance.now()
@@ -44,7 +44,7 @@ describe('an event', () => {
     const [row] = await readEvent(given.id)
     if (row!.applied_at === null)
       assert.ok(heldMs >= WAIT_MS, `applied later than ${heldMs} ms after it came`)
-    const applied = await until('it is applied', async () => {
+    const applied = await until('the event is applied', async () => {
       const [later] = await readEvent(given.id)
       return later!.applied_at !== null && later
     })
@@ -52,7 +52,7 @@ describe('an event', () => {
     assert.equal((await findTransaction(`pi_${name}`)).status, 'succeeded')
   })
 
-  test('makes a customer of whom nobody knew, and is nobody’s', async () => {
+  test('creates an unknown customer without an account', async () => {
     const name = newName()
     await send(event('payment_intent.succeeded', intentObject({ name })))
     const rows = await query('select user_id from payment_customer where provider_customer_id = $1', [
@@ -71,7 +71,7 @@ describe('an event', () => {
     )
   })
 
-  test('that comes again, at once or later, changes nothing', async () => {
+  test('changes nothing when it is delivered again, concurrently or later', async () => {
     const name = newName()
     const given = event('charge.refunded', chargeObject({ name }, 500))
     const answers = await Promise.all(Array.from({ length: 8 }, () => send(given)))
@@ -86,7 +86,7 @@ describe('an event', () => {
     )
   })
 
-  test('of another type is acknowledged and forgotten', async () => {
+  test('of another type is acknowledged and dropped', async () => {
     for (const type of [
       'customer.created',
       'invoice.created',
@@ -107,7 +107,7 @@ describe('an event', () => {
   })
 
   for (const type of ['radar.early_fraud_warning.created', 'fraudscreen.early_fraud_warning.created'])
-    test(`${type} is a dispute that is open`, async () => {
+    test(`${type} creates an open dispute`, async () => {
       const name = newName()
       const id = await world.createPayment(name)
       assert.equal((await send(event(type, warningObject({ name }, { id: `issfr_${name}` })))).status, 200)
@@ -127,7 +127,7 @@ describe('an event', () => {
       })
     })
 
-  test('of a dispute says its state in our words', async () => {
+  test("of a dispute maps the provider's status to ours", async () => {
     for (const [theirs, ours] of [
       ['warning_needs_response', 'warning_issued'],
       ['warning_under_review', 'warning_issued'],
@@ -148,14 +148,14 @@ describe('an event', () => {
     }
   })
 
-  test('with characters that PostgreSQL can’t store loses only these', async () => {
+  test("loses only characters that PostgreSQL can't store", async () => {
     const name = newName()
     const given = event('payment_intent.succeeded', intentObject({ name }, { description: 'a\0b\ud800c' }))
     assert.equal((await send(given)).status, 200)
     assert.equal((await findTransaction(`pi_${name}`)).description, 'ab\ufffdc')
   })
 
-  test('is taken in wherever nobody may call without a credential', async () => {
+  test('is accepted without a credential in every authentication mode', async () => {
     const given = event('customer.subscription.created', subscriptionObject({ name: newName() }))
     for (const edge of [api, open]) {
       const body = JSON.stringify(given)
@@ -169,14 +169,14 @@ describe('an event', () => {
   })
 })
 
-describe('a fault of ours', () => {
-  test('no secret: 503 that names the setting', async () => {
+describe('a failure of the service', () => {
+  test('without a secret: returns 503 and names the setting', async () => {
     const body = JSON.stringify(event('x', { id: 'x' }))
     const answer = await unconfigured.post(PATH, { body, headers: { 'stripe-signature': signature(body) } })
     assertRefused(answer, 503, 'Payment events are not configured. Set PROVIDER_WEBHOOK_SECRET.')
   })
 
-  test('the database is out of reach: 503, and the event is stored when it comes again', async () => {
+  test('without the database: returns 503, and stores the redelivered event', async () => {
     const given = event('payment_intent.succeeded', intentObject({ name: newName() }))
     const body = JSON.stringify(given)
     const post = () => severed.post(PATH, { body, headers: { 'stripe-signature': signature(body) } })
@@ -184,20 +184,20 @@ describe('a fault of ours', () => {
     const answer = await post()
     assert.equal(answer.status, 503, answer.text)
     await line.restore()
-    await until('the database is back', async () => (await post()).status === 200)
+    await until('the database is reachable', async () => (await post()).status === 200)
     assert.equal((await readEvent(given.id)).length, 1)
   })
 
-  test('an event that can’t be applied stays, and gets another job when it comes again', async () => {
+  test("an event that can't be applied is kept, and gets another job when it is redelivered", async () => {
     const name = newName()
     const given = event('payment_intent.succeeded', intentObject({ name }))
     await query(`create function unlucky() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
       create trigger unlucky before insert on payment_reference for each row when (new.provider_id = 'pi_${name}') execute function unlucky()`)
-    // The job has not applied the event within its wait; the edge acknowledges it because it is stored.
+    // The job has not applied the event in time. The edge acknowledges the event because it is stored.
     assert.equal((await postEvent(given)).status, 200)
     await query(`update job set max_tries = 1 where payload ->> 'event_id' = $1`, [given.id])
     await until(
-      'its job has failed',
+      'the job has failed',
       async () =>
         (await query(`select from job where payload ->> 'event_id' = $1 and status = 'failed'`, [given.id]))
           .length === 1,
@@ -213,7 +213,7 @@ describe('a fault of ours', () => {
     )
   })
 
-  test('jobs of events are nobody’s to see or to cancel', async () => {
+  test('accounts can neither see nor cancel jobs of events', async () => {
     const [who] = await world.people(1)
     const [job] = await query(`select id from job where name = 'payments.event' limit 1`)
     for (const token of [undefined, who!.token])
@@ -225,7 +225,7 @@ describe('a fault of ours', () => {
   })
 })
 
-test('an invoice of today’s API is joined with its payment by asking the provider', async () => {
+test('links an invoice of the current API to its payment by a request to the provider', async () => {
   const name = newName()
   stripe.account.invoices.set(`in_${name}`, `pi_${name}`)
   const parent = { type: 'subscription_details', subscription_details: { subscription: `sub_${name}` } }
@@ -246,7 +246,7 @@ test('an invoice of today’s API is joined with its payment by asking the provi
       `in_${name}`,
       `pi_${name}`,
     ])
-  await until('they are one', async () => (await rows()).length === 1)
+  await until('the invoice and the payment are one transaction', async () => (await rows()).length === 1)
   const [{ id } = {}] = await rows()
   const { json } = await open.get(`/api/v1/payment/transactions/${id}`)
   assert.deepEqual(

@@ -9,7 +9,7 @@ const { query, url, ...service } = await sharedService()
 const client = await service.client()
 const { id } = (await (await client.upload(await textPdf(2), 'two.pdf')).json()) as { id: number }
 
-test('a picture is drawn for whoever asks first, once, and kept', async () => {
+test('renders an image once, on the first request, and stores it', async () => {
   await client.post(`/api/v1/documents/${id}/extract`)
   const image = () => client.fetch(`/api/v1/documents/${id}/pages/1/image`)
   const answers = await Promise.all([image(), image(), image()])
@@ -33,8 +33,8 @@ test('a picture is drawn for whoever asks first, once, and kept', async () => {
   assert.deepEqual(rows, [{ drawn: true }, { drawn: false }])
 })
 
-test('a picture of a page that was read anew while it was drawn is asked for again later', async () => {
-  // Drops the picture's update, as if another extraction had stored the page meanwhile.
+test('returns 503 with Retry-After if the page was replaced during rendering', async () => {
+  // Drops the update of the image, as if another extraction had replaced the page meanwhile.
   await query(`create function nowhere() returns trigger language plpgsql as 'begin return null; end'`)
   await query(`create trigger nowhere before update of image on document_page for each row
     when (new.document_id = ${id}) execute function nowhere()`)
@@ -43,11 +43,11 @@ test('a picture of a page that was read anew while it was drawn is asked for aga
   await query('drop trigger nowhere on document_page')
 })
 
-test('a picture that is not drawn in time is asked for again later', async () => {
+test('returns 503 with Retry-After if rendering takes too long', async () => {
   const reader = await createClient(url, { REQUEST_WAIT_SECONDS: '0' })
   reader.token = client.token
   await withClient(url, async (holding) => {
-    // Storing the picture waits for this row.
+    // Locks the page's row, so that the image cannot be stored.
     await holding.query('begin')
     await holding.query('select from document_page where document_id = $1 for update', [id])
     const answer = await reader.fetch(`/api/v1/documents/${id}/pages/2/image`)

@@ -9,7 +9,7 @@ import { type PoolerOptions, startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
-/** The whole service behind a pooler in transaction mode. Only LISTEN bypasses it. */
+/** The whole service runs behind a pooler in transaction mode. Only LISTEN bypasses the pooler. */
 
 const { url, query } = await testDatabase()
 
@@ -34,7 +34,7 @@ async function enqueue(body: object): Promise<string> {
   return ((await response.json()) as { task_id: string }).task_id
 }
 
-test('a PDF goes in, its pages come out live, and are found', async () => {
+test('extracts a PDF, streams its pages and finds them', async () => {
   const { id } = (await (await client.upload(await textPdf(7), 'report.pdf')).json()) as { id: number }
   const stream = await client.stream(`/api/v1/jobs/${await crash.extract(client, id)}/events`)
   assert.deepEqual(crash.assertWhole(await stream.waitForEnd()).result, { read: 7, unread: 0, skipped: 0 })
@@ -52,7 +52,7 @@ test('a PDF goes in, its pages come out live, and are found', async () => {
   ])
 })
 
-test('tasks are done once, also when the pooler restarts and their worker dies', async () => {
+test('runs tasks once, even if the pooler restarts and the worker dies', async () => {
   const id = await enqueue({
     task_name: 'load_test_orchestrator',
     args: { task_name: 'io_simulation_task', count: 300, args: { operations: 1, duration_ms: 20 } },
@@ -63,7 +63,7 @@ test('tasks are done once, also when the pooler restarts and their worker dies',
     )
     return row!.n as number
   }
-  await until('some are done', async () => (await countDone()) > 0)
+  await until('some tasks are done', async () => (await countDone()) > 0)
   between.restart()
   await worker.kill()
   await startProcess('worker', between.url, { ...env, WORKER_THREADS: '2' })
@@ -73,8 +73,8 @@ test('tasks are done once, also when the pooler restarts and their worker dies',
   assert.equal(await countDone(), 300)
 })
 
-test('requests that come together do not hold what each other waits for', async () => {
-  // Each request opens a transaction and reads in it; there are more of them than the pooler has connections.
+test('concurrent requests do not deadlock on pooled connections', async () => {
+  // Each request reads within a transaction, and there are more requests than pooled connections.
   const asked = Array.from({ length: 12 }, () =>
     client.post('/api/v1/ai/chat?background=true', { message: 'Hello' }),
   )
@@ -87,7 +87,7 @@ interface Report {
 }
 const pick = ({ completed, failed }: Report): Report => ({ completed, failed })
 
-test('a transaction has its limits there, which a connection is refused', async () => {
+test('sets limits per transaction where the pooler rejects them per connection', async () => {
   const options = { url: between.url, applicationName: 'limits', size: 1, validateRows: true }
   const pooled = createDatabase({ ...options, pooled: true })
   const limits = sql.type(z.object({ limits: z.string() }))`
@@ -103,7 +103,7 @@ test('a transaction has its limits there, which a connection is refused', async 
   await direct.close()
 })
 
-test('a pooler that can not serve is named at the start', async () => {
+test('reports an unsuitable pooler at the start', async () => {
   const assertRefused = async (
     kind: 'edge' | 'worker',
     url: string,

@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
-/** A collection of documents next to real extractions, with a worker that is killed. */
+/** A collection of documents follows real extractions, even if its worker is killed. */
 
 const { url, query } = await testDatabase()
 const client = await startReader(url, { RAG_EMBEDDINGS: 'lexical' })
@@ -18,18 +18,18 @@ const countChunks = async (): Promise<number> => {
   return row!.n as number
 }
 
-test('a document that is read joins the collection, also when the worker dies in between', async () => {
+test('adds extracted documents to the collection, even if the worker dies in between', async () => {
   const first = await startProcess('worker', url, env)
   const json = { collection_name: 'all', documents: {} }
   const indexed = await client.post('/rag/index', json)
   assert.equal(indexed.status, 200, await indexed.text())
   const id = await crash.uploadText(client, 5, 'first')
   await crash.waitForJob(query, await crash.extract(client, id))
-  await until('its pages to be indexed', async () => (await countChunks()) === 5)
+  await until('the pages are indexed', async () => (await countChunks()) === 5)
 
   const next = await crash.uploadText(client, 5, 'second')
   await crash.waitForJob(query, await crash.extract(client, next))
   await first.kill()
   await startProcess('worker', url, env)
-  await until('its pages to be indexed by another worker', async () => (await countChunks()) === 10)
+  await until('another worker has indexed the pages', async () => (await countChunks()) === 10)
 })

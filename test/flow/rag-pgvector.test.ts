@@ -19,18 +19,18 @@ import type { Reader } from '../../sql/reader.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
 import { bytesOf, EVERYBODY, fileOf } from '../tasks/rag-parts.ts'
 
-/** Collections in a PostgreSQL with pgvector: PGlite's, since the embedded server lacks it. */
+/** Collections use pgvector of PGlite, because the embedded server lacks it. */
 
 const pg = await PGlite.create({ extensions: { vector } })
 after(() => pg.close())
 await pg.exec(`create function iso(at timestamptz) returns text language sql immutable as 'select at::text'`)
-// Tables that collections of documents reference.
+// Minimal versions of the tables that collections of documents reference.
 await pg.exec(`create table account (id integer primary key, deleted_at timestamptz)`)
 await pg.exec(`create table document (id bigint primary key, owner_id integer, deleted_at timestamptz)`)
 await pg.exec(readFileSync(new URL('../../sql/schema/15-rag.sql', import.meta.url), 'utf8'))
 await pg.exec((await functionAreas()).find(({ name }) => name === 'rag')!.text)
 
-// slonik numbers its placeholders when it sends them.
+// slonik numbers the placeholders only when it sends a query.
 const run = async ({ sql: text, values }: Query<unknown>) =>
   pg.query<Record<string, unknown>>(text.replace(/\$slonik_(\d+)/g, '$$$1'), [...values])
 const db = {
@@ -51,7 +51,7 @@ const unit = (n: number): Float32Array => {
   return Float32Array.from(values, (value) => value / length)
 }
 
-/** A collection of files of one chunk; file `n` has the word `w<n>` and the vector `unit(n)`. */
+/** Stores a collection of one-chunk files. File `n` has the word `w<n>` and the vector `unit(n)`. */
 async function store(name: string, from: number, count: number, withNeighbours = true): Promise<number> {
   const collection = await openCollection(db, name)
   const build = uuidv7()
@@ -93,7 +93,7 @@ const searchNear = async (collection: string, n: number, more: object = {}): Pro
   }
   return (await searcher.search(search)).map(({ metadata }) => Number.parseInt(String(metadata.source), 10))
 }
-/** Nearest files by a full scan of the vectors. */
+/** Returns the nearest files, found by a full scan of the vectors. */
 const scanNearest = (wanted: number, numbers: readonly number[]): number[] => {
   const near = (n: number): number => unit(n).reduce((sum, value, i) => sum + value * unit(wanted)[i]!, 0)
   return [...numbers].sort((a, b) => near(b) - near(a)).slice(0, 10)
@@ -101,7 +101,7 @@ const scanNearest = (wanted: number, numbers: readonly number[]): number[] => {
 const range = (from: number, count: number): number[] => Array.from({ length: count }, (_, i) => from + i)
 
 describe('a collection with pgvector', () => {
-  test('is searched by its index, among its own vectors alone', async () => {
+  test('is searched by its index, without vectors of other collections', async () => {
     const id = await store('one', 0, 200)
     await store('two', 200, 200)
     const rows = await pg.query('select has_neighbours from rag_collection')
@@ -110,7 +110,7 @@ describe('a collection with pgvector', () => {
       const expected = scanNearest(wanted, range(0, 200))
       const got = await searchNear('one', wanted)
       assert.equal(got[0], expected[0])
-      // The index is approximate; among this many it rarely misses one.
+      // The index is approximate, but rarely misses more than one of so few vectors.
       assert.ok(got.filter((n) => expected.includes(n)).length >= 9, `${got} against ${expected}`)
       assert.ok((await searchNear('two', wanted)).every((n) => n >= 200))
     }
@@ -128,7 +128,7 @@ describe('a collection with pgvector', () => {
     assert.deepEqual(await searchNear('one', 7, { filter: { source: 'none' } }), [])
   })
 
-  test('is found in by words too', async () => {
+  test('is also searched by words', async () => {
     const [first] = await searcher.search({
       collection: 'one',
       viewer: EVERYBODY,
@@ -141,7 +141,7 @@ describe('a collection with pgvector', () => {
     assert.equal(first!.score, 1)
   })
 
-  test('loses its neighbours with its files', async () => {
+  test('deletes vectors of deleted files from the index', async () => {
     const count = async () =>
       (await pg.query<{ n: number }>('select count(*)::int as n from rag_neighbour_8')).rows[0]!.n
     const before = await count()
@@ -149,14 +149,14 @@ describe('a collection with pgvector', () => {
     assert.equal(await count(), before - 1)
   })
 
-  test('whose vectors are older than pgvector is searched in memory', async () => {
+  test('is searched in memory if its vectors are older than pgvector', async () => {
     await store('old', 1000, 50, false)
     const { rows } = await pg.query(`select has_neighbours from rag_collection where name = 'old'`)
     assert.deepEqual(rows, [{ has_neighbours: false }])
     assert.deepEqual(await searchNear('old', 1010), scanNearest(1010, range(1000, 50)))
   })
 
-  test('that changes before its index is asked is searched as it is then', async () => {
+  test('is searched in its new state if it changes during a search', async () => {
     await store('newer', 2000, 5)
     let isFirst = true
     const changing: Reader = {
@@ -181,7 +181,7 @@ describe('a collection with pgvector', () => {
     assert.equal(hits.length, 10)
   })
 
-  test('has no index of vectors that are too long for one', async () => {
+  test('has no index if its vectors are too long for one', async () => {
     assert.equal((await db.one(prepareNeighbours(2001))).ready, false)
   })
 })

@@ -26,7 +26,7 @@ import { SECRET, startEdge } from '../edge/harness.ts'
 import { blocksOf, readGuides, readPages, readReadme } from '../readme.ts'
 import { Client, SHORT_LIVED_FLAGS, startProcess } from '../service.ts'
 
-/** Runs every command of the README. */
+/** Runs every command in the README. */
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -54,7 +54,7 @@ const edge = await startEdge(url, { env: { DATA_DIR: folder } })
 await startProcess('worker', url, { DATA_DIR: folder, WORKER_THREADS: '1' })
 const base = new Client(edge.port).base
 
-/** Runs text in a shell, with the script itself for `npm run`: npm takes longer to start than most scripts. */
+/** Runs text in a shell. Replaces `npm run` by the script itself, because npm starts more slowly than most scripts. */
 async function runShell(text: string, more: Record<string, string> = {}): Promise<string> {
   const direct = text.replace(/npm run (\S+)( --)?/g, (_, name: string) => {
     assert.ok(scripts[name] !== undefined, `npm run ${name}`)
@@ -65,16 +65,16 @@ async function runShell(text: string, more: Record<string, string> = {}): Promis
   return stdout
 }
 
-// Commands that install, start and test, in the README's order. The test run itself covers them.
+// Commands to install, start and test, in the README's order. The test run itself covers them.
 const ELSEWHERE = ['npm ci && npm start\n', 'npm ci && npm test\n']
 
-test('every command is known, and none is left out', () => {
+test('every npm command exists, and the skipped ones are the first', () => {
   assert.deepEqual(shell.slice(0, 2), ELSEWHERE)
   for (const [, name] of readme.matchAll(/npm run ([a-z:-]+)/g)) assert.ok(scripts[name!] !== undefined, name)
   for (const [, name] of readme.matchAll(/npm (start|test)\b/g)) assert.ok(scripts[name!] !== undefined, name)
 })
 
-/** Pastes blocks into one shell; a refusal is a failure. */
+/** Pastes blocks into one shell; an HTTP error fails it. */
 const paste = (texts: readonly string[]): Promise<string> =>
   runShell(
     texts
@@ -104,7 +104,8 @@ test('the tour works as pasted', async () => {
       .filter(({ language }) => language === 'sh')
       .map((block) => ({ path, text: block.text })),
   )
-  // The guides continue the tour with its URL and AUTH; its first block registers the account.
+  // The guides continue the tour with its URL and AUTH. The first block of the tour registers the account, which must
+  // not happen again.
   const signIn = tour[0]!.replace(/^curl[^\n]*\n[^\n]*\n/m, '')
   const expected: Readonly<Record<string, RegExp>> = {
     'edge/guides/accounts.md': /"key" ?: ?"mill_live_/,
@@ -116,13 +117,13 @@ test('the tour works as pasted', async () => {
   for (const { path, text } of examples) assert.match(await paste([signIn, text]), expected[path]!, path)
 })
 
-test('the demo runs beside a service', async () => {
+test('the demo runs next to a service', async () => {
   const demo = shell.find((text) => text.startsWith('npm run demo'))!
   const output = await runShell(demo, { PUBLIC_BASE_URL: base })
   assert.match(output, /Read 4, unread 0/)
 })
 
-test('the commands for operators do what they say, and a backup is restored', async () => {
+test('the operator commands work, and a backup is restored', async () => {
   const operate = shell.find((text) => text.includes('npm run backup'))!
   const restore = shell.find((text) => text.includes('npm run restore'))!
   const file = join(folder, 'mill.backup')
@@ -141,18 +142,18 @@ test('the commands for operators do what they say, and a backup is restored', as
   )
 })
 
-test('the settings of the examples are settings', () => {
+test('the settings in the examples exist', () => {
   const examples = blocks.filter(({ language }) => language === 'ini')
   assert.ok(examples.length >= 3)
   for (const { text } of examples) {
     const lines = text.trim().split('\n')
-    // A command of the README generates the key.
+    // A command in the README generates this key.
     parseSettings({ SECRET_KEY: SECRET, ...Object.fromEntries(lines.map((line) => line.split(/=(.*)/))) })
   }
 })
 
-test('the route and the task that are added work', async () => {
-  // Tests a copy of the rooms, at the place that the README allows.
+test('the route and the task of the examples work', async () => {
+  // Copies the rooms and adds the route and task where the README says.
   for (const room of ['sql', 'tasks', 'edge'])
     cpSync(join(ROOT, room), join(folder, 'copy', room), { recursive: true })
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'copy/node_modules'))
@@ -190,7 +191,7 @@ async function registerToken(email: string): Promise<{ TOKEN: string }> {
   return { TOKEN: client.token }
 }
 
-test('every link of the documents leads somewhere, down to its heading', () => {
+test('every link in the documents has a target, including headings', () => {
   const slug = (heading: string): string =>
     heading
       .toLowerCase()
@@ -213,7 +214,7 @@ test('every link of the documents leads somewhere, down to its heading', () => {
   }
 })
 
-test('every link and picture of the README is there, and no picture is large', () => {
+test('every link and image of the README exists, and no image is large', () => {
   for (const [, target] of readme.matchAll(/(?:\]\(|src="|srcset=")([^)"#]+)[)"]/g)) {
     if (/^https?:/.test(target!)) continue
     assert.ok(existsSync(join(ROOT, target!)), target)

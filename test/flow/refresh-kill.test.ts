@@ -23,7 +23,7 @@ const AUTH = '/api/v1/auth'
 const base = (i: number): string => `http://127.0.0.1:${edges[i % EDGES]!.ready.port}${AUTH}`
 let count = 0
 
-/** Tokens of a signed-in account, as its cookies hold them. */
+/** Tokens of a signed-in account, as a browser's cookies hold them. */
 interface Session {
   access: string
   refresh: string
@@ -71,11 +71,11 @@ const meStatus = async (edge: number, { access }: Session): Promise<number> => {
   return response.status
 }
 
-/** One step of an honest client: its edge, true if the answer gets lost, and the pause after it. */
+/** A step of an honest client: its edge, whether the answer gets lost, and the pause after it. */
 const step = fc.record({ edge: fc.nat({ max: 1 }), lost: fc.boolean(), restMs: fc.nat({ max: 8 }) })
 const kill = fc.record({ edge: fc.nat({ max: 1 }), afterMs: fc.integer({ min: 5, max: 120 }) })
 
-/** Exchanges a token with one key until an answer arrives; retries failures at the other edge. */
+/** Exchanges a refresh token with one key until an answer arrives, and retries failures at the other edge. */
 async function exchange(session: Session, { edge, lost }: { edge: number; lost: boolean }): Promise<Session> {
   const key = randomUUID()
   let mayLose = lost
@@ -95,7 +95,7 @@ async function exchange(session: Session, { edge, lost }: { edge: number; lost: 
   throw new Error('No edge answered')
 }
 
-test('no honest client is signed out however often edges are killed; a replay ends a session on all of them', {
+test('killed edges sign out no honest client, and a replayed token ends its session on all edges', {
   timeout: 110_000,
 }, async (t) => {
   let exchanges = 0
@@ -138,7 +138,7 @@ test('no honest client is signed out however often edges are killed; a replay en
       )
       assert.deepEqual(forked, [])
 
-      // A thief presents an exchanged token: without the key, or with it too late.
+      // A thief presents an exchanged token, either without its key or with the key too late.
       const key = randomUUID()
       const first = await refresh(0, victim.refresh, key)
       assert.equal(first.status, 200)
@@ -158,7 +158,7 @@ test('no honest client is signed out however often edges are killed; a replay en
   assert.ok(kills > 0)
 })
 
-test('an exchange that was in flight when another committed does not bring its session back', async () => {
+test('an exchange in flight does not restore a session that another one has ended', async () => {
   for (let round = 0; round < 10; round++) {
     const session = await register()
     const answers = await Promise.all(
@@ -170,11 +170,11 @@ test('an exchange that was in flight when another committed does not bring its s
   }
 })
 
-/** Asserts that no edge accepts the sessions' refresh or access tokens. */
+/** Asserts that every edge rejects the sessions' refresh and access tokens. */
 async function assertEnded(sessions: readonly Session[]): Promise<void> {
   for (const session of sessions)
     for (let edge = 0; edge < EDGES; edge++) {
       assert.equal((await refresh(edge, session.refresh, randomUUID())).status, 401)
-      await until('the access token is refused', async () => (await meStatus(edge, session)) === 401, 4000)
+      await until('the access token is rejected', async () => (await meStatus(edge, session)) === 401, 4000)
     }
 }

@@ -20,13 +20,13 @@ import {
   type Version,
 } from '../versions.ts'
 
-/** Upgrades the database of each release, with data and waiting jobs, to the current version, which then uses it. */
+/** Upgrades the database of each release, with data and waiting jobs, to the current version, and uses it. */
 
 for (const number of releasedVersions())
-  test(`the database of ${number} is upgraded to this version`, () =>
+  test(`upgrades the database of ${number} to this version`, () =>
     assertUpgraded(fileURLToPath(new URL(`${number}.backup`, RELEASES)), PRESENT))
 
-test('the database of this version is upgraded to one that comes after the next', async () => {
+test('upgrades the database of this version to the one after the next', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-snapshot-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
   const { url } = await testDatabase()
@@ -36,7 +36,10 @@ test('the database of this version is upgraded to one that comes after the next'
   await assertUpgraded(file, createContractedVersion(createExpandedVersion()))
 })
 
-/** Restores a snapshot with the version's own command, which creates its tables, fills them and migrates them. */
+/**
+ * Restores a snapshot with the given version, which creates the tables, fills them and migrates them. Then uses the
+ * database.
+ */
 async function assertUpgraded(file: string, version: Version): Promise<void> {
   const url = await emptyDatabase()
   const restoring = runRestore(version, url, file)

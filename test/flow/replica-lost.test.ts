@@ -6,7 +6,7 @@ import { startEdge } from '../edge/harness.ts'
 import { until } from '../until.ts'
 import { countReads, createReplicaWorld } from './replicas.ts'
 
-/** A standby conflicts, lags, falls silent, dies or is promoted: lists stay correct, and none fails. */
+/** A standby conflicts, lags, falls silent, dies or is promoted. Lists stay correct, and none fails. */
 
 const { cluster, edges, link, logged, pause, resume, waitForState } = await createReplicaWorld()
 const [edge] = edges
@@ -14,7 +14,7 @@ const { token } = await edge.register('writer@example.com')
 await waitForState('used')
 
 const TAGS = '/api/v1/blog/tags'
-// On a quiet machine this takes at most 3 s.
+// A quiet machine needs at most 3 s.
 const SOON_MS = 8_000
 const listNames = async (at = edge): Promise<string[]> => {
   const answer = await at.get(TAGS)
@@ -32,14 +32,14 @@ const readReadiness = async () => {
 const waitUntilUsed = async () => {
   await waitForState('used')
   await until(
-    'a list comes from the standby',
+    'the standby answers a list',
     async () => (await countReads(edge, () => listNames())).replica === 1,
   )
 }
 await write('kept')
 await waitUntilUsed()
 
-test('a read that conflicts with what the standby replays is read from the primary', async () => {
+test("repeats a read on the primary if it conflicts with the standby's replay", async () => {
   await cluster.standby.query('alter system set max_standby_streaming_delay = 0')
   await cluster.standby.query('select pg_reload_conf()')
   const held = {
@@ -48,7 +48,7 @@ test('a read that conflicts with what the standby replays is read from the prima
   }
   const { reads } = edge.serving.edge.replica!
   const reading = countReads(edge, () => reads.readsFor(1, 'statistics', 0).text(held, []))
-  await until('it is read there', async () => {
+  await until('the standby runs the read', async () => {
     const rows = await cluster.standby.query(
       `select from pg_stat_activity where state = 'active' and query like '%pg_sleep(case%' and pid <> pg_backend_pid()`,
     )
@@ -58,7 +58,7 @@ test('a read that conflicts with what the standby replays is read from the prima
   assert.deepEqual(await reading, { answer: 'false', replica: 0, primary: 1 })
 })
 
-test('one that falls silent keeps nobody waiting for long, and is used when it answers again', async () => {
+test('a silent standby delays reads only briefly, and is used again once it answers', async () => {
   link.silence()
   const startedAt = performance.now()
   const all = await countReads(edge, () => Promise.all(Array.from({ length: 10 }, () => listNames())))
@@ -70,7 +70,7 @@ test('one that falls silent keeps nobody waiting for long, and is used when it a
   await waitUntilUsed()
 })
 
-test('one that lags by more than 10 s is not used for anybody, and the log says so once', async () => {
+test('a standby that lags by more than 10 s is not used, and the log says so once', async () => {
   await pause()
   await write('late')
   logged.length = 0
@@ -92,7 +92,7 @@ test('one that lags by more than 10 s is not used for anybody, and the log says 
   ])
 })
 
-test('one that is killed amid reads fails none of them', async () => {
+test('killing the standby fails no read', async () => {
   let ended = false
   let count = 0
   const reading = Array.from({ length: 4 }, async () => {
@@ -101,18 +101,18 @@ test('one that is killed amid reads fails none of them', async () => {
       count++
     }
   })
-  await until('lists are read', () => count > 50)
+  await until('the clients have read lists', () => count > 50)
   await cluster.standby.kill('SIGKILL')
   await waitForState('away')
   const seen = count
-  await until('lists are still read', () => count > seen + 50)
+  await until('the clients still read lists', () => count > seen + 50)
   ended = true
   await Promise.all(reading)
   await cluster.standby.start()
   await waitUntilUsed()
 })
 
-test('one that is promoted is left alone, whatever is written there', async () => {
+test('a promoted standby is not used, whatever is written there', async () => {
   const [old, promoted] = [cluster.primary, cluster.standby]
   await cluster.promote()
   const { answer, replica } = await countReads(edge, () => listNames())
@@ -122,14 +122,15 @@ test('one that is promoted is left alone, whatever is written there', async () =
   for (let i = 0; i < 10; i++) assert.deepEqual(await listNames(), ['kept', 'late'])
   assert.deepEqual(await readReadiness(), [200, 'ready', 'away'])
 
-  // The edge must not read from a server with only the old primary's timeline: it is no standby of the new one.
+  // A restarted old primary has only its own timeline and does not replicate the new primary, so an edge must not read
+  // from it.
   await old.kill('SIGQUIT')
   writeFileSync(join(old.data, 'standby.signal'), '')
   await old.start({})
   const env = { AUTH_LEVEL: 'basic', DATABASE_URL: promoted.url, DATABASE_REPLICA_URL: old.url }
   const moved = await startEdge(promoted.url, { env })
   await until(
-    'it is foreign',
+    'the replica is rejected as foreign',
     async () => (await moved.get('/ready')).json.replica.state === 'foreign',
     30_000,
   )

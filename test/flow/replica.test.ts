@@ -5,7 +5,7 @@ import { type Answered, type Api, type CallOptions, PASSWORD } from '../edge/har
 import { until } from '../until.ts'
 import { countReads, createReplicaWorld } from './replicas.ts'
 
-/** With a lagging standby, clients read their own writes, whichever server answers the list. */
+/** Clients read their own writes from a list even if the standby lags. */
 
 const { cluster, edges, pause, resume, waitForState } = await createReplicaWorld()
 const [edge, other] = edges
@@ -13,7 +13,7 @@ const { token } = await edge.register('writer@example.com')
 const reader = await edge.register('reader@example.com')
 await waitForState('used')
 await until(
-  'the other edge uses it, too',
+  'the other edge uses the standby',
   async () => (await other.get('/ready')).json.replica.state === 'used',
 )
 
@@ -29,17 +29,17 @@ const write = async (name: string, options: CallOptions = { token }) => {
   return answer
 }
 const waitForJobReplay = (id: string) =>
-  until('the standby has it', async () => {
+  until('the standby has replayed the write', async () => {
     const rows = await cluster.standby.query('select from job where id = $1', [id])
     return rows.length > 0
   })
 const waitForTagReplay = (name: string) =>
-  until('the standby has it', async () => {
+  until('the standby has replayed the tag', async () => {
     const rows = await cluster.standby.query('select from blog_tag where name = $1', [name])
     return rows.length > 0
   })
 
-test('lists come from the standby when it has what their callers wrote', async () => {
+test("reads lists from the standby once it has the caller's writes", async () => {
   await write('first')
   await waitForTagReplay('first')
   const { answer, replica, primary } = await countReads(edge, () => listNames(edge, { token }))
@@ -50,7 +50,7 @@ test('lists come from the standby when it has what their callers wrote', async (
   assert.equal(rows.length, 1)
 })
 
-test('every list, search and statistic can come from the standby', async () => {
+test('reads every list, search and statistic from the standby', async () => {
   const lists = areas.flatMap(({ prefix, routes }) =>
     routes.flatMap(({ path, reads, stream, readsDecideAccess }) =>
       reads === undefined || stream || readsDecideAccess || path.includes(':') ? [] : [prefix + path],
@@ -64,7 +64,7 @@ test('every list, search and statistic can come from the standby', async () => {
   }
 })
 
-test('who wrote a moment ago is served by the primary while the standby lags: by header, cookie and memory', async () => {
+test('reads from the primary for recent writers while the standby lags: by header, cookie and memory', async () => {
   await pause()
   const written = await write('second')
   const position = written.headers['millrace-position'] as string
@@ -95,7 +95,7 @@ test('who wrote a moment ago is served by the primary while the standby lags: by
   assert.deepEqual([answer, replica], [all, 1])
 })
 
-/** Adds a job that no worker runs; returns its id and the header with the WAL position of the write. */
+/** Adds a job that no worker runs. Returns its id and the header with the WAL position of the write. */
 async function addQueuedJob() {
   const task = { task_name: 'io_simulation_task', queue_type: 'load_test', args: { duration_ms: 1 } }
   const answer = await edge.post('/api/v1/tasks/enqueue', { token, json: task })
@@ -110,7 +110,7 @@ const findListedStatus = async (at: Api, id: string, options: CallOptions): Prom
   return json.find((job: { job_id: string }) => job.job_id === id)?.status ?? null
 }
 
-test('a write in a single statement counts, and so does one without a credential', async () => {
+test('tracks single-statement writes and writes without a credential', async () => {
   await pause()
   const { id, headers } = await addQueuedJob()
   assert.deepEqual(
@@ -124,7 +124,7 @@ test('a write in a single statement counts, and so does one without a credential
   await resume()
 })
 
-test('who was told of the end of a job sees what it did, by its record or its stream', async () => {
+test('callers that know the end of a job see its effects, by its record or stream', async () => {
   const [told, streamed] = [await addQueuedJob(), await addQueuedJob()]
   await waitForJobReplay(streamed.id)
   await pause()
@@ -151,10 +151,10 @@ test('who was told of the end of a job sees what it did, by its record or its st
   await resume()
 })
 
-test('positions that are forged, or of another cluster, do no harm', async () => {
+test('ignores forged positions and those of other clusters', async () => {
   const given = ['x', '', '0/0', '/', `${'F'.repeat(9)}/0`, '1/2/3', '🙂', `0/${'0'.repeat(500)}`, 'null']
   const expected = await listNames(edge)
-  await until('the standby has everything', async () => {
+  await until('the standby has replayed everything', async () => {
     const { replica } = await countReads(edge, () => listNames(edge))
     return replica === 1
   })

@@ -6,15 +6,15 @@ import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import { makeLink } from './link.ts'
 
-/** A primary, an asynchronous standby, and edges that read from both. */
+/** A primary, an asynchronous standby and edges that read from both. */
 export interface ReplicaWorld {
   readonly cluster: Cluster
   readonly edges: readonly [Api, Api]
-  /** Link between the edges and the standby. */
+  /** Link from the edges to the standby. */
   readonly link: Awaited<ReturnType<typeof makeLink>>
   /** Log lines of the first edge about the replica. */
   readonly logged: string[]
-  /** Pauses the standby's replay until `resume`. */
+  /** Pauses replay on the standby until `resume`. */
   pause(): Promise<void>
   resume(): Promise<void>
   /** Resolves when the first edge logs this state of the replica. */
@@ -39,7 +39,7 @@ export async function createReplicaWorld(): Promise<ReplicaWorld> {
       },
     },
   )
-  // The defaults: a silent standby delays a read no longer than these.
+  // The default limits: a silent standby delays a read by at most these times.
   const limits = { READ_TIMEOUT_SECONDS: '2', LIST_TIMEOUT_SECONDS: '5' }
   const env = { AUTH_LEVEL: 'basic', DATABASE_URL: primary.url, DATABASE_REPLICA_URL: link.url, ...limits }
   const edges = [await startEdge(primary.url, { env, log }), await startEdge(primary.url, { env })] as const
@@ -48,7 +48,7 @@ export async function createReplicaWorld(): Promise<ReplicaWorld> {
     ...{ cluster, edges, link, logged },
     pause: async () => {
       await standby.query('select pg_wal_replay_pause()')
-      await until('it is paused', async () => (await state()) === 'paused')
+      await until('replay is paused', async () => (await state()) === 'paused')
     },
     resume: async () => {
       await standby.query('select pg_wal_replay_resume()')
@@ -63,7 +63,7 @@ export async function createReplicaWorld(): Promise<ReplicaWorld> {
   }
 }
 
-/** Counts the reads of an edge that each server answered while `work` ran; `answer` is the result of `work`. */
+/** Runs `work` and returns its result as `answer`, with the number of the edge's reads on each server. */
 export async function countReads<T>({ serving }: Api, work: () => Promise<T>) {
   const { counts } = serving.edge.replica!.reads
   const before = { ...counts }

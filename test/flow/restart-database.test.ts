@@ -12,7 +12,7 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
-// The test restarts this database, so it cannot use the shared one.
+// The tests restart this database, so it cannot be the shared one.
 const dataDir = await mkdtemp(join(tmpdir(), 'millrace-restart-'))
 const database = await startEmbedded({ dataDir, ephemeral: true, settings: { synchronous_commit: 'on' } })
 const { url } = database
@@ -25,7 +25,7 @@ after(async () => {
   await rm(dataDir, { recursive: true, force: true })
 })
 
-/** Retries until there is an answer: the server may be down. */
+/** Retries a query until the server answers. */
 function query(text: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
   const ask = async (): Promise<Record<string, unknown>[] | null> => {
     try {
@@ -46,11 +46,11 @@ const workers = await Promise.all(['first', 'second'].map((name) => crash.startW
 const client = await startReader(url)
 const PAGES = 200
 
-// SIGINT is the fast shutdown of an orderly restart; SIGKILL drops the server. There are more outages than a job has
-// tries: an outage is no failure of the job.
+// SIGINT is PostgreSQL's fast shutdown, as in an orderly restart; SIGKILL crashes the server. There are more outages
+// than tries per job, because an outage must not count as a failed try.
 const SIGNALS = ['SIGINT', 'SIGKILL', 'SIGKILL', 'SIGINT'] as const
 
-test(`a document is read across ${SIGNALS.join(', ')} of the database`, async (t) => {
+test(`reads a document across ${SIGNALS.join(', ')} of the database`, async (t) => {
   const id = await crash.uploadText(client, PAGES, SIGNALS.join())
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
@@ -60,15 +60,15 @@ test(`a document is read across ${SIGNALS.join(', ')} of the database`, async (t
     await crash.waitForPages(query, jobId, 8 * (n + 1))
     await restart(signal)
     const upAt = performance.now()
-    await until('the edge reads', async () => (await client.fetch(`/api/v1/jobs/${jobId}`)).status === 200)
+    await until('the edge can read', async () => (await client.fetch(`/api/v1/jobs/${jobId}`)).status === 200)
     const again = `/api/v1/documents/${id}/extract?background=true`
-    await until('the edge writes', async () => (await client.post(again)).status === 202)
+    await until('the edge can write', async () => (await client.post(again)).status === 202)
     t.diagnostic(`reads and writes ${Math.round(performance.now() - upAt)} ms after the start`)
   }
   await assertWhole(id, jobId, stream, SIGNALS.length)
   const answer = await waiting
   assert.deepEqual([answer.status, await answer.json()], [200, { read: PAGES, unread: 0, skipped: 0 }])
-  await all.until('the stream of all jobs tells the end', (frames) =>
+  await all.until('the stream of all jobs shows the end', (frames) =>
     frames.some(({ data }) => data.job_id === jobId && data.status === 'done'),
   )
   assert.ok(!all.ended && !stream.broken)
@@ -76,12 +76,12 @@ test(`a document is read across ${SIGNALS.join(', ')} of the database`, async (t
   await assertWorkersGoOn()
 })
 
-/** Stops the server and waits for its successor. */
+/** Stops the server and waits until it has been restarted. */
 async function restart(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
   const pid = readPostmasterPid()
   assert.notEqual(pid, 0, 'a signal to nobody goes to all processes of the group')
   process.kill(pid, signal)
-  await until('the server is another', () => ![0, pid].includes(readPostmasterPid()))
+  await until('a new server is running', () => ![0, pid].includes(readPostmasterPid()))
 }
 
 async function assertWhole(id: number, jobId: string, stream: Stream, outages: number): Promise<void> {
@@ -97,7 +97,7 @@ async function assertWhole(id: number, jobId: string, stream: Stream, outages: n
   assert.deepEqual({ tries, interruptions }, { tries: 1, interruptions: 0 })
 }
 
-/** Asserts that the workers were not declared dead: they keep their first leases and run new jobs. */
+/** Asserts that no worker was declared dead: both keep their first lease and run new jobs. */
 async function assertWorkersGoOn(): Promise<void> {
   const areLeasesLive = async (): Promise<boolean> => {
     const rows = await query('select id from worker_lease where expires_at > now()')
@@ -118,7 +118,7 @@ function lostLease({ log }: Child): boolean {
   return log.some((line) => line.includes('Rescued jobs from a worker') || line.includes('The lease is lost'))
 }
 
-/** Process id of the server; 0 if it is down. */
+/** Returns the process id of the server; 0 if it is down. */
 function readPostmasterPid(): number {
   try {
     return Number.parseInt(readFileSync(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10) || 0

@@ -17,7 +17,7 @@ const [editor] = (await peopleOf(api, query)(1, 'moderator')) as [Person]
 const editing = await connect({ url, applicationName: 'editing' })
 after(() => editing.end())
 
-test('posts can be edited all the while, and the progress is seen', async () => {
+test('posts can be edited while the job runs, and its progress is visible', async () => {
   const made = await call(editor, 'POST', '/tags', { json: { name: 'Old' } })
   assert.equal(made.status, 201, made.text)
   const { id } = made.json
@@ -28,7 +28,7 @@ test('posts can be edited all the while, and the progress is seen', async () => 
     [id, POSTS],
   )
   const middle = Number((await query(`select id from blog_post where slug = 'p-${POSTS / 2}'`))[0]!.id)
-  // An editor holds a lock on a post in the middle, which the job cannot pass.
+  // An editor holds a lock on a post in the middle, which blocks the job there.
   await editing.query('begin')
   await editing.query('select from blog_post where id = $1 for update', [middle])
   assert.equal((await call(editor, 'PUT', `/tags/${id}`, { json: { name: 'New' } })).status, 200)
@@ -36,7 +36,7 @@ test('posts can be edited all the while, and the progress is seen', async () => 
   const client = new Client(api.port)
   client.token = editor.token
   const stream = await client.stream(`/api/v1/jobs/${job!.id}/events`)
-  await until('it waits for that post', async () => {
+  await until('the job waits for the locked post', async () => {
     const [waiting] = await query(
       `select 1 from pg_stat_activity where datname = current_database() and wait_event in ('transactionid', 'tuple')`,
     )

@@ -8,14 +8,14 @@ import { type Child, Client, type Frame, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
-/** Replaces every process under load: no request fails, no job is lost or done twice. */
+/** Every process is replaced under load: no request fails, and no job is lost or done twice. */
 
 const { url, query } = await testDatabase()
 const PORT = await freePort()
 const startEdge = () => startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' })
 const startWorker = () =>
   startProcess('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '1' })
-// A replacement of each kind starts before the old process stops.
+// Each replacement starts before the old process stops.
 const [serving, working] = [[await startEdge()], [await startWorker()]]
 const client = new Client(PORT)
 await client.register('tester@example.com')
@@ -26,7 +26,7 @@ const failures: string[] = []
 const streams: (readonly Frame[])[] = []
 let over = false
 
-/** Adds tasks and reads their status, one request after the other. */
+/** Adds tasks and reads their status, one request at a time. */
 async function keepAsking(): Promise<void> {
   const { ask, close } = createKeepAliveClient(PORT, client.token)
   const askFor = async (status: number, ...what: Parameters<typeof ask>): Promise<{ task_id: string }> => {
@@ -47,7 +47,7 @@ async function keepAsking(): Promise<void> {
   close()
 }
 
-/** Follows one task after the other to its end; a stream that breaks off is resumed at its last event. */
+/** Follows one task at a time to its end, and resumes a broken stream after its last event. */
 async function keepFollowing(): Promise<void> {
   const { ask, close } = createKeepAliveClient(PORT, client.token)
   while (!over) {
@@ -67,7 +67,7 @@ async function keepFollowing(): Promise<void> {
   close()
 }
 
-/** Returns null if the connection was reset, as `createKeepAliveClient` does. */
+/** Returns null if the connection was reset, like `createKeepAliveClient`. */
 function nullWhenReset(error: Error): null {
   if ((error.cause as NodeJS.ErrnoException | undefined)?.code !== 'ECONNRESET') throw error
   return null
@@ -82,13 +82,13 @@ async function replace(children: Child[], start: () => Promise<Child>): Promise<
   assert.equal(old.process.exitCode, 0)
 }
 
-test('no request fails and no job is lost while every process is replaced', async () => {
+test('replacing every process fails no request and loses no job', async () => {
   const clients = [keepAsking, keepAsking, keepAsking, keepFollowing, keepFollowing].map((run) =>
     run().catch((error: Error) => failures.push(`${error} ${error.cause ?? ''}`)),
   )
-  await until('the load runs', () => posted.length > 20)
+  await until('the load is running', () => posted.length > 20)
   await Promise.all([replace(serving, startEdge), replace(working, startWorker)])
-  await until('there was load enough', () => posted.length > 100 && streams.length > 1)
+  await until('there was enough load', () => posted.length > 100 && streams.length > 1)
   over = true
   await Promise.all(clients)
 

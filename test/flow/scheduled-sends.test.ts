@@ -8,7 +8,7 @@ import { twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-/** Cancels scheduled messages at the moment they become due, while their workers are killed. */
+/** Scheduled messages are cancelled at the moment they become due, while workers are killed. */
 
 const PER_CHANNEL = 20
 const DUE_MS = 500
@@ -16,7 +16,7 @@ const DUE_MS = 500
 const { url, query } = await testDatabase()
 const [twilio, mail] = await Promise.all([twilioServer(), mailServer()])
 after(() => Promise.all([twilio.stop(), mail.stop()]))
-// Slow enough for many messages to be in flight when a worker dies.
+// Slow enough that many messages are in flight when a worker dies.
 mail.pace = () => 30
 const env = {
   ...twilioEnv(twilio.url),
@@ -36,7 +36,7 @@ const post = async (path: string, json: object): Promise<string> => {
   return ((await response.json()) as { id: string }).id
 }
 
-test('each is sent once or cancelled and never sent, and none is lost, whoever dies', async (t) => {
+test('each message is either sent once or cancelled and never sent, whichever worker dies', async (t) => {
   const workers = await Promise.all([startWorker(), startWorker()])
   const send_at = new Date(Date.now() + 3_600_000).toISOString()
   const sent = await Promise.all(
@@ -45,7 +45,7 @@ test('each is sent once or cancelled and never sent, and none is lost, whoever d
         word: `mail-${n}`,
         id: await post('/email/send', { to: ['a@example.com'], subject: `mail-${n}`, text: 't', send_at }),
       },
-      // A few numbers: messages to the same number wait for each other.
+      // A few numbers only, because messages to the same number wait for each other.
       {
         word: `text-${n}`,
         id: await post('/sms/send', { to: `+1415555267${n % 4}`, body: `text-${n}`, send_at }),
@@ -55,7 +55,7 @@ test('each is sent once or cancelled and never sent, and none is lost, whoever d
   const all = sent.flat()
   const early = await query(`select count(*)::int as n from comms_send where status = 'scheduled'`)
   assert.equal(early[0]!.n, all.length)
-  // Set only now, because requesting all messages takes an unknown time.
+  // Computed only now, because requesting all messages takes an unknown time.
   const dueMs = Date.now() + DUE_MS
   await query(
     `with due as (select to_timestamp($1 / 1000.0) as at),
@@ -70,21 +70,21 @@ test('each is sent once or cancelled and never sent, and none is lost, whoever d
     const response = await client.fetch(`/api/v1/comms/sends/${id}`, { method: 'DELETE' })
     answers.set(id, response.status)
   }
-  await until('the first one is on its way', () => mail.requests + twilio.requests > 0)
+  await until('the first message is being sent', () => mail.requests + twilio.requests > 0)
   await Promise.all([workers[0]!.kill(), ...all.filter((_, n) => n % 3 === 0).map(({ id }) => cancel(id))])
   await Promise.all(all.filter((_, n) => n % 3 === 1).map(({ id }) => cancel(id)))
   await workers[1]!.kill()
   await startWorker()
 
   const rows = await until(
-    'all are settled',
+    'all sends have ended',
     async () => {
       const rows = await query(`select id, status, requested_at from comms_send`)
       return rows.every(({ status }) => ['sent', 'unknown', 'cancelled'].includes(status as string)) && rows
     },
     60_000,
   )
-  const jobs = await until('so are their jobs', async () => {
+  const jobs = await until('all jobs have ended', async () => {
     const jobs = await query(`select s.id, j.status from comms_send s join job j on j.id = s.job_id`)
     return jobs.every(({ status }) => ['done', 'cancelled'].includes(status as string)) && jobs
   })

@@ -9,7 +9,7 @@ import { mailServer } from '../standins/smtp.ts'
 import { twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 
-/** From the request to the delivery status: the providers call a real edge. */
+/** Messages are followed from the request to the delivery status; the providers call a real edge. */
 
 const { url } = await testDatabase()
 const [twilio, mail, resend] = await Promise.all([twilioServer(), mailServer(), resendServer()])
@@ -36,7 +36,7 @@ const post = async (path: string, body: object): Promise<Record<string, string>>
 const listSends = async (status: string): Promise<Record<string, string>[]> =>
   (await (await fetch(`${at}/api/v1/comms/sends?status=${status}`)).json()) as Record<string, string>[]
 
-test('text messages and calls', async () => {
+test('reports the delivery of text messages and calls', async () => {
   await post('/sms/send', { to: '+491711234567', body: 'Hello' })
   await post('/call', { to: '+491711234567', script_url: 'https://example.com/script' })
   const [text, call] = twilio.taken
@@ -52,11 +52,11 @@ test('text messages and calls', async () => {
   )
 })
 
-test('a text message whose callback comes before its answer', async () => {
+test('accepts a callback that arrives before the answer to its text message', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   twilio.blockedBy = promise
   const sending = post('/sms/send', { to: '+491711234568', body: 'Hello' })
-  const text = await until('it is taken', () => Promise.resolve(twilio.taken[2] ?? null))
+  const text = await until('the provider has the message', () => Promise.resolve(twilio.taken[2] ?? null))
   assert.equal((await twilio.tell(at, text, 'delivered')).status, 200)
   resolve()
   twilio.blockedBy = null
@@ -64,7 +64,7 @@ test('a text message whose callback comes before its answer', async () => {
   assert.equal(twilio.taken.length, 3)
 })
 
-test('mail', async () => {
+test('reports the delivery of mail', async () => {
   const { id } = await post('/email/send', { to: ['ada@example.com'], subject: 'Hello', text: 'Hello' })
   assert.ok(mail.raw.at(-1)!.includes(`<${id}@example.com>`), 'the Message-ID')
   const postEvent = async (type: string) =>

@@ -8,7 +8,7 @@ import { storm } from '../standins/storm.ts'
 import { twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-/** A small version of the storms of `npm run bench -- sends`. */
+/** A small version of `npm run bench -- sends`. */
 
 const PER_CHANNEL = 15
 
@@ -26,7 +26,7 @@ const env = {
 }
 const edge = await startEdge(url, { env })
 
-test('workers that are killed while they send double nothing and lose nothing', async (t) => {
+test('killed workers duplicate and lose no messages', async (t) => {
   const { tallies, seconds } = await storm({
     perChannel: PER_CHANNEL,
     kills: 2,

@@ -5,19 +5,19 @@ import { sharedByFiles } from '../services.ts'
 
 /** An edge and a worker for tests that neither stop nor reconfigure them. */
 export interface SharedService extends TestDatabase {
-  /** The edge, in this process. */
+  /** The edge, which runs in this process. */
   readonly api: Api
-  /** A separate process with the queues `documents`, `pictures`, `load_test` and `system`. */
+  /** A worker in a separate process with the queues `documents`, `pictures`, `load_test` and `system`. */
   readonly worker: Child
-  /** The only admin. */
+  /** The first account, which is the only admin. */
   readonly admin: Client
-  /** Signs in a new account, which sees nothing of others. */
+  /** Registers a new account without access to the data of others, and returns its client. */
   client(): Promise<Client>
 }
 
 /**
- * The service that all files of this process share: a worker needs 0.8 s of CPU before its first jobs have run. The
- * database has other files' rows, so each file uses accounts and names of its own.
+ * Starts the service once for all files of this process, because a worker needs 0.8 s of CPU for its start and first
+ * jobs. The database contains rows of other files, so each file needs its own accounts and names.
  */
 export const sharedService = sharedByFiles(async (): Promise<SharedService> => {
   const database = await testDatabase()

@@ -10,23 +10,27 @@ const STOP_MS = 10_000
 const PAGES = 200
 
 const { url, query } = await testDatabase()
-// The document outlasts the time that a stopping worker allows it.
+// The document takes longer than a stopping worker waits for its jobs.
 await crash.recordWrites(query, 50)
 const client = await startReader(url)
-// No worker is killed here, and a long lease keeps any from being declared dead.
+// No worker is killed here, and with a long lease none is declared dead.
 const lease = { LEASE_SECONDS: '30' }
 const workers = await Promise.all(['first', 'second'].map((name) => crash.startWorker(url, name, lease)))
 /** The worker that the first test leaves running. */
 let remaining = workers[0]!
 
-/** Stops a process; resolves with its exit code, if it exits within a platform's usual grace period. */
+/** Sends SIGTERM and returns the exit code. The process must exit within a platform's usual grace period. */
 async function stop({ process }: Child): Promise<number | null> {
   process.kill('SIGTERM')
-  await until('the process ends', () => process.exitCode !== null || process.signalCode !== null, STOP_MS)
+  await until(
+    'the process has exited',
+    () => process.exitCode !== null || process.signalCode !== null,
+    STOP_MS,
+  )
   return process.exitCode
 }
 
-test('a worker that is told to stop hands its job over', async () => {
+test('a stopping worker hands its job over', async () => {
   const id = await crash.uploadText(client, PAGES, 'handed over')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
@@ -45,7 +49,7 @@ test('a worker that is told to stop hands its job over', async () => {
   remaining = other
 })
 
-test('an edge that is told to stop asks the readers of its streams to come back, and answers every request, with the id of a job that goes on', async () => {
+test('a stopping edge ends its streams for a reconnect and answers every request, if necessary with the id of its job', async () => {
   const leaving = await startProcess('edge', url)
   const asking = new Client(leaving.ready.port!)
   asking.token = client.token
@@ -55,10 +59,10 @@ test('an edge that is told to stop asks the readers of its streams to come back,
   const { task_id: waitingId } = (await waiting.json()) as { task_id: string }
   const paths = [`/api/v1/jobs/${waitingId}/events`, '/api/v1/jobs/events']
   const texts = await Promise.all(paths.map(async (path) => readText(await asking.fetch(path))))
-  await until('the streams have begun', () => texts.every(({ text }) => text.includes(waitingId)))
+  await until('the streams show the job', () => texts.every(({ text }) => text.includes(waitingId)))
   const id = await crash.uploadText(asking, 4, 'asked for')
   const answer = asking.post(`/api/v1/documents/${id}/extract`)
-  const jobId = await until('the job is there', async () => {
+  const jobId = await until('the extraction exists', async () => {
     const [row] = await query('select id from job where mailbox = $1', [`document:${id}`])
     return row?.id as string
   })
@@ -66,7 +70,7 @@ test('an edge that is told to stop asks the readers of its streams to come back,
   const form = new FormData()
   form.set('file', new File(['text'], 'post.md'))
   const unended = asking.fetch('/api/v1/blog/import', { method: 'POST', body: form })
-  const unendedId = await until('that job is there, too', async () => {
+  const unendedId = await until('the import exists', async () => {
     const [row] = await query(`select id from job where name = 'blog.import'`)
     return row?.id as string
   })
@@ -76,17 +80,17 @@ test('an edge that is told to stop asks the readers of its streams to come back,
   const late = await unended
   assert.deepEqual([late.status, await late.json()], [202, { job_id: unendedId }])
   assert.equal(await stopped, 0)
-  await until('the streams end', () => texts.every(({ ended }) => ended))
+  await until('the streams have ended', () => texts.every(({ ended }) => ended))
   for (const { text, broken } of texts) {
     assert.equal(broken, false, 'the stream ends in order')
     assert.match(text, /retry: \d+\n\n$/)
   }
 })
 
-test('a worker that is told to stop lets a job end that is nearly done', async () => {
+test('a stopping worker finishes a job that is nearly done', async () => {
   const jobId = await crash.extract(client, await crash.uploadText(client, 3, 'nearly done'))
   await crash.waitForPages(query, jobId, 1)
-  // Ctrl-C in a terminal under foreman sends two signals: the terminal's and the manager's.
+  // Under foreman, Ctrl-C in a terminal sends two signals: one from the terminal and one from foreman.
   remaining.process.kill('SIGINT')
   assert.equal(await stop(remaining), 0)
   const { status, attempt } = await crash.readJobRow(query, jobId)
@@ -99,7 +103,7 @@ interface Text {
   broken: boolean
 }
 
-/** Collects the text of a response. */
+/** Starts to collect the text of a response. */
 function readText(response: Response): Text {
   const read: Text = { text: '', ended: false, broken: false }
   const take = async (): Promise<void> => {

@@ -5,16 +5,16 @@ import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { openLink } from './link.ts'
 
-/** The database dies silently: connections stay open and carry nothing. */
+/** The database falls silent: its connections stay open but carry no data. */
 
 const { url } = await testDatabase()
-// On a quiet machine this takes at most 3 s.
+// A quiet machine needs at most 3 s.
 const SOON_MS = 8_000
 
 const createTag = (client: Client, name: string) =>
   client.post('/api/v1/blog/tags', { name }, { 'idempotency-key': name })
 
-test('an edge refuses in place of holding requests, says so, and comes back by itself', async () => {
+test('an edge rejects requests instead of holding them, reports it and recovers by itself', async () => {
   const link = await openLink(url)
   const edge = await startProcess('edge', link.url, { AUTH_LEVEL: 'basic' })
   const client = new Client(edge.ready.port!)
@@ -39,18 +39,22 @@ test('an edge refuses in place of holding requests, says so, and comes back by i
     assert.equal((await client.fetch('/api/v1/documents')).status, 503)
     refusals.push(performance.now() - askedAt)
   }
-  // A busy machine may delay one of them.
+  // Only the fastest one counts, because a busy machine may delay the others.
   assert.ok(Math.min(...refusals) < 1_000, `at once, not after ${refusals} ms`)
 
   link.restore()
   const restoredAt = performance.now()
-  await until('it writes again', async () => (await createTag(client, 'after')).status === 201, SOON_MS)
+  await until(
+    'the edge can write again',
+    async () => (await createTag(client, 'after')).status === 201,
+    SOON_MS,
+  )
   assert.ok(performance.now() - restoredAt < SOON_MS)
   assert.equal((await client.fetch('/ready')).status, 200)
   assert.equal((await createTag(client, 'during-0')).status, 201, 'what was refused can be repeated')
 })
 
-test('processes that start before their database wait for it, and say so in a line', async () => {
+test('processes that start before their database wait for it and log that', async () => {
   const link = await openLink(url)
   link.cut()
   const logs = { edge: [] as string[], worker: [] as string[] }
@@ -59,7 +63,11 @@ test('processes that start before their database wait for it, and say so in a li
   )
   const findWaitLines = (log: readonly string[]) =>
     log.filter((line) => line.includes('Waiting for the database'))
-  await until('both say so', () => Object.values(logs).every((log) => findWaitLines(log).length > 0), 60_000)
+  await until(
+    'both processes log the wait',
+    () => Object.values(logs).every((log) => findWaitLines(log).length > 0),
+    60_000,
+  )
   link.restore()
   await Promise.all(starting)
   for (const line of Object.values(logs).flatMap(findWaitLines))

@@ -9,7 +9,7 @@ import { collectLines, launch, SHORT_LIVED_FLAGS } from '../service.ts'
 import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
 
-/** A process loses a connection while it starts. */
+/** Processes lose a connection during their start. */
 
 const { url, query } = await testDatabase()
 const link = await openCountingLink(url)
@@ -23,7 +23,7 @@ async function countStartStatements(kind: 'edge' | 'worker', cut: Cut | null): P
 }
 
 for (const kind of ['edge', 'worker'] as const)
-  test(`${kind}: it starts, whichever of its statements loses its connection`, async () => {
+  test(`${kind}: starts even if any one of its statements loses its connection`, async () => {
     const count = await countStartStatements(kind, null)
     assert.ok(count >= 3, `${count} statements`)
     const all = Array.from({ length: count }, (_, i) => i + 1).flatMap((at): Cut[] => [
@@ -35,7 +35,7 @@ for (const kind of ['edge', 'worker'] as const)
   })
 
 for (const kind of ['edge', 'worker'] as const)
-  test(`${kind}: it waits for a server that has no connection to spare`, async () => {
+  test(`${kind}: waits for a server without free connections`, async () => {
     const role = `crowded_${kind}_${process.pid}`
     await query(`create role ${role} login password 'p' connection limit 0`)
     try {
@@ -44,9 +44,11 @@ for (const kind of ['edge', 'worker'] as const)
       starting.catch(() => {})
       await Promise.race([
         starting,
-        until('it says so', () => log.some((line) => line.includes('Waiting for the database: too many'))),
+        until('the log reports the wait', () =>
+          log.some((line) => line.includes('Waiting for the database: too many')),
+        ),
       ])
-      // A superuser is exempt from the connection limit.
+      // Superusers are exempt from the connection limit.
       await query(`alter role ${role} superuser`)
       await (await starting).kill()
     } finally {
@@ -55,7 +57,7 @@ for (const kind of ['edge', 'worker'] as const)
   })
 
 for (const script of ['edge/main.ts', 'workers/main.ts'])
-  test(`${script}: it does not wait for a database longer than its supervisor lives`, async () => {
+  test(`${script}: stops waiting for a database when its supervisor exits`, async () => {
     const child = fork(fileURLToPath(new URL(`../../${script}`, import.meta.url)), [], {
       execArgv: SHORT_LIVED_FLAGS,
       env: { ...process.env, DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none', MILLRACE_SUPERVISED: '1' },
@@ -65,7 +67,9 @@ for (const script of ['edge/main.ts', 'workers/main.ts'])
     try {
       const log: string[] = []
       collectLines(child.stdout!, log)
-      await until('it waits', () => log.some((line) => line.includes('Waiting for the database')))
+      await until('the log reports the wait', () =>
+        log.some((line) => line.includes('Waiting for the database')),
+      )
       child.disconnect()
       const late = AbortSignal.timeout(20_000)
       await Promise.race([ended, once(late, 'abort').then(() => assert.fail('it waits on'))])

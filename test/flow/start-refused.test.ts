@@ -10,7 +10,7 @@ import { testDatabase } from '../database.ts'
 import { freePort } from '../free-port.ts'
 import { launch, runScript } from '../service.ts'
 
-/** An error that the operator has to fix ends a start with one sentence, status 2 and no stack. */
+/** An error that the operator has to fix ends the start with one sentence, status 2 and no stack trace. */
 
 const { url } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-refused-'))
@@ -33,7 +33,7 @@ const NO_DATABASE = URL_OF((text) => text.replace(/[^/]+$/, 'nowhere'))
 const FILE = join(folder, 'file')
 writeFileSync(FILE, '')
 
-describe('a process is refused', () => {
+describe('a single process does not start', () => {
   const testRefusal = (
     kind: 'edge' | 'worker',
     what: string,
@@ -75,10 +75,10 @@ describe('a process is refused', () => {
   )
 })
 
-// Suppresses warnings about statements that a busy machine slows down.
+// Suppresses the warnings about slow statements of a busy machine.
 const QUIET = { LOG_LEVEL: 'warn', SLOW_QUERY_MS: '0' }
 
-/** Starts the whole service; returns its output and exit status. */
+/** Runs the start of the whole service and returns its output and exit status. */
 async function startAll(
   env: Readonly<Record<string, string>>,
   args: readonly string[] = [],
@@ -88,7 +88,7 @@ async function startAll(
   return { status, lines: `${stdout}${stderr}`.trim().split('\n') }
 }
 
-describe('a start of everything ends', () => {
+describe('the whole service does not start', () => {
   const testEnd = (what: string, env: Readonly<Record<string, string>>, ...sentences: readonly RegExp[]) =>
     test(what, async () => {
       const { status, lines } = await startAll(env)
@@ -117,16 +117,16 @@ describe('a start of everything ends', () => {
   testEnd('when the password is wrong', WRONG_PASSWORD, /DATABASE_URL can't be used: password auth/)
 })
 
-test('a start tells how it is called, whatever else is wrong', async () => {
+test('shows its usage even if other arguments are wrong', async () => {
   const help = await startAll({ PORT: 'abc' }, ['--help'])
   assert.deepEqual([help.status, help.lines[0]], [0, 'Usage: npm start'])
   const unknown = await startAll({}, ['--port', '80'])
   assert.deepEqual([unknown.status, unknown.lines[0]], [2, 'Usage: npm start'])
 })
 
-test('edges share a port with those of another start on purpose alone', async () => {
+test('edges do not share a port with those of another start by accident', async () => {
   const port = await freePort()
-  // Listens like an edge of another start.
+  // Listens with a shared port, like an edge of another start.
   const shared = createServer(() => {}, { onError: () => {} })
   after(() => shared.close())
   await shared.listen({ host: '127.0.0.1', port, exclusive: false })

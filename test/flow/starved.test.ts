@@ -7,20 +7,20 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { createClient, startReader } from './reader.ts'
 
-/** One account's heaviest documents, and a small document of another account. */
+/** One account's heavy documents compete with a small document of another account. */
 
-// Exceeds the worker's threads, children and slots.
+// More than the worker's threads, children and slots.
 const COPIES = 6
 const SLOTS = 4
 const HEAVY = ['10,000 pages of one strip', 'a page of 200 MB of text', '20,000 frames']
 
-test('a flood of the heaviest documents of one account does not keep the small one of another waiting', async (t) => {
+test("one account's flood of heavy documents does not block another's small document", async (t) => {
   const { url, query } = await testDatabase()
   const reader = await startReader(url)
   const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents', WORKER_THREADS: `${SLOTS}` })
   const flooder = await createClient(url)
   await flooder.register('flooder@example.com')
-  // The worker has read one document, so its threads and children are running.
+  // Reads one document first, so that threads and children are running.
   const first = await crash.uploadText(reader, 1, 'first')
   await crash.waitForJob(query, await crash.extract(reader, first))
 
@@ -29,7 +29,7 @@ test('a flood of the heaviest documents of one account does not keep the small o
   for (const { fileName, make } of heavy) {
     const bytes = await make()
     for (let copy = 0; copy < COPIES; copy++) {
-      // Different bytes make another document.
+      // The bytes must differ, because equal files are one document.
       const own = Buffer.concat([bytes, Buffer.from(`\n% ${copy}`)])
       const { id } = (await (await flooder.upload(own, fileName)).json()) as { id: number }
       await crash.extract(flooder, id)
@@ -52,7 +52,7 @@ test('a flood of the heaviest documents of one account does not keep the small o
   )
   const { seconds, passed, left } = seen as { seconds: number; passed: number; left: number }
   t.diagnostic(`read after ${seconds.toFixed(1)} s, before which ${passed} of the flood ended`)
-  // The small document got the next free slot.
+  // The small document must get one of the next free slots.
   assert.ok(passed <= SLOTS, `${passed} of the flood came first`)
   assert.ok(left >= SLOTS, 'the flood is not over')
   await worker.kill()

@@ -5,22 +5,26 @@ const SYNC = 0x53
 const QUERY = 0x51
 const READY = 0x5a
 
-/** Cuts a connection before the server receives the nth statement, or after it has run it but before the answer. */
+/**
+ * Cuts a connection at its nth statement, either before the server receives it or after it ran but before the answer.
+ */
 export interface Cut {
   readonly at: number
   readonly when: 'before' | 'after'
 }
 
-/** A link to the database that can be cut at a statement. */
+/** A link to the database that can be cut at a given statement. */
 export interface CountingLink {
   readonly url: string
-  /** Counts statements from now on and cuts the connection at the given one; null cuts none. */
+  /** Resets the count, and cuts the connection at the given statement; null cuts none. */
   arm(cut: Cut | null): void
   /** Number of statements since the last `arm`. */
   readonly statements: number
 }
 
-/** Opens a link that counts the statements of connections with this application name, or of all if omitted. */
+/**
+ * Opens a link that counts the statements of connections with this application name, or of all connections if omitted.
+ */
 export async function openCountingLink(url: string, applicationName?: string): Promise<CountingLink> {
   const open = new Set<Socket>()
   let cut: Cut | null = null
@@ -65,7 +69,7 @@ export async function openCountingLink(url: string, applicationName?: string): P
   }
 }
 
-/** Messages of a client (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
+/** Splits a client's data into messages (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
 class Messages {
   private rest: Buffer = Buffer.alloc(0)
   private counted: boolean | null = null
@@ -76,8 +80,8 @@ class Messages {
   }
 
   /**
-   * Counts statements that end in the chunk, if this connection is counted. A statement ends with Sync, or is a
-   * simple Query.
+   * Returns the number of statements that end in this chunk; 0 for connections that are not counted. A statement ends
+   * with Sync or is a simple Query.
    */
   statementsIn(chunk: Buffer): number {
     const data = Buffer.concat([this.rest, chunk])

@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
-/** Workers die, and one of several jobs may be the cause: no job fails because of another one. */
+/** A worker dies while it runs several jobs, one of which may be the cause. The others must not fail for it. */
 
 const NEIGHBOURS = 2
 const { url, query } = await testDatabase()
@@ -18,10 +18,10 @@ const add = async (duration_ms: number): Promise<string> => {
   const answer = (await (await client.post('/api/v1/tasks/enqueue', json)).json()) as { task_id: string }
   return answer.task_id
 }
-/** Makes the jobs' next attempts short. */
+/** Shortens the next attempts of jobs. */
 const shortenJobs = (ids: readonly string[]) =>
   query(`update job set payload = jsonb_set(payload, '{duration_ms}', '1') where id = any($1)`, [ids])
-/** The worker that was started last. */
+/** The last started worker. */
 let worker: Child | undefined
 after(() => worker?.kill())
 const startWorker = async (): Promise<Child> => {
@@ -38,7 +38,7 @@ const waitForAttempt = (id: string, attempt: number) =>
     60_000,
   )
 
-/** Id of the isolated process of a job's attempt, from the worker's log; null if it has none. */
+/** Returns the id of the attempt's isolated process from the worker's log; null if there is none. */
 function findIsolatedPid(worker: Child, jobId: string, attempt: number): number | null {
   for (const line of worker.log) {
     if (!line.includes('runs in an isolated process')) continue
@@ -48,10 +48,10 @@ function findIsolatedPid(worker: Child, jobId: string, attempt: number): number 
   return null
 }
 
-test('after two deaths a job runs alone; what kills that is given up, its neighbours are done, the worker lives', async () => {
+test('after two deaths a job runs isolated; the one that crashes again fails, and its bystanders and the worker survive', async () => {
   const killer = await add(60_000)
   const neighbours = await Promise.all(Array.from({ length: NEIGHBOURS }, () => add(60_000)))
-  // The whole worker dies twice; the cause may be any of the jobs.
+  // The whole worker dies twice, so each of its jobs is a suspect.
   for (const attempt of [1, 2]) {
     const { kill } = await startWorker()
     await waitForAttempt(killer, attempt)
@@ -60,25 +60,25 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
   }
   await shortenJobs(neighbours)
   const last = await startWorker()
-  // From now on the job runs isolated, and its process dies each time.
+  // The job now runs isolated, and only its process dies.
   for (const attempt of [3, 4, 5]) {
     await waitForAttempt(killer, attempt)
     const pid = await until(
-      'it has a process of its own',
+      'the job has an isolated process',
       () => findIsolatedPid(last, killer, attempt),
       60_000,
     )
     process.kill(pid, 'SIGKILL')
     await until(
-      'its death is known',
+      'the interruption is recorded',
       async () => (await crash.readJobRow(query, killer)).interruptions === attempt,
       30_000,
     )
     if (attempt === 3) {
-      // Jobs that ran when the worker died run next, isolated too, and succeed.
+      // The other suspects run next, isolated as well, and succeed.
       await query(`update job set run_at = now() + interval '1 hour' where id = $1`, [killer])
       await until(
-        'the neighbours are done',
+        'the bystanders are done',
         async () => {
           const [row] = await query(
             `select count(*)::int as n from job where id = any($1) and status = 'done'`,
@@ -104,7 +104,7 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
   assert.equal(last.process.exitCode, null)
 })
 
-test('a job whose workers are killed for other reasons is never given up, however often', async () => {
+test('a job whose workers are killed for other reasons never fails', async () => {
   const innocent = await add(60_000)
   for (const attempt of [1, 2, 3, 4]) {
     await waitForAttempt(innocent, attempt)

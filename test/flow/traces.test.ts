@@ -11,7 +11,7 @@ import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 import { createLineLog } from './line-log.ts'
 
-/** One request makes one trace across real processes, a mail server and a trace collector. */
+/** One request is one trace across real processes, a mail server and a trace collector. */
 
 const SEND = 'POST /api/v1/comms/email/send'
 const CALLER = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
@@ -40,11 +40,11 @@ const sendFrom = (child: Pick<Child, 'ready'>, headers: Record<string, string> =
   new Client(child.ready.port!).post(
     '/api/v1/comms/email/send',
     { to: ['reader@example.com'], subject: 'Hello', text: 'Hi' },
-    // A stop waits for clients that keep their connections.
+    // A stopping edge would wait for clients that keep their connections.
     { connection: 'close', ...headers },
   )
 
-/** Spans of the trace of this request, once there are `count`. */
+/** Returns the spans of this request's trace once there are `count`. */
 async function waitForTrace(requestId: string, count: number): Promise<ReceivedSpan[]> {
   return until(`${count} spans of ${requestId}`, () => {
     const own = traces.spans.find(
@@ -62,7 +62,7 @@ async function findJob(requestId: string) {
   return job as { id: string; attempt: number; status: string; trace_parent: string | null }
 }
 
-/** First line of a process's log that has all of these values. */
+/** Returns the first line of a process's log that has all of these values. */
 const waitForLine = ({ log }: Pick<Child, 'log'>, wanted: Readonly<Record<string, unknown>>) =>
   until(`a line with ${JSON.stringify(wanted)}`, () =>
     log
@@ -71,7 +71,7 @@ const waitForLine = ({ log }: Pick<Child, 'log'>, wanted: Readonly<Record<string
       .find((line) => Object.entries(wanted).every(([name, value]) => line[name] === value)),
   )
 
-test('a request, its job, each attempt and each call to a provider are one trace', async () => {
+test('a request, its job, its attempts and its calls to a provider form one trace', async () => {
   const statuses = [451]
   mail.mode = () => {
     const status = statuses.shift()
@@ -124,7 +124,7 @@ test('a request, its job, each attempt and each call to a provider are one trace
   assert.deepEqual([traces.headers[0]!['x-key'], traces.headers[0]!['x-other']], ['a key', 'b'])
 })
 
-test("the lines of a job, a worker's and a task's, have all of its ids, and the trace's", async () => {
+test('log lines of workers and tasks about a job have its ids and the trace id', async () => {
   const job = await findJob('twice-1')
   const [request] = await waitForTrace('twice-1', 5)
   const ids = { jobId: job.id, task: 'comms.email', requestId: 'twice-1', traceId: request!.traceId }
@@ -146,7 +146,7 @@ test("the lines of a job, a worker's and a task's, have all of its ids, and the 
   mail.mode = () => 'take'
 })
 
-test("a caller's trace goes on, also one that is not kept, and what is no traceparent is ignored", async () => {
+test("continues a caller's trace, does not export an unsampled one and ignores an invalid traceparent", async () => {
   const { traceId, spanId } = CALLER
   await sendFrom(edge, { 'x-request-id': 'called-1', traceparent: `00-${traceId}-${spanId}-01` })
   const [request, attempt, call] = await waitForTrace('called-1', 3)
@@ -159,14 +159,14 @@ test("a caller's trace goes on, also one that is not kept, and what is no tracep
   await sendFrom(edge, { 'x-request-id': 'invalid-1', traceparent: `00-${'0'.repeat(32)}-${spanId}-01` })
   const [own] = await waitForTrace('invalid-1', 3)
   assert.equal(own!.parentSpanId, '')
-  // Spans are sent in order, so those of the earlier request would have arrived.
+  // Spans are sent in order, so spans of the earlier request would already have arrived.
   assert.deepEqual(
     traces.spans.filter(({ attributes }) => attributes['request.id'] === 'dropped-1'),
     [],
   )
 })
 
-test('a refusal is named by its route, and what has none by its method', async () => {
+test('names a rejected request by its route, or by its method without a route', async () => {
   const client = new Client(edge.ready.port!)
   const headers = { 'x-request-id': 'missing-1' }
   await client.fetch('/api/v1/documents/12?secret=1', { headers })
@@ -177,7 +177,7 @@ test('a refusal is named by its route, and what has none by its method', async (
   assert.equal(none!.attributes['http.response.status_code'], 404)
 })
 
-test('where it is off nothing is kept, and a job has no trace', async () => {
+test('without tracing, an edge exports nothing and its jobs have no trace', async () => {
   const sent = traces.spans.length
   const { traceId, spanId } = CALLER
   const answer = await sendFrom(untraced, {
@@ -187,8 +187,8 @@ test('where it is off nothing is kept, and a job has no trace', async () => {
   assert.equal(answer.status, 200)
   assert.equal((await findJob('off-1')).trace_parent, null)
   assert.equal((await waitForLine(untraced, { requestId: 'off-1', msg: 'Answered' })).traceId, undefined)
-  // The worker traces without the edge: the trace begins with the attempt.
-  await until('its attempt', () =>
+  // The worker traces without the edge, so the trace begins with the attempt.
+  await until('the attempt is exported', () =>
     traces.spans.slice(sent).some(({ kind, attributes, parentSpanId }) => {
       return kind === 'consumer' && attributes['request.id'] === 'off-1' && parentSpanId === ''
     }),
@@ -196,11 +196,11 @@ test('where it is off nothing is kept, and a job has no trace', async () => {
   assert.ok(traces.spans.slice(sent).every(({ kind }) => kind !== 'server'))
 })
 
-test('an attempt whose process was killed is in the trace, between its request and the next attempt', async () => {
+test('the attempt of a killed process is in the trace, before the next one', async () => {
   mail.mode = () => 'hang before'
   const asked = mail.requests
   await sendFrom(edge, { 'x-request-id': 'killed-1', prefer: 'respond-async' })
-  await until('the mail server has it', () => mail.requests > asked)
+  await until('the mail server has the message', () => mail.requests > asked)
   const killedMs = Date.now()
   const { pid } = worker.process
   await worker.kill()
@@ -208,7 +208,7 @@ test('an attempt whose process was killed is in the trace, between its request a
   last = await launch('worker', url, on)
   stopAfterFile(() => last.kill())
   const [request] = await waitForTrace('killed-1', 1)
-  const [first, second] = await until('both attempts', () => {
+  const [first, second] = await until('both attempts are exported', () => {
     const spans = traces.spans.filter(
       ({ kind, traceId }) => kind === 'consumer' && traceId === request!.traceId,
     )
@@ -233,11 +233,11 @@ test('an attempt whose process was killed is in the trace, between its request a
   assert.ok((waited as number) >= 0)
   assert.equal(first!.failed, true)
   assert.ok(first!.startMs < killedMs && killedMs < first!.endMs)
-  // The first time is from the database's clock, the second from the worker's.
+  // The first time comes from the database's clock, the second from the worker's.
   assert.ok(first!.endMs <= second!.startMs + 1)
 })
 
-test('what is under way when a process stops is sent, and a silent collector does not hold it up', async () => {
+test('a stopping process exports its open spans, and a silent collector does not delay it', async () => {
   await sendFrom(edge, { 'x-request-id': 'last-1' })
   await Promise.all([edge.kill('SIGTERM'), last.kill('SIGTERM')])
   assert.deepEqual([edge.process.exitCode, last.process.exitCode], [0, 0])

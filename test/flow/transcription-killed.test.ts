@@ -16,8 +16,8 @@ import { SHORT_LEASE } from './crash.ts'
 import { startReader } from './reader.ts'
 
 /**
- * A worker dies while a provider transcribes. Another worker has the recording transcribed, and both requests are
- * counted.
+ * A worker is killed while a provider transcribes. Another worker repeats the transcription, and the usage counts both
+ * requests.
  */
 
 const { url, query } = await testDatabase()
@@ -26,7 +26,7 @@ const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: server.url, WORKER_QUEUES: '
 const firstWorker = await startProcess('worker', url, env)
 const client = await startReader(url, env)
 
-test('what a killed worker had begun is made by another, and the first request counts as one of unknown cost', async () => {
+test('another worker repeats the transcription of a killed one, and the first request counts with unknown cost', async () => {
   server.answer = (response) => void beginEvents(response).write(events()[0])
   const { body, type } = multipart(recording(2), { name: 'call.wav' })
   const answered = client.fetch('/voice/transcriptions', {
@@ -34,7 +34,7 @@ test('what a killed worker had begun is made by another, and the first request c
     headers: { 'content-type': type },
     body: new Uint8Array(body),
   })
-  await until('the first word is shown', async () => {
+  await until('the first word has arrived', async () => {
     const [row] = await query(`select count(*)::int as n from job_event where kind = 'chunk'`)
     return Number(row!.n) > 0
   })

@@ -8,8 +8,8 @@ import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
 /**
- * Writes that only the primary has: a terminated client or a crash cuts the wait for the synchronous standby, and
- * others see the write. A repetition may acknowledge it only after the standby has it, too.
+ * Only the primary has some writes: a terminated connection or a crash ended their wait for the synchronous standby.
+ * Others already see such a write, but a retry may acknowledge it only once the standby has it.
  */
 
 const cluster = await Cluster.start()
@@ -18,11 +18,11 @@ const { primary, standby } = cluster
 await migrate(primary.url)
 await cluster.attachStandby()
 const api = await startEdge(primary.url, { env: { DATABASE_URL: primary.url } })
-// The write timeout ends the wait, too.
+// On this edge, the write timeout ends the wait.
 const hasty = await startEdge(primary.url, { env: { DATABASE_URL: primary.url, WRITE_TIMEOUT_SECONDS: '1' } })
 const { token } = await api.register('admin@example.com')
 
-/** Processes whose commits wait for the standby; limited to statements that contain `text`. */
+/** Returns the processes whose commits wait for the standby, limited to statements that contain `text`. */
 const listWaiting = async (text = ''): Promise<readonly number[]> =>
   (
     await primary.query(
@@ -39,21 +39,21 @@ for (const [path, json, stored] of [
     `select from job where name = 'load_test.io_simulation_task'`,
   ],
 ] as const)
-  test(`POST ${path}: a repetition waits until the standby has what was done`, async () => {
+  test(`POST ${path}: a retry waits until the standby has the write`, async () => {
     const post = () => api.post(path, { token, json, headers: { 'idempotency-key': 'once' } })
     await standby.kill('SIGINT')
     const first = post()
-    const [pid] = await until('its commit waits', async () => {
+    const [pid] = await until('the commit waits for the standby', async () => {
       const pids = await listWaiting()
       return pids.length > 0 && pids
     })
     await primary.query('select pg_terminate_backend($1)', [pid])
     assert.equal((await first).status, 503)
-    await until('the primary shows it', async () => (await primary.query(stored)).length === 1)
+    await until('the primary shows the write', async () => (await primary.query(stored)).length === 1)
     const again = post().then((answer) => ({ answer }))
     const early = await Promise.race([
       again,
-      until('it waits, too', async () => (await listWaiting()).length > 0),
+      until('the retry waits as well', async () => (await listWaiting()).length > 0),
     ])
     assert.equal(early, true, JSON.stringify(early))
     await standby.start()
@@ -63,19 +63,19 @@ for (const [path, json, stored] of [
     assert.equal((await primary.query(stored)).length, 1)
   })
 
-test('a wait that exceeds the limit of a write is no acknowledgement', async () => {
+test('a commit whose wait exceeds the write timeout is not acknowledged', async () => {
   await standby.kill('SIGINT')
   const json = { name: 'Late' }
   const post = () => hasty.post('/api/v1/blog/tags', { token, json, headers: { 'idempotency-key': 'late' } })
   assert.equal((await post()).status, 503)
-  // On a busy machine the timeout can end other statements, too. The edge answers those with 503.
-  const again = await until('it is committed here', async () => {
+  // On a busy machine the timeout can also end other statements, which the edge answers with 503.
+  const again = await until('the primary shows the write', async () => {
     const { status } = await post()
     return status !== 503 && status
   })
   assert.equal(again, 409)
   await standby.start()
-  const answer = await until('it is acknowledged', async () => {
+  const answer = await until('a retry is acknowledged', async () => {
     const given = await post()
     return given.status !== 409 && given.status !== 503 && given
   })
@@ -83,7 +83,7 @@ test('a wait that exceeds the limit of a write is no acknowledgement', async () 
   assert.equal((await standby.query(`select from blog_tag where name = 'Late'`)).length, 1)
 })
 
-/** Adds a job whose end only the primary has committed: a crash cuts the wait for the standby. */
+/** Adds a job that ends only on the primary, because a crash cuts the wait for the standby. */
 async function endJobInCrash(): Promise<string> {
   const added = await api.post('/api/v1/tasks/enqueue', {
     token,
@@ -92,27 +92,29 @@ async function endJobInCrash(): Promise<string> {
   const id = added.json.task_id
   await standby.kill('SIGINT')
   const end = primary.query('select job_cancel($1)', [id]).catch(() => null)
-  const [pid] = await until('its commit waits', async () => {
+  const [pid] = await until('the commit waits for the standby', async () => {
     const pids = await listWaiting('job_cancel')
     return pids.length > 0 && pids
   })
   process.kill(pid!, 'SIGKILL')
   await end
-  await until('the primary shows it', async () => {
+  await until('the primary shows the write', async () => {
     const [job] = await primary.query('select status from job where id = $1', [id]).catch(() => [])
     return job?.status === 'cancelled'
   })
   return id
 }
 
-test('a stream tells of an end only once the standby has it', async () => {
+test('a stream reports an end only once the standby has it', async () => {
   const id = await endJobInCrash()
   const client = Object.assign(new Client(api.port), { token })
   await until('the edge is back', async () => (await api.get(`/api/v1/jobs/${id}`, { token })).status === 200)
   const opening = client.stream(`/api/v1/jobs/${id}/events`)
   const early = await Promise.race([
-    opening.then((opened) => opened.until('a frame', (frames) => frames.length > 0)).then(() => 'a frame'),
-    until('its reads wait', async () => (await listWaiting('millrace.confirmed')).length > 0),
+    opening
+      .then((opened) => opened.until('a frame has arrived', (frames) => frames.length > 0))
+      .then(() => 'a frame'),
+    until('the read waits for the standby', async () => (await listWaiting('millrace.confirmed')).length > 0),
   ])
   assert.equal(early, true, JSON.stringify(early))
   await standby.start()

@@ -19,7 +19,10 @@ import {
   type Version,
 } from '../versions.ts'
 
-/** Two upgrades under load, with old and new processes side by side: no request fails, and each job is done once. */
+/**
+ * Two upgrades under load, during which old and new processes run next to each other. No request fails, and each job is
+ * done once.
+ */
 
 const { url, query } = await testDatabase()
 const PORT = await freePort()
@@ -28,7 +31,7 @@ const last = createContractedVersion(next)
 
 const startEdge = (version: Version) =>
   startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' }, [], [], version.root)
-// Jobs of `documents` wait until a worker serves all queues.
+// Jobs of the queue `documents` wait until a worker serves all queues.
 const startWorker = (version: Version, queues = '') =>
   startProcess('worker', url, { WORKER_QUEUES: queues, WORKER_THREADS: '1' }, [], [], version.root)
 const LOAD_QUEUES = 'load_test,system'
@@ -45,7 +48,7 @@ const tasks: string[] = []
 let rounds = 0
 let over = false
 
-/** Writes and reads in several areas, one request after the other; reads see the writes, whichever version answers. */
+/** Writes and reads in several areas, one request at a time. Reads must see the writes, whichever version answers. */
 async function keepAsking(name: string): Promise<void> {
   const { ask, close } = createKeepAliveClient(PORT, client.token)
   const askFor = async (status: number, ...what: Parameters<typeof ask>): Promise<Answered> => {
@@ -81,22 +84,22 @@ interface Answered {
   readonly task_id?: string
 }
 
-/** Waits for a few more rounds of the load. */
+/** Waits until the load has completed a few more rounds. */
 const waitForRounds = (): Promise<unknown> => {
   const before = rounds
-  return until('the load goes on', () => rounds > before + 3)
+  return until('the load continues', () => rounds > before + 3)
 }
 
 /** Starts a version's processes next to the running ones, checks that they work, and stops the old ones. */
 async function replace(version: Version, queues?: string): Promise<void> {
   const [newEdge, newWorker] = await Promise.all([startEdge(version), startWorker(version, queues)])
   const [named] = await query('select name from worker_lease where id = $1', [newWorker.ready.lease])
-  await until('the new worker shares the work', async () => {
+  await until('the new worker gets jobs', async () => {
     const done = await query('select from job where worker = $1 limit 1', [named!.name])
     return done.length > 0
   })
-  await until('the new edge shares the work', async () => {
-    // The clients of the load keep their connections, so this check needs another one.
+  await until('the new edge gets requests', async () => {
+    // The clients of the load keep their connections, so a new connection is needed to reach the new edge.
     const another = createKeepAliveClient(PORT, client.token)
     const { status, text } = await another.ask('GET', '/api/v1/orgs?limit=1')
     another.close()
@@ -117,13 +120,13 @@ async function assertSucceeded({ log, ended }: Command): Promise<void> {
   assert.equal(await ended, 0, log.join('\n'))
 }
 
-/** Adds a job that runs until its worker stops, and then a moment longer. */
+/** Adds a job that runs until its worker stops, and a moment longer. */
 async function addRunningJob(): Promise<string> {
   const args = { operations: 10, duration_ms: 60_000 }
   const response = await client.post('/api/v1/tasks/enqueue', { ...TASK, args })
   const { task_id } = (await response.json()) as { task_id: string }
   tasks.push(task_id)
-  await until('it runs', async () => (await readStatus(task_id)) === 'running')
+  await until('the job is running', async () => (await readStatus(task_id)) === 'running')
   await query(`update job set payload = jsonb_set(payload, '{duration_ms}', '1') where id = $1`, [task_id])
   return task_id
 }
@@ -131,7 +134,7 @@ async function addRunningJob(): Promise<string> {
 const readStatus = async (id: string): Promise<unknown> =>
   (await query('select status from job where id = $1', [id]))[0]!.status
 
-test('each release runs beside the processes of the version before, which lose nothing', async () => {
+test('each release runs next to processes of the previous version, which lose nothing', async () => {
   const load = ['a', 'b'].map((name) =>
     keepAsking(name).catch((error: Error) => failures.push(`${error} ${error.cause ?? ''}`)),
   )
@@ -148,7 +151,8 @@ test('each release runs beside the processes of the version before, which lose n
 })
 
 async function upgrade(): Promise<void> {
-  // A transaction has read the tables that the release changes. The release waits for it without blocking others.
+  // An open transaction has read the tables that the release changes. The release must wait for it without blocking
+  // others.
   const report = await connect({ url, applicationName: 'a long report' })
   await report.query('begin; select from organization limit 1')
   const expanding = runRelease(next, url)
@@ -162,7 +166,7 @@ async function upgrade(): Promise<void> {
   assert.deepEqual(waiting, [{ status: 'queued' }])
   await waitForRounds()
 
-  // Rolls back to the previous version, on the new schema with its own functions, and then forward.
+  // Rolls back to the previous version, which runs on the new schema with its own functions, and then forward.
   await replace(PRESENT, LOAD_QUEUES)
   await assertSucceeded(runRelease(PRESENT, url))
   await waitForRounds()
@@ -184,7 +188,7 @@ async function assertAllDoneOnce(): Promise<void> {
   assert.deepEqual(twice, [])
 }
 
-test('what was upgraded has the schema of a new database', async () => {
+test('an upgraded database has the schema of a new one', async () => {
   const fresh = await emptyDatabase()
   await assertSucceeded(runRelease(last, fresh))
   const [upgraded, made] = (await Promise.all([dumpSchema(url), dumpSchema(fresh)])).map((dump) =>

@@ -9,8 +9,7 @@ import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
 /**
- * Webhooks from the event to the receiver: signed, repeated until they arrive, and delivered once as far as a
- * receiver can tell.
+ * Webhooks from the event to the receiver: signed, redelivered until they are accepted, and identifiable as duplicates.
  */
 
 const { url, query } = await testDatabase()
@@ -66,7 +65,7 @@ async function uploadAndExtract(client: Client, search = ''): Promise<{ id: numb
 }
 
 describe('an event', () => {
-  test('reaches its endpoint, signed, and no endpoint of others or of other types', async () => {
+  test('is signed, and reaches only endpoints of its account and type', async () => {
     const receiver = await openReceiver()
     const [client, stranger] = [await registerClient(), await registerClient()]
     const { secret } = await createEndpoint(client, `${receiver.url}/own`, ['job.done', 'document.read'])
@@ -84,7 +83,7 @@ describe('an event', () => {
     assert.equal(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size, 2)
   })
 
-  test('of a message that was sent, or of a job that was cancelled, arrives likewise', async () => {
+  test('of a sent message or a cancelled job arrives as well', async () => {
     const receiver = await openReceiver()
     const admin = await registerClient()
     await query(`update account set role = 'admin' where id = (select max(id) from account)`)
@@ -110,20 +109,20 @@ describe('an event', () => {
     assert.equal(receiver.typed('job.cancelled')[0]!.message.data.job_id, task_id)
   })
 
-  test('is signed by both secrets while one is rolled', async () => {
+  test('is signed with both secrets after one is rolled', async () => {
     const receiver = await openReceiver()
     const client = await registerClient()
     const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
     const rolled = await json<Endpoint>(client.post(`/api/v1/webhooks/${id}/secret`))
     assert.notEqual(rolled.secret, secret)
     await uploadAndExtract(client)
-    await until('it has arrived', () => receiver.received.length === 1)
+    await until('the event has arrived', () => receiver.received.length === 1)
     for (const one of [secret, rolled.secret]) verify(one, receiver.received[0]!)
     await query(`update webhook_endpoint set secret_rolled_at = now() - interval '25 hours' where id = $1`, [
       id,
     ])
     await uploadAndExtract(client)
-    await until('the next one has arrived', () => receiver.received.length === 2)
+    await until('the next event has arrived', () => receiver.received.length === 2)
     verify(rolled.secret, receiver.received[1]!)
     assert.throws(() => verify(secret, receiver.received[1]!))
   })
@@ -133,7 +132,7 @@ describe('a challenge', () => {
   const readProvedAt = async (client: Client, id: number) =>
     (await json<{ proved_at: string | null }>(client.fetch(`/api/v1/webhooks/${id}`))).proved_at
 
-  test('is signed; a receiver that echoes its token has proved the endpoint', async () => {
+  test('is signed; echoing its token proves the endpoint', async () => {
     const receiver = await openReceiver()
     receiver.echoes = false
     let token = ''
@@ -144,12 +143,12 @@ describe('a challenge', () => {
     const client = await registerClient()
     const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
     assert.equal(await readProvedAt(client, id), null)
-    await until('it is proved', async () => (await readProvedAt(client, id)) !== null)
+    await until('the endpoint is proved', async () => (await readProvedAt(client, id)) !== null)
     verify(secret, receiver.typed(CHALLENGE)[0]!)
     assert.ok(token.length >= 43)
   })
 
-  test('that is not echoed leaves ten deliveries a minute; once it is, the rest is sent', async () => {
+  test('limits an unproved endpoint to ten deliveries a minute, and sends the rest after the proof', async () => {
     const receiver = await openReceiver()
     receiver.echoes = false
     const client = await registerClient()
@@ -168,7 +167,7 @@ describe('a challenge', () => {
         `select from webhook_rate where account_id = $1 and blocked_until > now() + interval '30 seconds'`,
         [account],
       )
-    await until('the host rests', async () => (await findBackoff()).length === 1)
+    await until('the host is in backoff', async () => (await findBackoff()).length === 1)
     assert.equal(receiver.received.length, 10)
     receiver.echoes = true
     await query(
@@ -176,13 +175,13 @@ describe('a challenge', () => {
     )
     const again = await client.post(`/api/v1/webhooks/${id}/challenge`)
     assert.equal(again.status, 202)
-    await until('it is proved', async () => (await readProvedAt(client, id)) !== null)
+    await until('the endpoint is proved', async () => (await readProvedAt(client, id)) !== null)
     await until('all have arrived', () => receiver.typed('job.done').length === 15)
   })
 })
 
-describe('what is not taken', () => {
-  test('is sent again, as the same message, until it is; its attempts are listed', async () => {
+describe('a rejected delivery', () => {
+  test('is retried as the same message until accepted, and its attempts are listed', async () => {
     const receiver = await openReceiver()
     const client = await registerClient()
     const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
@@ -202,7 +201,7 @@ describe('what is not taken', () => {
       (await json<Listed[]>(client.fetch(`/api/v1/webhooks/${id}/deliveries`))).filter(
         ({ type }) => type !== CHALLENGE,
       )
-    await until('it is delivered', async () => (await list())[0]?.status === 'delivered')
+    await until('the event is delivered', async () => (await list())[0]?.status === 'delivered')
     const [first, ...others] = receiver.received
     verify(secret, first!)
     for (const other of others) {
@@ -229,11 +228,11 @@ describe('what is not taken', () => {
     )
     const again = await client.post(`${path}/send`)
     assert.equal(again.status, 202)
-    await until('it has come again', () => receiver.received.length === 4)
+    await until('the event has been redelivered', () => receiver.received.length === 4)
     assert.equal(receiver.received[3]!.headers['webhook-id'], first!.headers['webhook-id'])
   })
 
-  test('has its endpoint switched off in the end, with a mail, and is sent once it is active again', async () => {
+  test('eventually disables its endpoint with a mail, and is sent once that is active again', async () => {
     const receiver = await openReceiver()
     receiver.answer = answerWith(503)
     const client = await registerClient()
@@ -243,8 +242,8 @@ describe('what is not taken', () => {
         client.fetch(`/api/v1/webhooks/${id}`),
       )
     await uploadAndExtract(client)
-    await until('it has failed', async () => (await endpoint()).failures > 0)
-    // Backdates the failures by a day.
+    await until('the delivery has failed', async () => (await endpoint()).failures > 0)
+    // Backdates the first failure by a day.
     await query(
       `update webhook_endpoint set failing_since = now() - interval '1 day', blocked_until = null where id = $1`,
       [id],
@@ -252,11 +251,11 @@ describe('what is not taken', () => {
     await query(`update webhook_delivery set due_at = now() where endpoint_id = $1 and due_at is not null`, [
       id,
     ])
-    await until('it is switched off', async () => !(await endpoint()).is_active)
+    await until('the endpoint is disabled', async () => !(await endpoint()).is_active)
     const findNotice = () => mail.raw.find((text) => text.includes('Subject: Webhook endpoint disabled'))
-    await until('a mail says so', () => findNotice() !== undefined)
+    await until('the mail has been sent', () => findNotice() !== undefined)
     assert.ok(findNotice()!.replaceAll('=\r\n', '').includes(receiver.url))
-    // Events while it is disabled are dropped; waiting deliveries are kept.
+    // Events are dropped while the endpoint is disabled, but waiting deliveries are kept.
     const arrived = receiver.received.length
     await uploadAndExtract(client)
     receiver.answer = answerWith(204)
@@ -273,17 +272,17 @@ describe('what is not taken', () => {
     )
     if (delivery!.status === 'failed')
       await client.post(`/api/v1/webhooks/${id}/deliveries/${delivery!.id}/send`)
-    await until('it has arrived', () => receiver.received.length > arrived)
+    await until('the event has arrived', () => receiver.received.length > arrived)
     verify(secret, receiver.received.at(-1)!)
   })
 
-  test('because the receiver is gone for good, switches off at once', async () => {
+  test('with 410 disables the endpoint immediately', async () => {
     const receiver = await openReceiver()
     receiver.answer = answerWith(410)
     const client = await registerClient()
     const { id } = await createEndpoint(client, receiver.url, ['document.read'])
     await uploadAndExtract(client)
-    await until('it is switched off', async () => {
+    await until('the endpoint is disabled', async () => {
       const { is_active } = await json<{ is_active: boolean }>(client.fetch(`/api/v1/webhooks/${id}`))
       return !is_active
     })
@@ -292,7 +291,7 @@ describe('what is not taken', () => {
 })
 
 describe('a callback', () => {
-  test('tells one URL of the end of one job, and each that joins it of the same', async () => {
+  test('reports the end of a job to its URL, also for requests that join the job', async () => {
     const receiver = await openReceiver()
     const client = await registerClient()
     const callback = (path: string) => `&callback_url=${encodeURIComponent(receiver.url + path)}`
@@ -300,22 +299,22 @@ describe('a callback', () => {
     const joined = await json<{ job_id: string }>(
       client.post(`/api/v1/documents/${id}/extract?background=true${callback('/two')}`),
     )
-    await until('both are called', () => receiver.received.length >= 2)
+    await until('both URLs are called', () => receiver.received.length >= 2)
     const receivedAt = (path: string) => receiver.received.filter((one) => one.path === path)
     assert.equal(receivedAt('/one?job=1').length, 1)
     assert.equal(receivedAt('/two').length, 1)
     assert.equal(receivedAt('/one?job=1')[0]!.message.data.job_id, jobId)
     assert.equal(receivedAt('/two')[0]!.message.data.job_id, joined.job_id)
-    // Callbacks are signed with the secret of the account's callback endpoint.
+    // The secret of the account's callback endpoint signs callbacks.
     const [endpoint] = await json<{ id: number; url: null }[]>(client.fetch('/api/v1/webhooks'))
     assert.equal(endpoint!.url, null)
     const { secret } = await json<Endpoint>(client.post(`/api/v1/webhooks/${endpoint!.id}/secret`))
     await uploadAndExtract(client, callback('/three'))
-    await until('the third is called', () => receivedAt('/three').length === 1)
+    await until('the third URL is called', () => receivedAt('/three').length === 1)
     verify(secret, receivedAt('/three')[0]!)
   })
 
-  test('is refused where it can tell nobody', async () => {
+  test('is rejected without an account or a valid URL', async () => {
     const receiver = await openReceiver()
     const client = await registerClient()
     const { id } = await json<{ id: number }>(client.upload(Buffer.from(`Page ${++count}`), 'page.txt'))
@@ -333,20 +332,20 @@ describe('a callback', () => {
   })
 })
 
-// This test is last: its next worker needs only one thread.
-test('what a worker that is killed was sending is sent by the next one, as the same message', async () => {
+// This test is last because it kills the worker; the next worker needs only one thread.
+test('the next worker repeats the delivery of a killed one as the same message', async () => {
   const receiver = await openReceiver()
   const client = await registerClient()
   await createEndpoint(client, receiver.url, ['document.read'])
   receiver.answer = () => {}
   await uploadAndExtract(client)
-  await until('it is being sent', () => receiver.received.length === 1)
+  await until('the delivery has reached the receiver', () => receiver.received.length === 1)
   await worker.kill()
   receiver.answer = answerWith(204)
-  // Makes the delivery due.
+  // Makes the delivery due now.
   await query(`update webhook_delivery set due_at = now() where due_at is not null`)
   await startProcess('worker', url, { ...env, WORKER_QUEUES: 'webhooks' })
-  await until('it is sent again', () => receiver.received.length === 2)
+  await until('the delivery is repeated', () => receiver.received.length === 2)
   const [first, second] = receiver.received
   assert.equal(second!.headers['webhook-id'], first!.headers['webhook-id'])
   assert.equal(second!.body, first!.body)

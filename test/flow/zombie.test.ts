@@ -7,12 +7,12 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
-// Several batches: the database stores what a frozen worker has already sent.
+// Several batches, because the database still stores what a frozen worker has already sent.
 const PAGES = 120
 const LATE_PAGE = 110
-// Exceeds the time a connection may be silent before its worker gives up.
+// Longer than a connection may be silent before its worker gives the connection up.
 const FROZEN_MS = 6_000
-// Slow enough to freeze a worker in the middle of its pages, however busy the machine is.
+// Slow enough to freeze a worker in the middle of its pages on a busy machine.
 const PAGE_MS = 20
 
 const { url, query } = await testDatabase()
@@ -20,7 +20,7 @@ await crash.recordWrites(query, PAGE_MS)
 const client = await startReader(url)
 const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
 
-test('a worker that was frozen while it wrote pages holds nobody up', async (t) => {
+test('a worker that freezes while it writes pages blocks nothing', async (t) => {
   const id = await crash.uploadText(client, PAGES, 'frozen in a transaction')
   const gate = await closeGate(t, id, 5)
   const jobId = await crash.extract(client, id)
@@ -30,8 +30,8 @@ test('a worker that was frozen while it wrote pages holds nobody up', async (t) 
   const frozenAt = await crash.readClock(query)
   const lease = await freeze(zombie)
   await gate.open()
-  // The database ends the write itself, without the worker's commit.
-  await until('the write is over', async () => !(await isTransaction('active')))
+  // The database ends the transaction itself, because the worker sends no commit.
+  await until('the write has ended', async () => !(await isTransaction('active')))
   const takenOverAt = await crash.waitForAttemptStart(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
   assert.equal((await crash.waitForJob(query, jobId)).status, 'done')
@@ -40,10 +40,10 @@ test('a worker that was frozen while it wrote pages holds nobody up', async (t) 
   await assertNothingAfter(jobId, zombie, takenOverAt)
 })
 
-test('a worker that was frozen finds its job taken over, changes nothing, and works on', async (t) => {
+test('a worker that resumes after its job was taken over changes nothing and keeps working', async (t) => {
   const id = await crash.uploadText(client, PAGES, 'frozen')
-  // The gate keeps the successor busy until the frozen worker wakes up. A worker frozen at the gate would keep the
-  // lock on its job's row.
+  // The gate keeps the next worker busy until the frozen one resumes. A worker frozen at the gate would keep the lock
+  // on its job's row.
   const gate = await closeGate(t, id, LATE_PAGE, 2)
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
@@ -76,15 +76,15 @@ function nameOf(worker: Child): string {
   return workers[0] === worker ? 'first' : 'second'
 }
 
-/** Stops the process with SIGSTOP; returns the id of its lease. */
+/** Freezes the process with SIGSTOP, and returns the id of its lease. */
 async function freeze(worker: Child): Promise<unknown> {
-  // On a busy machine the lease may come a moment late.
-  const lease = await until('it holds a lease', async () => (await readLeases(worker))[0])
+  // On a busy machine the first lease may come late.
+  const lease = await until('the worker holds a lease', async () => (await readLeases(worker))[0])
   worker.process.kill('SIGSTOP')
   return lease.id
 }
 
-/** Waits until the process has noticed that it was declared dead and has a new lease. */
+/** Waits until the process has noticed that it was declared dead, and has a new lease. */
 async function waitForNewLease(worker: Child, former: unknown): Promise<void> {
   await until('the frozen worker holds a lease again', async () => {
     const leases = await readLeases(worker)
@@ -109,7 +109,7 @@ async function assertNothingAfter(jobId: string, zombie: Child, takenOverAt: num
 
 const GATE = 7001
 
-/** Holds the transaction in which the given attempt, or a later one, writes this page, until `open` is called. */
+/** Blocks the transaction in which this attempt or a later one writes this page, until `open` is called. */
 async function closeGate(
   t: TestContext,
   documentId: number,
@@ -123,7 +123,7 @@ async function closeGate(
     opening ??= holder.end()
     return opening
   }
-  // The gate must open even if the test fails first; otherwise the next test would wait for it.
+  // Open the gate even if the test fails; otherwise the next test would wait for it.
   t.after(open)
   await holder.query(`
     select pg_advisory_lock(${GATE});
