@@ -13,10 +13,10 @@ const WARM = 20
 const LOGINS_PER_SECOND = 30
 const CHUNK = 60
 
-/** Measures information leaks through the duration of logins, and their cost for signed-in users. */
+/** Measures whether the duration of logins leaks information, and how logins slow down other requests. */
 export async function auth(stack: Stack): Promise<Measured> {
   const url = await stack.database()
-  // Accounts are locked only where locking is measured.
+  // Rate limits are off, and only the measurement of locked accounts locks any.
   const env = { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_REGISTER: '0' }
   const patient = await stack.edge(url, { ...env, LOGIN_MAX_FAILURES: '1000' })
   const account = await signUp(patient.port)
@@ -57,7 +57,10 @@ interface Samples {
   readonly other: readonly number[]
 }
 
-/** Area under the ROC curve of two kinds by duration alone; 0.5 means indistinguishable. */
+/**
+ * Compares the durations of two kinds of logins by the area under the ROC curve. 0.5 means that they are
+ * indistinguishable.
+ */
 function leakFindings(name: string, reference: string, { ours, other }: Samples): Finding[] {
   return [
     {
@@ -111,7 +114,7 @@ interface Round {
   readonly foreignCores: number
 }
 
-/** GET /auth/me at a moderate rate, with and without concurrent logins. */
+/** Measures GET /auth/me at a moderate rate, with and without concurrent logins. */
 async function duringLogins(
   stack: Stack,
   client: Child,
@@ -185,7 +188,7 @@ async function measure(
   return (await sendOrder(client, { kind: 'measure', port, status, logins })).ms
 }
 
-/** Inserts accounts of two kinds, all with one password. */
+/** Inserts accounts of two kinds, which all have the same password. */
 async function storeAccounts(url: string): Promise<void> {
   await ask(
     url,

@@ -32,11 +32,11 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   import: async () => (await import('./import.ts')).importReal,
   growth: async () => (await import('./growth.ts')).growth,
 }
-/** PostgreSQL settings of benchmarks that need some. */
+/** PostgreSQL settings of the benchmarks that need special ones. */
 const SERVERS: Readonly<Record<string, Readonly<Record<string, string>>>> = { growth: COUNTING }
 
 const all = process.argv.slice(2)
-// These take a folder as their next argument, which is not a name.
+// Benchmarks whose next argument is a folder, not the name of a benchmark.
 const OF_FOLDERS = ['corpus', 'import', 'retrieval']
 const given = OF_FOLDERS.includes(all[0] ?? '') ? all.slice(0, 1) : all
 const names = given.includes('all')

@@ -18,7 +18,7 @@ interface Server {
   readonly child: Child
 }
 
-/** The public list of 20 out of 10,000 posts with tags, against Fastify; and the import of 1,000 posts. */
+/** Compares the public list of 20 out of 10,000 tagged posts with Fastify, and measures the import of 1,000 posts. */
 export async function blog(stack: Stack): Promise<Measured> {
   const lists = await measureLists(stack)
   const imports = await measureImports(stack)
@@ -86,7 +86,7 @@ function summary(
   }
 }
 
-// Posts of about two kilobytes, each with three of 200 tags.
+// Inserts posts of about two kilobytes, each with three of 200 tags.
 const STORE = `
   with tags as (insert into blog_tag (name, slug) select 'Tag ' || n, 'tag-' || n from generate_series(1, 200) n returning id),
     posts as (insert into blog_post (title, slug, content, excerpt, status, author_name, created_at, published_at)
@@ -96,7 +96,9 @@ const STORE = `
   insert into blog_post_tag (post_id, tag_id) select distinct p.id, t.id from posts p, generate_series(0, 2) k,
     lateral (select id from tags offset (p.id * 7 + k * 61) % 200 limit 1) t`
 
-/** Asserts that all servers return the same posts, in whatever formatting. */
+/**
+ * Asserts that all servers return the same posts, regardless of JSON formatting. Returns the size of the body in bytes.
+ */
 async function assertAlike(servers: readonly Server[]): Promise<number> {
   const bodies = await Promise.all(
     servers.map(async ({ child }) => (await fetch(`http://127.0.0.1:${child.ready.port}${LIST}`)).text()),
@@ -107,7 +109,7 @@ async function assertAlike(servers: readonly Server[]): Promise<number> {
   return Buffer.byteLength(bodies[0]!)
 }
 
-/** Starts the server with the pool size that serves most; tries each size alone. */
+/** Measures the server at each pool size, and returns it started with the fastest one. */
 async function startBest(
   url: string,
   statement: string,
@@ -144,7 +146,7 @@ async function measureImports(stack: Stack): Promise<Finding> {
     await untilQuiet()
     const startedAt = performance.now()
     await send(edge.port, token, zip)
-    // The first import loads modules.
+    // The first import is not counted, because it loads modules.
     if (round > 0) values.push((performance.now() - startedAt) / 1000)
   }
   return { name: `import of ${POSTS} posts`, unit: 's', values, target: { of: 'value', atMost: 5 } }

@@ -7,8 +7,8 @@ import type { Measured } from './report.ts'
 import { ask, type Stack } from './stack.ts'
 
 /**
- * `npm run bench -- chat-kills`: hundreds of readers that drop and resume their streams read answers, while edges and workers are
- * killed at random moments. Each reader's text must equal the stored answer, and each event must arrive once.
+ * `npm run bench -- chat-kills`: hundreds of readers drop and resume their answer streams while edges and workers are
+ * killed at random. Each reader's text must equal the stored answer, and each event must arrive once.
  */
 
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 400)
@@ -16,7 +16,8 @@ const AT_ONCE = 40
 const EDGES = 2
 const WORKERS = 2
 const SEED = Number(process.env.BENCH_SEED ?? Date.now() % 1_000_000)
-// Each kill ends an attempt of every turn. From the second attempt on turns run isolated, four at a time, which is slower.
+// Each kill ends an attempt of every turn. From the second attempt on, turns run isolated and four at a time, which is
+// slower.
 const KILL_EVERY_MS = 2500
 const PIECES = Array.from({ length: 50 }, (_, i) => `piece ${i}, `)
 

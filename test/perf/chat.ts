@@ -7,14 +7,17 @@ import { cpuMeter, family, residentBytes, untilQuiet } from './usage.ts'
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 500)
 const PER_SECOND = 50
-// An answer of 25 pieces within 1.2 s: about 60 answers run at any time, with 1250 pieces a second.
+// 25 pieces within 1.2 s, so that about 60 answers are running and 1250 pieces a second arrive.
 const PACE = { FIRST_MS: 200, BETWEEN_MS: 40, PIECES: 25 }
-// Slow enough that all streams are open at the same time.
+// The pace SLOW keeps all OPEN streams open at the same time.
 const OPEN = 500
 const SLOW = { FIRST_MS: 15_000, BETWEEN_MS: 1000, PIECES: 5 }
 const COALESCE_MS = 25
 
-/** Latency that the service adds to a provider with fixed delays, compared with a plain proxy; and memory per open stream. */
+/**
+ * Measures the latency that the service adds to a provider with fixed delays, compared with a plain proxy, and the
+ * memory per open stream.
+ */
 export async function chat(stack: Stack): Promise<Measured> {
   const models = await provider(PACE)
   const proxy = await startChild(new URL('./servers/chat-proxy.ts', import.meta.url), {
@@ -138,7 +141,7 @@ async function startService(stack: Stack, base: string): Promise<Service> {
   return { edge, worker, url, stop: async () => void (await Promise.all([edge.stop(), worker.stop()])) }
 }
 
-/** Opens many streams at the same time, and measures the memory of the processes while all are open. */
+/** Opens many streams and measures the memory of the processes while all are open. */
 async function openAtOnce(stack: Stack, talkers: Child): Promise<Memory> {
   const models = await provider(SLOW)
   const service = await startService(stack, baseOf(models))

@@ -12,8 +12,8 @@ import { type Stack, signUp } from './stack.ts'
 import { cpuMeter, family, familyBytes, untilQuiet } from './usage.ts'
 
 /**
- * The cost of a child process compared with a thread that does the same work: CPU time per page and post, in pairs. Also the
- * memory of a worker and its children that read 1,000 pages.
+ * Compares the CPU time of a child process with a thread that does the same work, per page and post. Also measures the
+ * memory of a worker and its children while they read 1,000 pages.
  */
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
@@ -25,7 +25,7 @@ interface Case {
   readonly name: string
   readonly what: ThreadRequest['what']
   readonly bytes: Uint8Array
-  /** Maximum ratio of a child's CPU time to the thread's. */
+  /** Upper bound of the child's CPU time divided by the thread's. */
   readonly atMost?: number
 }
 

@@ -1,12 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process'
 
-/** A measured or measuring process. */
+/** A process that is measured, or that measures another one. */
 export interface Child {
   readonly pid: number
   readonly process: ChildProcess
-  /** Its first message. */
+  /** The first message of the process. */
   readonly ready: { readonly port?: number }
-  /** Sends a request and waits for its answer; one request at a time. */
+  /** Sends a request and returns its answer. Only one request may be open at a time. */
   ask<T>(message: unknown): Promise<T>
   /** Sends SIGTERM, and SIGKILL after 12 s; resolves once the process has exited. */
   stop(): Promise<void>
@@ -17,7 +17,7 @@ process.on('exit', () => {
   for (const child of all) child.kill('SIGKILL')
 })
 
-/** Starts a script with Node's type stripping, as in production, and waits for its first message. */
+/** Starts a script in its own process and waits for its first message. Like production, Node only strips the types. */
 export async function startChild(
   script: URL,
   env: Readonly<Record<string, string>> = {},
@@ -27,7 +27,7 @@ export async function startChild(
   const child = fork(script, [], {
     execArgv: ['--disable-warning=ExperimentalWarning', ...execArgv, ...extra],
     env: { ...process.env, ...env },
-    stdio: ['ignore', 2, 2, 'ipc'], // Standard output is for the tables.
+    stdio: ['ignore', 2, 2, 'ipc'], // Standard output is reserved for the tables.
   })
   all.add(child)
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))

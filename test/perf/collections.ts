@@ -6,11 +6,11 @@ export interface TestCollection {
   readonly name: string
   readonly documents: ReadonlyMap<string, string>
   readonly questions: ReadonlyMap<string, string>
-  /** Question -> document -> grade of relevance; 0 means not relevant. */
+  /** Maps a question and a document to a grade of relevance. 0 means not relevant. */
   readonly judgements: ReadonlyMap<string, ReadonlyMap<string, number>>
 }
 
-/** Reads `cranfield`, `cacm`, `cisi` and `vaswani` below a folder, in their published file formats. */
+/** Reads the collections `cranfield`, `cacm`, `cisi` and `vaswani` in a folder, each in its published format. */
 export function collectionsIn(folder: string): TestCollection[] {
   const text = (file: string): string => readFileSync(join(folder, file), 'latin1').replaceAll('\r', '')
   return [
@@ -20,7 +20,7 @@ export function collectionsIn(folder: string): TestCollection[] {
         text('cranfield/cran.all.1400.xml'),
         /<docno>(\d+)<\/docno>[\s\S]*?<text>([\s\S]*?)<\/text>/g,
       ),
-      // The judgements number the questions consecutively, while the questions' own numbers have gaps.
+      // The judgements number the questions consecutively, but the questions' own numbers have gaps.
       questions: new Map(
         [...text('cranfield/cran.qry.xml').matchAll(/<title>([\s\S]*?)<\/title>/g)].map(([, title], i) => [
           String(i + 1),
@@ -54,7 +54,7 @@ function parseTagged(text: string, pattern: RegExp): ReadonlyMap<string, string>
   return new Map([...text.matchAll(pattern)].map(([, id, words]) => [id!, words!]))
 }
 
-/** SMART's format: `.I` and a number start a record, `.` and a letter start a field. */
+/** Parses SMART's format, in which `.I` and a number start a record, and `.` and a letter start a field. */
 function parseMarked(text: string, fields: string): ReadonlyMap<string, string> {
   const records = text.split(/^\.I /m).slice(1)
   return new Map(
@@ -68,7 +68,10 @@ function parseMarked(text: string, fields: string): ReadonlyMap<string, string> 
   )
 }
 
-/** One judgement per line: the question, then the document and grade in these columns; null for lists without grades. */
+/**
+ * Parses lines that begin with the question. `document` and `grade` are column numbers; a null `grade` means that the
+ * list has no grades.
+ */
 function parseJudgements(text: string, document: number, grade: number | null): TestCollection['judgements'] {
   const judgements = new Map<string, Map<string, number>>()
   for (const line of text.split('\n')) {

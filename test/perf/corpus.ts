@@ -7,13 +7,13 @@ import { familyBytes } from './usage.ts'
 import { sharedWords } from './words.ts'
 
 /**
- * `npm run bench -- corpus DIR`: extracts every file of a folder through the real edge and worker, two at a time. Each page must
- * have its row, no page may take over 30 s, and the worker must survive on less than 2 GB.
+ * `npm run bench -- corpus DIR` extracts every file of a folder through a real edge and worker, two at a time. Each
+ * page must have a row, no page may take over 30 s, and the worker must survive with less than 2 GB.
  */
 
 interface FileReport {
   readonly file: string
-  /** Status of the extraction's response; null if there was none. */
+  /** Status of the extraction's response; null without a response. */
   readonly status: number | null
   readonly pages: number
   readonly rows: number
@@ -22,9 +22,9 @@ interface FileReport {
   readonly seconds: number
   /** Longest time between two pages, in seconds. */
   readonly slowest: number
-  /** Peak resident memory of the worker and its children while the file was read, in MB. */
+  /** Peak resident memory of the worker and its children during the file, in MB. */
   readonly peakMb: number
-  /** The share of pdftotext's words that ours contains; null if there are fewer than a hundred. */
+  /** Share of pdftotext's words that our text contains; null if pdftotext finds fewer than a hundred. */
   readonly words: number | null
 }
 
@@ -173,13 +173,13 @@ function summary(reports: readonly FileReport[], crashes: number): Measured {
   }
 }
 
-/** Writes one line per file, also during the run in case it is cut short. */
+/** Writes one line per file. Called after each file, so that an aborted run leaves a report. */
 function writeReports(reports: readonly FileReport[]): void {
   mkdirSync('bench-results', { recursive: true })
   writeFileSync(join('bench-results', 'corpus-files.json'), `${JSON.stringify(reports, null, 1)}\n`)
 }
 
-/** Number of unread pages for each reason. */
+/** Lists the reasons of unread pages with their counts. */
 function reasons(reports: readonly FileReport[]): string[] {
   const counts = new Map<string, number>()
   for (const { unread } of reports)

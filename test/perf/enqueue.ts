@@ -8,7 +8,10 @@ import { ask, type Stack, signUp } from './stack.ts'
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const TASK = { task_name: 'io_simulation_task', queue_type: 'load_test' }
 
-/** POSTs that each add a job and are answered after its commit, compared with a bare server with one `add_job` per POST. */
+/**
+ * Measures POSTs that each add a job and are answered after its commit. The reference is a bare server that calls
+ * `add_job` once per POST.
+ */
 export async function enqueue(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)
@@ -84,7 +87,7 @@ async function verify(
       (select count(*)::int from graphile_worker._private_jobs) as deliveries`,
   )
   const [reference] = await ask(referenceUrl, 'select count(*)::int as jobs from graphile_worker.jobs')
-  // A disturbed run is repeated: its jobs exist, but its answers are not counted.
+  // A disturbed run is repeated. Its jobs exist, but its answers are not in the results.
   const short = (jobs: unknown, results: readonly LoadResult[]): boolean => Number(jobs) < answered(results)
   if (
     row!.jobs !== row!.waiting ||

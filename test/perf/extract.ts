@@ -18,9 +18,9 @@ interface Case {
   readonly name: string
   readonly pages: number
   readonly bytes: Uint8Array
-  /** The native program on the same pages; null if it is not installed. */
+  /** Runs the native program on the same pages; null if it is not installed. */
   readonly native: { readonly name: string; readonly cpuMs: () => number } | null
-  /** Minimum ratio of pages per CPU second to the native program's. */
+  /** Lower bound of pages per CPU second, divided by those of the native program. */
   readonly ratio: number
 }
 
@@ -31,7 +31,7 @@ interface Figures {
 
 const PARTS = ['edge', 'worker', 'children', 'PostgreSQL'] as const
 
-/** One extraction: CPU time of each part, and wall time, in ms. */
+/** CPU time of each part and wall time of one extraction, in ms. */
 interface Ours {
   readonly used: Readonly<Record<(typeof PARTS)[number], number>>
   readonly ms: number
@@ -40,14 +40,14 @@ interface Ours {
 interface Service {
   readonly port: number
   readonly token: string
-  /** Starts to measure CPU time. */
+  /** Starts a measurement. The returned function returns the CPU time since then. */
   meter(): () => Ours['used']
 }
 
 /**
- * Extracts whole documents through the whole service, from the POST to the answer with every page stored. The references are
- * pdftotext and Tesseract on the same pages. Rates are per core: they count the CPU time of all processes. `BENCH_PDF` names an
- * additional text document.
+ * Measures extractions by the whole service, from the POST to the answer with all pages stored. The references are
+ * pdftotext and Tesseract on the same pages. Rates are per core, because they count the CPU time of all processes.
+ * `BENCH_PDF` names an additional text document.
  */
 export async function extract(stack: Stack): Promise<Measured> {
   const url = await stack.database()
@@ -95,7 +95,7 @@ async function pagesOf(bytes: Uint8Array): Promise<number> {
   return layer!.pageCount
 }
 
-/** Tesseract on the images of the scans, with one thread and the same language data. */
+/** Returns a run of Tesseract on the images of the scans, with one thread and the same language data. */
 function nativeReader(folder: string, scans: number): Case['native'] {
   if (!isInstalled('tesseract')) return null
   const data = languageData(folder)
@@ -156,13 +156,13 @@ function findingsOf(
   ]
 }
 
-/** Uploads a modified copy, so that its bytes are new, and extracts it; the service must read every page. */
+/** Uploads a modified copy, so that its bytes are new, and extracts it. The service must read every page. */
 async function ours(service: Service, { bytes, pages }: Case, copy: string): Promise<Ours> {
   const base = `http://127.0.0.1:${service.port}/api/v1/documents`
   const form = new FormData()
   form.set('file', new File([bytes as Uint8Array<ArrayBuffer>, `\n% ${copy}`], 'bench.pdf'))
   const headers = { authorization: `Bearer ${service.token}` }
-  // The native programs blocked this thread for long; this lets Node process sockets that have closed meanwhile.
+  // The native programs block this thread for long. Let Node process sockets that were closed meanwhile.
   await setImmediate()
   const { id } = (await (await fetch(base, { method: 'POST', body: form, headers })).json()) as { id: number }
   await untilQuiet()

@@ -5,8 +5,8 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 const BACK_MS = 5_000
 
 /**
- * `npm run bench -- failover`: a primary with a synchronous standby is killed, or falls silent, while two edges and a worker
- * write. Measures the time from the promotion until both edges write again. Its own servers run without fsync.
+ * `npm run bench -- failover`: a primary with a synchronous standby dies or falls silent while two edges and a worker
+ * write. Measures the time from the promotion until both edges write again. The database servers run without fsync.
  */
 export async function failover(): Promise<Measured> {
   const deaths = { killed: await rounds('killed'), silent: await rounds('silent') }

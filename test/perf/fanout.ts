@@ -11,21 +11,23 @@ import { residentBytes } from './usage.ts'
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 10_000)
 const JOBS = STREAMS / 10
 const EDGES = 2
-// 50 jobs with 10 streams each, ten times a second: the edges send 5,000 frames a second.
+// 50 jobs a tick with 10 streams each, at ten ticks a second, make 5,000 frames a second.
 const JOBS_PER_TICK = 50
 const REQUESTS_PER_SECOND = 1000
-// Pause of each connection after an answer; 1 ms is for the answer, and 2 ms for timers.
+// PACE_MS is the pause of a connection after an answer. It leaves 1 ms for the answer and 2 ms for timers.
 const CONNECTIONS = 11
 const PACE_MS = (1000 * CONNECTIONS * EDGES) / REQUESTS_PER_SECOND - 3
 const MEASURE_MS = 10_000
 const STORM: Storm = { perSecond: 300, seconds: 10 }
 const SLEEPERS = 100
-// Large enough to fill the socket buffers within a few seconds.
+// Large enough to fill a stalled reader's socket buffers within seconds.
 const PADDING = ` ${'x'.repeat(2000)}`
-// A stream of all jobs buffers, for a slow reader, the latest state of each of the 1,000 jobs, and one write.
+// For a stalled reader, a stream of all jobs buffers the latest state of each of the 1,000 jobs, and one write.
 const SLEEPER_KIB = 512
 
-/** Two edges full of streams, with concurrent requests, a storm of reconnects, and readers that stop reading. */
+/**
+ * Measures two edges full of streams, with concurrent requests, a storm of reconnects, and readers that stop reading.
+ */
 export async function fanout(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edges = await Promise.all(Array.from({ length: EDGES }, () => stack.edge(url)))
@@ -61,7 +63,7 @@ export async function fanout(stack: Stack): Promise<Measured> {
   const { delayMs } = await readers.ask<StreamsSeen>('report')
   const ofAll = (asleep: boolean): Promise<unknown> =>
     readers.ask({ port: edges[0]!.port, token: account.token, ofAll: SLEEPERS, asleep } satisfies OfAll)
-  // Measures the same number of active readers first, to subtract the edge's temporary memory for serving them.
+  // Measure the same number of active readers first, to subtract the temporary memory of serving them.
   await ofAll(false)
   publisher.start(JOBS_PER_TICK, PADDING)
   const awake = await sampleMemory(edges[0]!.pid, 10)
@@ -108,7 +110,7 @@ export async function fanout(stack: Stack): Promise<Measured> {
   }
 }
 
-/** Resident memory, sampled every second. */
+/** Samples the resident memory every second. */
 async function sampleMemory(pid: number, seconds: number): Promise<number[]> {
   const looks: number[] = []
   for (let second = 0; second < seconds; second++) {

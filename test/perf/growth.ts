@@ -7,19 +7,19 @@ import { alignColumns, type Finding, type Measured } from './report.ts'
 import type { Stack } from './stack.ts'
 import { percentile } from './stats.ts'
 
-/** Sizes in percent of a million documents and the other tables. */
+/** Sizes in percent; 100 is a million documents and proportionally large other tables. */
 const SHARES = (process.env.BENCH_SHARES ?? '1,10,100')
   .split(',')
   .map(Number)
   .sort((a, b) => a - b)
-/** Selects calls whose names contain this. */
+/** Selects the calls whose names contain this text. */
 const CALLS = process.env.BENCH_CALLS ?? ''
 const isKnown = (name: string): boolean => name in KNOWN || name in KNOWN_AT_FULL_SIZE
 const EFFORT = { warmUp: UNTIL_PLANNED, calls: Number(process.env.BENCH_ROUNDS ?? 20), budgetMs: 5_000 }
 
 /**
- * The cost of each GET of the reference as the data grows: its duration, and the shared buffers that it touches. Buffers measure
- * the work independently of the machine.
+ * Measures how the cost of each GET in the reference grows with the data: duration, and shared buffers that it touches.
+ * Buffers measure work independently of the machine.
  */
 export async function growth(stack: Stack): Promise<Measured> {
   const nameOf = await statementNames()

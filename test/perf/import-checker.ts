@@ -1,13 +1,13 @@
 /**
- * Reads the expected fields of a post from its file, line by line, without a YAML or TOML parser and independently of the
- * importer. It follows CONTRACT's description of the keys, and the way people write them.
+ * Reads the expected fields of a post from its file, independently of the importer. It parses line by line, without a
+ * YAML or TOML parser. It follows CONTRACT's description of the keys, and how people write them.
  */
 
 export interface Expected {
   readonly title: string
-  /** '' for a script that is not transliterated here; the importer's slug must be ASCII in any case. */
+  /** '' if this checker does not transliterate the script. Even then, the importer's slug must be ASCII. */
   readonly slug: string
-  /** The date as computed here; null if it must be the time of the import. */
+  /** The expected date; null if it must be the time of the import. */
   readonly date: string | null
   readonly tags: readonly string[]
   readonly status: 'draft' | 'published' | 'archived'
@@ -24,7 +24,7 @@ export interface Found {
   readonly tags: readonly string[]
 }
 
-/** Maps keys, in lower case without separators, to their values as written; lines of one value are joined. */
+/** Maps keys, in lower case without separators, to values as written. The lines of a value are joined. */
 type Head = Map<string, string>
 
 interface Parts {
@@ -46,7 +46,7 @@ export function expectedOf(path: string, raw: string): Expected {
   }
 }
 
-/** Lists the differences from the expected post; '' if there are none. */
+/** Returns a description of the differences from the expected post; '' if there are none. */
 export function mistakes(expected: Expected, found: Found | undefined): string {
   if (found === undefined) return `no post with the slug ${expected.slug}`
   if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(found.slug)) return `an invalid slug: ${found.slug}`
@@ -76,7 +76,7 @@ function partsOf(text: string): Parts {
     const close = end(first, 1)
     return close === -1 ? { head: new Map(), body: text } : upTo(1, close)
   }
-  // Keys from the first line on: they end at `---`, or at the first empty line if that comes earlier.
+  // If the first line has a key, the keys end at `---` or at the first empty line, whichever comes first.
   if (/^(title|date|slug|layout|tags): ?/i.test(first)) {
     const close = end('---', 0)
     const empty = lines.findIndex((line) => line.trim() === '')
@@ -96,7 +96,7 @@ function headOf(lines: readonly string[]): Head {
     if (section !== null) table = section[1]!
     else if (found !== null) {
       key = table + found[1]!.toLowerCase().replace(/[-_]/g, '')
-      // Three quotes belong to TOML; in YAML they are a quote and an escaped one.
+      // Three single quotes are a TOML string, but in YAML they are a quote and an escaped one.
       head.set(
         key,
         found[2] === '=' ? found[3]!.replace(/^'''(.*)'''$/, (_, raw) => JSON.stringify(raw)) : found[3]!,
@@ -106,9 +106,9 @@ function headOf(lines: readonly string[]): Head {
   return head
 }
 
-/** A scalar without its quotes, escapes and trailing comment. */
+/** Returns a scalar without quotes, escapes and trailing comment. */
 function plain(written = ''): string {
-  // A leading `!` marks a text as a string.
+  // In YAML, a leading `!` marks a string.
   const text = written.trim().replace(/^! +/, '')
   const double = /^"((?:[^"\\]|\\[\s\S])*)"/.exec(text)
   if (double !== null) return unescaped(double[1]!).replace(/\s*\n\s*/g, ' ')
@@ -144,7 +144,7 @@ function nameOf(path: string): { stem: string; day: string | null } {
   return dated === null ? { stem, day: null } : { stem: dated[2]!, day: dated[1]! }
 }
 
-/** Letters of Latin scripts lose their diacritics; other scripts are not transliterated here. */
+/** Removes the diacritics of Latin letters. Other scripts are not transliterated here. */
 const ascii = (text: string): string =>
   text
     .normalize('NFKD')
@@ -216,7 +216,7 @@ function dateIn(head: Head, day: string | null): string | null {
 }
 
 const instant = (text: string): string => {
-  // JavaScript does not parse these European zones.
+  // JavaScript does not parse the zones CEST and CET.
   const at = new Date(text.replace(/ CEST /, ' GMT+0200 ').replace(/ CET /, ' GMT+0100 '))
   return Number.isNaN(at.getTime()) ? `unreadable: ${text}` : at.toISOString()
 }
@@ -254,7 +254,7 @@ function itemsIn(written: string): string[] {
     .filter(Boolean)
 }
 
-/** One list item that contains spaces. */
+/** A quoted value with spaces and without commas is a single item. */
 const quotedItem = (text: string): string[] => [JSON.parse(text) as string]
 
 function statusIn(head: Head, path: string): Expected['status'] {

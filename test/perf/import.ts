@@ -6,8 +6,9 @@ import type { Measured } from './report.ts'
 import { ask, type Stack, signUp } from './stack.ts'
 
 /**
- * `npm run bench -- import DIR` imports every Markdown file of a folder of blogs, one subfolder each, through the real edge and
- * worker. It compares title, date, slug, tags and status of each post with an independent reading of the file.
+ * `npm run bench -- import DIR` imports every Markdown file of the blogs in a folder through a real edge and worker.
+ * Each blog is a subfolder. It compares title, date, slug, tags and status of each post with an independent reading of
+ * its file.
  */
 
 interface Post {
@@ -70,7 +71,7 @@ interface Batch {
   bytes: number
 }
 
-/** Batches of one blog's posts, in which all slugs differ. */
+/** Splits posts into batches. The posts of a batch belong to one blog and have different slugs. */
 function batchesOf(posts: readonly Post[]): Post[][] {
   const batches: Batch[] = []
   for (const post of posts) {

@@ -10,8 +10,8 @@ import { ask, type Stack } from './stack.ts'
 import { rotate } from './stats.ts'
 import { cpuMeter, family, measureUndisturbed, untilQuiet } from './usage.ts'
 
-// About four seconds each, so that all warm up equally. `short` takes less; it shows how graphile-worker slows down as its table
-// grows.
+// Each run takes about four seconds, so that all warm up equally. `short` is shorter, to show how graphile-worker slows
+// down as its table grows.
 const JOBS = {
   ours: 160_000,
   plain: 20_000,
@@ -20,14 +20,14 @@ const JOBS = {
   boss: 120_000,
   burst: 120_000,
 } as const
-// pg-boss fetches and completes jobs in batches: larger ones are faster.
+// pg-boss fetches and completes jobs in batches, and larger ones are faster.
 const BATCH = { boss: 100, burst: 1000 } as const
 type Runner = keyof typeof JOBS
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
-// A comma-separated selection, to examine the cost of one runner.
+// Runners to measure, separated by commas; all if unset.
 const RUNNERS = process.env.BENCH_RUNNERS?.split(',')
 const CHUNK = 1000
-// Polling every 10 ms took a tenth of the measured time, with any plan.
+// Polling every 10 ms took a tenth of the measured time, with any query plan.
 const LOOK_MS = 25
 const LIMIT_MS = 300_000
 
@@ -38,7 +38,9 @@ interface Pace {
   readonly foreignCores: number
 }
 
-/** No-op jobs through the whole kernel, with results stored, compared with plain graphile-worker and pg-boss. */
+/**
+ * Measures no-op jobs through the whole kernel, with results stored, compared with plain graphile-worker and pg-boss.
+ */
 export async function jobs(stack: Stack): Promise<Measured> {
   const all: readonly { readonly name: Runner; readonly run: () => Promise<Pace> }[] = [
     { name: 'ours', run: () => ours(stack) },
@@ -131,7 +133,7 @@ function boss(stack: Stack, runner: 'boss' | 'burst'): Promise<Pace> {
   )
 }
 
-/** Runs another library with the same work; its script fills the queue and starts on the message `go`. */
+/** Runs the same work in another library. The script fills the queue and starts on the message `go`. */
 async function reference(
   stack: Stack,
   script: string,
@@ -155,28 +157,33 @@ async function reference(
   return pace
 }
 
-/** Completes the database's follow-up work of filling the queue, so that it does not run during the measurement. */
+/**
+ * Completes the database's follow-up work after the queue was filled, so that it does not run during the measurement.
+ */
 async function finishMaintenance(url: string): Promise<void> {
   await ask(url, 'vacuum analyze')
   await ask(url, 'checkpoint')
   await untilQuiet()
 }
 
-/** Statements that poll the state of a run. They must be cheap, because they run during the measurement; only `done` counts rows. */
+/**
+ * Statements that poll the state of a run. They must be cheap, because they run during the measurement. Only `done`
+ * counts rows.
+ */
 interface PollStatements {
   readonly pid: number
   readonly jobs: number
-  /** The number of finished jobs. */
+  /** Returns the number of finished jobs. */
   readonly done: string
-  /** Statements that return true once any job, or every job, has finished. */
+  /** These return true once any job (`begun`) or every job (`over`) has finished. */
   readonly begun: string
   readonly over: string
 }
 
-/** The rate between the first and the last finished jobs. */
+/** Measures the rate between the first and the last finished job. */
 async function paceOf(stack: Stack, url: string, watched: PollStatements): Promise<Pace> {
   const client = await connect({ url, applicationName: 'bench' })
-  // Most rows of a nearly empty queue are dead or finished: avoid reading them all at each poll.
+  // In a nearly empty queue, most rows are dead or finished: do not read them all at each poll.
   await client.query('set enable_seqscan = off')
   const until = async (name: 'begun' | 'over'): Promise<number> => {
     for (const limit = performance.now() + LIMIT_MS; performance.now() < limit; await delay(LOOK_MS)) {

@@ -10,13 +10,13 @@ import type { Measured } from './report.ts'
 import { ask, SECRET, type Stack, signUp } from './stack.ts'
 
 /**
- * `npm run bench -- kills` kills the worker, the thread that runs the job or PostgreSQL (SIGKILL) at a random moment of a
- * 200-page extraction, repeatedly. The rows must equal those of an undisturbed extraction, and each page must be written once.
+ * `npm run bench -- kills` repeatedly kills the worker, the job's thread or PostgreSQL with SIGKILL at a random moment
+ * of a 200-page extraction. The rows must equal those of an undisturbed extraction, and each page must be written once.
  */
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 50)
 const PAGES = 200
-// An undisturbed extraction takes about this long; the kill happens at a random time within it.
+// Duration of an undisturbed extraction. The kill happens at a random time within it.
 const SPAN_MS = 900
 const LIMIT_MS = 90_000
 const KINDS = ['worker', 'thread', 'postgres'] as const
@@ -68,7 +68,10 @@ export async function kills(stack: Stack): Promise<Measured> {
   return report(rounds)
 }
 
-/** Victims: threads belong to a worker in this process, where they can be killed; other victims are separate processes. */
+/**
+ * Prepares the victims. To be killed, a thread must belong to a worker in this process; the other victims are separate
+ * processes.
+ */
 async function prepareVictims(stack: Stack, url: string): Promise<Victims> {
   const threads: Thread[] = []
   subscribe('worker_threads', (message) => threads.push((message as { worker: Thread }).worker))
@@ -124,7 +127,8 @@ async function round(scene: Scene, kind: Kind, n: number): Promise<Round> {
     headers: scene.headers,
   })
   const { job_id } = (await started.json()) as { job_id: string }
-  // Wait for the first page: the death of a thread during module loading means a broken installation, which is not tested here.
+  // Wait for the first page. A thread that dies while it loads modules indicates a broken installation, which is not
+  // tested here.
   if (kind === 'thread') await firstPage(scene.url, id)
   await delay(Math.random() * (kind === 'thread' ? SPAN_MS / 2 : SPAN_MS))
   await scene.victims.kill(kind)
@@ -154,7 +158,7 @@ async function firstPage(url: string, id: number): Promise<void> {
   throw new Error('No page was stored')
 }
 
-/** Waits until the job ends, even while the database is down; returns its attempts. */
+/** Waits until the job ends, even while the database is down, and returns its number of attempts. */
 async function waitForEnd(url: string, jobId: string): Promise<number> {
   for (const end = performance.now() + LIMIT_MS; performance.now() < end; await delay(50)) {
     const rows = await ask(url, 'select status, attempt from job where id = $1', [jobId]).catch(() => [])

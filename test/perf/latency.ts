@@ -10,7 +10,7 @@ import { untilQuiet } from './usage.ts'
 
 const SAMPLES = Number(process.env.BENCH_SAMPLES ?? 200)
 const WARM = 10
-// Longer than a process's interval between notifications, so that each job's notification is sent immediately.
+// Longer than the interval between notifications, so that each job's notification is sent immediately.
 const PAUSE_MS = 60
 const LIMIT_MS = 10_000
 
@@ -20,7 +20,10 @@ interface Sample {
   readonly running: number
 }
 
-/** Latency of a POST on an idle service until an open stream shows its job as running, compared with three durable commits. */
+/**
+ * Measures the latency from a POST on an idle service until an open stream shows the job as running. The reference is
+ * three durable commits.
+ */
 export async function latency(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)
@@ -93,7 +96,7 @@ async function threeFlushes(client: Client): Promise<number> {
 }
 
 interface Watch {
-  /** Time at which a frame first showed the job as running or ended. */
+  /** Returns the time at which a frame first showed the job as running or ended. */
   runningAt(jobId: string): Promise<number>
   ended(jobId: string): Promise<unknown>
   close(): void
@@ -101,7 +104,7 @@ interface Watch {
 
 const ENDS = ['done', 'failed', 'cancelled']
 
-/** Opens the stream of all jobs and records the times of states; resolves once the stream is open. */
+/** Opens the stream of all jobs and records when each job is running and ended. Resolves once the stream is open. */
 async function watchJobs(port: number, token: string): Promise<Watch> {
   const running = new Map<string, number>()
   const ended = new Map<string, number>()
@@ -132,7 +135,7 @@ async function watchJobs(port: number, token: string): Promise<Watch> {
   }
 }
 
-/** A keep-alive connection for sequential POSTs, which resolve with the job's id. */
+/** Opens a keep-alive connection for sequential POSTs. `post` returns the id of the job. */
 async function openCaller(port: number): Promise<{ post(text: string): Promise<string>; close(): void }> {
   const socket: Socket = connectSocket({ host: '127.0.0.1', port, noDelay: true })
   await new Promise((resolve) => socket.once('connect', resolve))

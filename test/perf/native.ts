@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 
-/** Native programs that extraction is compared with, if installed: poppler's pdftotext and Tesseract. */
+/** Runs the native programs that extraction is compared with, if installed: poppler's pdftotext and Tesseract. */
 
 export interface RunResult {
   readonly output: string
-  /** User plus system time of the program. */
+  /** User and system CPU time of the program in ms. */
   readonly cpuMs: number
 }
 
@@ -17,14 +17,14 @@ export function isInstalled(program: string): boolean {
   return spawnSync('bash', ['-c', 'command -v "$1"', 'bash', program]).status === 0
 }
 
-// SIGTERM after 20 s and SIGKILL a second later; the caller is blocked meanwhile. `timeout` kills the program itself, whereas
-// killing the shell would leave its child running.
+// Sends SIGTERM after 20 s and SIGKILL a second later, because the caller is blocked. Killing the shell instead would
+// leave its child running.
 const LIMIT = ['timeout', '-k', '1', '20']
 
-/** Runs a program for at most 20 s; null if it fails. */
+/** Runs a program for at most 20 s; returns null if it fails. */
 export function run(program: string, args: readonly string[]): RunResult | null {
   const env = { ...process.env, OMP_THREAD_LIMIT: '1' }
-  // The second line of `times` has the times of the shell's children.
+  // The second line of `times` contains the times of the shell's children.
   const given = spawnSync(
     'bash',
     ['-c', '"$@" 2>/dev/null && times >&2', 'bash', ...LIMIT, program, ...args],
@@ -47,7 +47,7 @@ export function run(program: string, args: readonly string[]): RunResult | null 
   return { output: given.stdout.toString(), cpuMs }
 }
 
-/** Unpacks the service's OCR language data for the native engine; returns the folder. */
+/** Unpacks the service's OCR language data for the native Tesseract, and returns the folder. */
 export function languageData(folder: string): string {
   const home = import.meta.resolve('@tesseract.js-data/eng/package.json')
   const packed = readFileSync(fileURLToPath(new URL('4.0.0_best_int/eng.traineddata.gz', home)))

@@ -6,13 +6,13 @@ import { noop } from '../../tasks/system/noop.ts'
 import { specsOf } from '../../tasks/task.ts'
 import { jobSettings } from '../job-settings.ts'
 
-/** Running jobs of this process, whose progress it reports as a worker does. */
+/** Runs jobs in this process and reports their progress as a worker does. */
 export interface Publishing {
   readonly jobIds: readonly string[]
-  /** Reports progress of `perTick` jobs in turn every 100 ms; the label is the send time and the padding. */
+  /** Every 100 ms, reports progress of the next `perTick` jobs. The label is the send time and the padding. */
   start(perTick: number, padding?: string): void
   stop(): Promise<void>
-  /** Ends every job; returns the last event's number by job id. */
+  /** Ends all jobs, and returns the number of the last event by job id. */
   finish(): Promise<ReadonlyMap<string, number>>
   close(): Promise<void>
 }
@@ -75,7 +75,7 @@ export async function startPublishing(url: string, ownerId: number, count: numbe
         )
         for (const id of batch) publisher.notify(id)
       }
-      // The claim is event 1; progress events and the end follow.
+      // Event 1 is the claim. Progress events and the end follow.
       return new Map(jobIds.map((id) => [id, (reported.get(id) ?? 0) + 2]))
     },
     close: async () => {

@@ -5,18 +5,18 @@ import { SECRET, type Stack, signUp, storeDocuments } from './stack.ts'
 import { rotate } from './stats.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 9)
-/** Documents of the account; with 300,000 the benchmark reads from a large table. */
+/** Number of documents of the account. With 300,000 the benchmark reads from a large table. */
 const DOCUMENTS = Number(process.env.BENCH_DOCUMENTS ?? 1000)
 const POOL_SIZES = [2, 4, 8, 16]
 
 interface Server {
   readonly name: string
   readonly child: Child
-  /** The request, if it does not use an access token. */
+  /** The request text, if it does not use the access token. */
   readonly head?: string
 }
 
-/** Reads one document by id: the edge compared with Fastify and a pool, and with bare uWebSockets.js. */
+/** Measures reads of a document by id: the edge compared with Fastify and a pool, and with bare uWebSockets.js. */
 export async function reads(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)
@@ -110,7 +110,7 @@ function summary(
   }
 }
 
-/** Starts Fastify with the pool size that serves most; tries each size alone. */
+/** Measures Fastify at each pool size, and returns it started with the fastest one. */
 async function bestFastify(
   url: string,
   measure: (server: Server) => Promise<LoadResult>,
@@ -144,7 +144,7 @@ async function bodyLength(port: number, id: number, token: string): Promise<numb
   return (await response.arrayBuffer()).byteLength
 }
 
-/** Creates an API key that may read documents. */
+/** Creates an API key with read access to documents. */
 async function apiKeyOf(port: number, token: string): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${port}/api/v1/auth/keys`, {
     method: 'POST',

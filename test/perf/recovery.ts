@@ -11,13 +11,13 @@ import { ask, SECRET, type Stack } from './stack.ts'
 import { percentile } from './stats.ts'
 
 /**
- * `npm run bench -- recovery` repeatedly kills workers at random moments while jobs with effects run. It measures how soon other
- * workers restart the killed workers' jobs. No job may be lost, and each must have exactly one effect.
+ * `npm run bench -- recovery` repeatedly kills workers at random moments while jobs with effects are running. It
+ * measures how soon other workers restart these jobs. No job may be lost, and each must have exactly one effect.
  */
 
 const KILLS = Number(process.env.BENCH_KILLS ?? 200)
 const WORKERS = 3
-// Each worker has about 15 running jobs at any time.
+// At this rate each worker always has about 15 running jobs.
 const JOBS_PER_SECOND = 100
 const TICK_MS = 100
 const MAX_MS = 400
@@ -25,9 +25,9 @@ const LIMIT_MS = 60_000
 const LOOK_MS = 10
 
 interface Kill {
-  /** Number of jobs that ran in it, according to the ledger. */
+  /** Number of jobs that the killed worker was running, according to the ledger. */
   readonly jobs: number
-  /** Time in ms until another worker had restarted the last of them. */
+  /** Time in ms until other workers had restarted all of these jobs. */
   readonly ms: number
 }
 
@@ -41,7 +41,7 @@ export async function recovery(stack: Stack): Promise<Measured> {
   const workers = await Promise.all(Array.from({ length: WORKERS }, () => startWorker(url)))
   const load = startLoad(url)
   const kills: Kill[] = []
-  // Lets each worker start jobs before the first kill.
+  // Let each worker start jobs before the first kill.
   await delay(1000)
   for (let n = 0; n < KILLS; n++) {
     await delay(Math.random() * 500)
@@ -98,7 +98,7 @@ function startWorker(url: string): Promise<Child> {
   })
 }
 
-/** Adds jobs at a steady rate until stopped; `stop` returns their number. */
+/** Adds jobs at a steady rate until `stop`, which returns their number. */
 function startLoad(url: string): { stop(): Promise<number> } {
   const db: Database = createDatabase({ url, applicationName: 'bench', size: 1, validateRows: false })
   let count = 0
@@ -126,7 +126,7 @@ function startLoad(url: string): { stop(): Promise<number> } {
   }
 }
 
-/** Kills a worker, starts a replacement, and waits until all of its jobs have been restarted. */
+/** Kills a worker, starts a replacement, and waits until all jobs of the killed one have been restarted. */
 async function kill(client: Client, workers: Child[], n: number, url: string): Promise<Kill> {
   const { lease } = await workers[n]!.ask<{ lease: string }>('lease')
   workers[n]!.process.kill('SIGKILL')

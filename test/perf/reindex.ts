@@ -12,8 +12,8 @@ const QUERIES = 500
 const NAME = 'churn'
 
 /**
- * Indexes 1,000 files 100 times, with a twentieth changed each time. Table sizes and query times must stay close to those of a
- * collection that was indexed once from the final files.
+ * Indexes 1,000 files 100 times and changes a twentieth each time. Table sizes and query times must stay close to those
+ * of a collection that was indexed once.
  */
 export async function reindex(stack: Stack): Promise<Measured> {
   const root = mkdtempSync(join(tmpdir(), 'millrace-bench-rag-'))
@@ -32,7 +32,7 @@ export async function reindex(stack: Stack): Promise<Measured> {
     const fresh = await serve(stack, root)
     await post(fresh.port, '/rag/index', { path: '.', collection_name: NAME })
     const times = { churned: [] as number[], fresh: [] as number[] }
-    // Alternately, so that both run under the same conditions.
+    // The collections alternate, so that both run under the same conditions.
     for (let n = 0; n < QUERIES + 20; n++) {
       for (const [name, { port }] of [
         ['churned', churned],
@@ -89,7 +89,7 @@ function write(root: string, file: number, version: number): void {
   writeFileSync(join(root, `${file}.txt`), text)
 }
 
-/** Size of the tables with indexes and TOAST, in MiB. */
+/** Returns the size of the tables with indexes and TOAST, in MiB. */
 async function sizeOf(url: string): Promise<number> {
   const [row] = await ask(
     url,

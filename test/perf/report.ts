@@ -4,29 +4,29 @@ import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { median, ratios } from './stats.ts'
 
-/** One measured figure per round, and the reference's figure of the same rounds. */
+/** A measured figure with one value per round, and optionally the reference's values of the same rounds. */
 export interface Finding {
   readonly name: string
   readonly unit: string
   readonly values: readonly number[]
   readonly reference?: { readonly name: string; readonly values: readonly number[] }
-  /** Absent if the figure is only reported. */
+  /** Absent if the figure has no bound. */
   readonly target?: Target
 }
 
 export interface Target {
-  /** The bound applies to the median of the ratios, or of our values. */
+  /** The figure to which the bound applies: the median of the ratios or of our values. */
   readonly of: 'ratio' | 'value'
   readonly atLeast?: number
   readonly atMost?: number
-  /** Origin of the bound if it is not a constant. */
+  /** Explanation of the bound, if it is not a constant. */
   readonly text?: string
 }
 
 export interface Measured {
   readonly rounds: number
   readonly findings: readonly Finding[]
-  /** Checks that held, and explanations for readers. */
+  /** Results of checks, and explanations for readers. */
   readonly notes: readonly string[]
   /** Further figures for closer analysis. */
   readonly details?: unknown
@@ -42,7 +42,7 @@ interface Row extends Finding {
 
 const FOLDER = 'bench-results'
 
-/** Prints a benchmark's table and writes `bench-results/NAME.json`. Returns true if every target was met. */
+/** Prints the table of a benchmark and writes `bench-results/NAME.json`. Returns true if every target was met. */
 export function publish(name: string, measured: Measured, postgres: string): boolean {
   const rows = measured.findings.map(judgeFinding)
   const machine = {
@@ -80,7 +80,9 @@ interface Published {
   readonly notes: readonly string[]
 }
 
-/** Writes `bench-results/report.md` and `report.json` from published benchmarks. Returns the path of the former. */
+/**
+ * Writes `bench-results/report.md` and `report.json` from the published benchmarks, and returns the path of the former.
+ */
 export function publishReport(names: readonly string[]): string {
   const all = names.map((name) => JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as Published)
   const { machine, versions } = all[0]!
@@ -131,7 +133,7 @@ function table(rows: readonly Row[]): string {
     .join('')
 }
 
-/** Lines of cells, padded to equal column widths. */
+/** Pads the cells of lines to equal column widths. */
 export function alignColumns(lines: readonly (readonly string[])[]): string[] {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
   return lines.map((line) =>

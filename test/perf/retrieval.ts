@@ -11,8 +11,8 @@ import type { Stack } from './stack.ts'
 import { type Ranked, type Scores, scoresOf } from './trec.ts'
 
 /**
- * `npm run bench -- retrieval DIR` indexes public collections through the real edge and worker for keyword search. It scores the
- * ranking of all documents as trec_eval does. A document's score is that of its best chunk.
+ * `npm run bench -- retrieval DIR` indexes public collections for keyword search through a real edge and worker. It
+ * scores the ranking of all documents as trec_eval does. A document's score is that of its best chunk.
  */
 
 // Published scores of BM25 with feedback.
@@ -23,7 +23,7 @@ const BASELINES: Readonly<Record<string, { readonly map: number; readonly ndcg10
   vaswani: { map: 0.302 },
 }
 const TUNED_ON = ['cranfield', 'vaswani']
-// Several chunks of a document can rank, so more chunks than documents are needed.
+// Several chunks of a document can rank, so the search must return more chunks than documents are needed.
 const DEPTH = 3000
 const QUERIES = 2000
 const VECTORS = 100_000
@@ -47,7 +47,7 @@ export async function retrieval(stack: Stack): Promise<Measured> {
       rates.push(await indexCollection(edge.port, collection))
       findings.push(...figuresOf(collection.name, await rankDocuments(url, collection)))
     }
-    // The first run also starts the thread.
+    // The first run is excluded, because it also starts the thread.
     findings.push({
       name: 'indexing',
       unit: 'chunks/s',
@@ -74,7 +74,7 @@ function write(root: string, { name, documents }: TestCollection): void {
   for (const [id, text] of documents) writeFileSync(join(root, name, `${id}.txt`), text)
 }
 
-/** Chunks per second, from the request to its answer. */
+/** Indexes a collection and returns the chunks per second, from the request to the answer. */
 async function indexCollection(port: number, { name }: TestCollection): Promise<number> {
   const answer = await post(port, '/rag/index', { path: name, collection_name: name })
   const { total_chunks, duration_ms } = answer as { total_chunks: number; duration_ms: number }
@@ -131,7 +131,7 @@ async function measureQueries(port: number, { name, questions }: TestCollection)
       collection_name: name,
       top_k: 10,
     })
-    // The first queries load the collection and warm up the code.
+    // The first 50 queries load the collection and warm up the code.
     if (n >= 50) times.push(performance.now() - startedAt)
   }
   times.sort((a, b) => a - b)
@@ -142,7 +142,7 @@ async function measureQueries(port: number, { name, questions }: TestCollection)
   ]
 }
 
-/** Exact search among 100,000 vectors. */
+/** Measures the exact search among 100,000 vectors. */
 function measureNearest(): Finding {
   const floats = Float32Array.from({ length: VECTORS * DIMENSIONS }, (_, i) => Math.sin(i * 0.7))
   const rows = Array.from({ length: VECTORS }, (_, chunk) => ({

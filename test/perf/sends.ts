@@ -18,7 +18,9 @@ const FAULTS = {
   busy: 0.02,
 } as const
 
-/** Sends on all channels while workers are killed and providers fail; counts duplicated and lost messages. */
+/**
+ * Sends messages on all channels while workers are killed and providers fail, and counts duplicated and lost messages.
+ */
 export async function sends(stack: Stack): Promise<Measured> {
   const [twilio, mail] = await Promise.all([twilioServer(), mailServer()])
   try {
@@ -29,7 +31,7 @@ export async function sends(stack: Stack): Promise<Measured> {
       EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
       AUTH_LEVEL: 'none',
       WORKER_QUEUES: 'comms',
-      // Hides the expected messages about killed workers.
+      // Hides log lines about killed workers, which are expected.
       LOG_LEVEL: 'fatal',
     }
     const edge = await stack.edge(url, env)

@@ -4,13 +4,15 @@ import type { Measured } from './report.ts'
 import { type Stack, signUp, storeDocuments } from './stack.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7)
-// More than the edge has connections for.
+// More lists than the edge has connections.
 const LISTS = 32
-// A third of an edge's maximum rate, so that p99 reflects the reads and not a queue.
+// Gives a third of an edge's maximum rate, so that p99 reflects reads and not a queue.
 const PACE_MS = 3
 const CONNECTIONS = 16
 
-/** `npm run bench -- slow-reads`: p99 of reads by id while callers keep requesting lists that wait for a locked table. */
+/**
+ * `npm run bench -- slow-reads`: p99 of reads by id while callers keep requesting lists that wait for a locked table.
+ */
 export async function slowReads(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)
@@ -47,7 +49,10 @@ export async function slowReads(stack: Stack): Promise<Measured> {
   }
 }
 
-/** Locks a table that a list reads, and has callers request the list repeatedly; `end` returns the number of 503 answers. */
+/**
+ * Locks a table that a list reads, and keeps requesting the list. `end` stops this and returns the number of 503
+ * answers.
+ */
 async function holdLists(url: string, port: number, token: string): Promise<{ end(): Promise<number> }> {
   const holder = await connect({ url, applicationName: 'bench-holder' })
   await holder.query('begin')

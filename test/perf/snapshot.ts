@@ -11,19 +11,19 @@ import { untilQuiet } from './usage.ts'
 
 const BEFORE_S = Number(process.env.BENCH_BEFORE_SECONDS ?? 45)
 const HELD_S = Number(process.env.BENCH_HELD_SECONDS ?? 180)
-// Warm-up of a new worker.
+// Warm-up time of a new worker, which is not measured.
 const WARM_S = 15
-// Compares the last seconds without a snapshot with the last ones with it.
+// The last seconds without a snapshot are compared with the last ones with it.
 const LAST_S = 30
 const CHUNK = 500
-// More than two seconds of jobs, which is how late they are counted, so that the worker never waits for the feeder.
+// Enough that the worker never waits for jobs: more than two seconds of them, which is the delay of the counts.
 const MAX_WAITING = 100_000
-// Timestamps are those of a transaction's start, so jobs of a second are counted a second later.
+// Jobs have the start time of their transaction, so the jobs of a second are counted a second later.
 const LAG_S = 1
 
 /**
- * `npm run bench -- snapshot`: the cost of a snapshot that a transaction holds open. Meanwhile no vacuum can remove dead rows, and
- * each job leaves several.
+ * `npm run bench -- snapshot`: the cost of a long-open snapshot. Meanwhile vacuum cannot remove dead rows, and each job
+ * leaves several.
  */
 export async function snapshot(stack: Stack): Promise<Measured> {
   const url = await stack.database()
@@ -68,14 +68,14 @@ export async function snapshot(stack: Stack): Promise<Measured> {
   }
 }
 
-// Adding and running jobs alternate, so single seconds mean little.
+// Adding and running jobs alternate, so a single second means little.
 const mean = (values: readonly number[]): number => values.reduce((sum, n) => sum + n, 0) / values.length
 const everyTwenty = (values: readonly number[]): number[] =>
   Array.from({ length: Math.floor(values.length / 20) }, (_, i) =>
     Math.round(mean(values.slice(i * 20, i * 20 + 20))),
   )
 
-/** Keeps jobs waiting until stopped, and counts ended jobs for each second. */
+/** Keeps jobs waiting until stopped, and counts the ended jobs of each second. */
 function startFeeding(db: Database, client: Client): { perSecond: number[]; stop(): Promise<void> } {
   const perSecond: number[] = []
   let added = 0

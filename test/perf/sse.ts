@@ -12,10 +12,13 @@ const STREAMS = Number(process.env.BENCH_STREAMS ?? 5000)
 const JOBS = STREAMS / 10
 const WARM = 500
 const PROBES = 5
-// 50 jobs with 10 streams each, ten times a second: the edge sends 5,000 frames a second.
+// 50 jobs a tick with 10 streams each, at ten ticks a second, make 5,000 frames a second.
 const JOBS_PER_TICK = 50
 
-/** One edge with thousands of open streams: its memory, the order of frames, and the latency of concurrent requests. */
+/**
+ * Measures an edge with thousands of open streams: its memory, the order of frames, and the latency of concurrent
+ * requests.
+ */
 export async function sse(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)

@@ -13,7 +13,7 @@ export interface Stack {
   readonly postgres: string
   /** PostgreSQL's first process, the parent of all backends. */
   readonly postmaster: number
-  /** Creates a migrated database; all start out equal. */
+  /** Creates a migrated database, a copy of the same template each time. */
   database(): Promise<string>
   /** Creates an empty database. */
   emptyDatabase(): Promise<string>
@@ -22,13 +22,13 @@ export interface Stack {
   stop(): Promise<void>
 }
 
-/** The secret key of all servers of a run, including the references. */
+/** The secret key of all servers in a benchmark, including the references. */
 export const SECRET = 'a secret for benchmarks, long enough to be one'
 
 const TEMPLATE = 'millrace_template'
 const EDGE = new URL('../../edge/main.ts', import.meta.url)
 const WORKER = new URL('../../workers/main.ts', import.meta.url)
-// As in the Procfile.
+// The Procfile has the same flags.
 const FLAGS = ['--experimental-async-context-frame']
 const ENVIRONMENT = {
   NODE_ENV: 'production',
@@ -37,15 +37,15 @@ const ENVIRONMENT = {
   PORT: '0',
   ACCESS_TOKEN_MINUTES: '1440',
   UWS_HTTP_MAX_HEADERS_SIZE: '16384',
-  // One account reads thousands of streams.
+  // In the benchmarks, one address reads thousands of streams.
   MAX_STREAMS_PER_ADDRESS: '0',
   MAX_STREAMS_PER_ACCOUNT: '0',
 }
 
-/** Starts PostgreSQL in a temporary folder, which `stop` removes; `settings` extend the shipped ones. */
+/** Starts PostgreSQL in a temporary folder, which `stop` removes. `settings` are added to the shipped ones. */
 export async function startStack(settings: Readonly<Record<string, string>> = {}): Promise<Stack> {
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
-  chmodSync(dataDir, 0o755) // As root, PostgreSQL runs as another user, who must traverse this folder.
+  chmodSync(dataDir, 0o755) // When root runs it, PostgreSQL runs as another user, who must traverse this folder.
   const server = await startEmbedded({ dataDir, settings })
   const children: Child[] = []
   const stop = async (): Promise<void> => {
@@ -100,7 +100,7 @@ async function prepare(server: EmbeddedDatabase): Promise<{ postgres: string; po
   return { postgres: String(row!.version), postmaster: Number.parseInt(String(row!.pid), 10) }
 }
 
-/** Rows of one statement, on a new connection. */
+/** Runs one statement on a new connection and returns its rows. */
 export async function ask(
   url: string,
   text: string,
@@ -114,10 +114,10 @@ export async function ask(
   }
 }
 
-/** The password of every account of a benchmark. */
+/** The password of every account in a benchmark. */
 export const PASSWORD = 'correct horse battery'
 
-/** The hash of that password, as an edge stores it. */
+/** Hashes that password as an edge does. */
 export async function passwordHash(): Promise<string> {
   const passwords = createPasswords()
   try {
@@ -127,7 +127,7 @@ export async function passwordHash(): Promise<string> {
   }
 }
 
-/** A signed-in account. */
+/** A signed-in account and its token. */
 export interface SignedIn {
   readonly id: number
   readonly token: string
@@ -146,7 +146,7 @@ export async function signUp(port: number, email = 'bench@example.com'): Promise
   return { id, token: await signIn(port, email) }
 }
 
-/** Signs in with the common password; returns the access token. */
+/** Signs in with the common password, and returns the access token. */
 export async function signIn(port: number, username: string): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${port}/api/v1/auth/token`, {
     method: 'POST',
@@ -156,7 +156,7 @@ export async function signIn(port: number, username: string): Promise<string> {
   return ((await answer.json()) as { access_token: string }).access_token
 }
 
-/** Inserts small text documents directly; returns the first and the last id. */
+/** Inserts small text documents directly, and returns the first and last id. */
 export async function storeDocuments(
   url: string,
   owner: number,

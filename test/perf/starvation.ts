@@ -14,7 +14,7 @@ const CHUNK = 5000
 const PACE_MS = 50
 const PLENTY_MS = 60_000
 
-/** Delay until tasks of one queue start while another queue holds a flood of tasks. */
+/** Measures the delay until tasks of one queue start while another queue holds a flood of tasks. */
 export async function starvation(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)

@@ -3,7 +3,7 @@ import type { Child } from './children.ts'
 import type { StreamsSeen } from './load/streams.ts'
 import { residentBytes, untilQuiet } from './usage.ts'
 
-/** Waits until every stream has its terminal frame, at most 20 s. */
+/** Waits up to 20 s until every stream has its terminal frame. */
 export async function waitForTerminalFrames(readers: Child, streams: number): Promise<StreamsSeen> {
   for (let i = 0; ; i++) {
     const seen = await readers.ask<StreamsSeen>('report')
@@ -12,7 +12,7 @@ export async function waitForTerminalFrames(readers: Child, streams: number): Pr
   }
 }
 
-/** Checks that every stream has each event of its job once, in order. @throws otherwise. */
+/** Checks that every stream received each event of its job once and in order. @throws otherwise. */
 export function checkStreams(
   seen: StreamsSeen,
   jobIds: readonly string[],
@@ -24,7 +24,7 @@ export function checkStreams(
   throw new Error(`Frames were lost: ${what}, ${wrong} streams with a wrong last frame`)
 }
 
-/** Resident memory once it has varied by at most 1 % for 3 s. */
+/** Waits until the resident memory has varied by at most 1 % for 3 s, and returns it in bytes. */
 export async function stableBytes(pid: number): Promise<number> {
   await untilQuiet()
   const looks: number[] = []

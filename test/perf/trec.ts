@@ -1,4 +1,6 @@
-/** Scores of a ranking as in trec_eval 9: `map` over 1000 documents and `ndcg_cut_10`, as means over questions. */
+/**
+ * Scores a ranking like trec_eval 9, with `map` over 1000 documents and `ndcg_cut_10`. Both are means over questions.
+ */
 
 export interface Ranked {
   readonly document: string
@@ -33,7 +35,7 @@ export function scoresOf(
   return { map: map / questions, ndcg10: ndcg10 / questions, questions }
 }
 
-/** Sorts as trec_eval does: by scores alone, as 4-byte floats; of equal scores, the greater name comes first. */
+/** Sorts like trec_eval: only by score, as 4-byte floats. Among equal scores, the greater name comes first. */
 function orderOf(run: readonly Ranked[]): string[] {
   return [...run]
     .sort((a, b) => Math.fround(b.score) - Math.fround(a.score) || (a.document < b.document ? 1 : -1))

@@ -13,11 +13,11 @@ const MB = 1024 * 1024
 const LARGE = 100 * MB
 const SMALL = MB
 const MAX_RISE_MB = 32
-// Enough to warm up the code and to open the database pools.
+// Number of uploads that warm up the code and open the database pools.
 const WARM = 20
 
 interface Uploaded {
-  /** Peak resident memory of the edge during the upload, minus that before it. */
+  /** Peak resident memory of the edge during the upload, minus its memory before. */
   readonly riseMb: number
   readonly mbPerSecond: number
 }
@@ -28,7 +28,7 @@ interface Caller {
   readonly token: string
 }
 
-/** Memory of the edge and speed during a 100 MiB upload, for each store; a 1 MiB upload is the reference. */
+/** Measures the memory of the edge and the speed of a 100 MiB upload to each store. A 1 MiB upload is the reference. */
 export async function upload(stack: Stack): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-blobs-'))
   const s3 = await startChild(new URL('./servers/s3.ts', import.meta.url), {}, ['--import', 'tsx'])
@@ -60,7 +60,7 @@ async function measure(stack: Stack, settings: Readonly<Record<string, string>>)
   const url = await stack.database()
   const [large, small]: [Uploaded[], Uploaded[]] = [[], []]
   for (let round = 0; round < ROUNDS; round++) {
-    // A new edge each time: after a large upload an edge keeps memory for the next.
+    // Start a new edge each time, because an edge keeps memory after a large upload.
     const edge = await stack.edge(url, settings)
     const { token } = await signUp(edge.port, `round-${round}@example.com`)
     const caller: Caller = { pid: edge.pid, port: edge.port, token }
@@ -92,7 +92,7 @@ function judge(name: string, large: readonly Uploaded[], small: readonly Uploade
   ]
 }
 
-/** One upload on a new connection, by a client that is never the bottleneck. */
+/** Uploads on a new connection, with a client that is never the bottleneck. */
 async function send({ pid, port, token }: Caller, size: number): Promise<Uploaded> {
   const bytes = randomBytes(size)
   const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="bench.bin"\r\n\r\n'

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
-// USER_HZ is fixed at 100 in Linux's interface to user space.
+// Linux fixes USER_HZ at 100 in its interface to user space.
 const MS_PER_TICK = 10
 
 /**
- * Starts to measure; the result returns the CPU ms that each group has used since then, and those of all other processes.
- * Groups are listed again at the end, and a process that joined meanwhile counts from its start.
+ * Starts a measurement. The returned function returns the CPU ms that each group and all other processes have used
+ * since. Groups are listed again at the end, and a process that joined meanwhile counts from its start.
  */
 export function cpuMeter<G extends string>(
   groups: Readonly<Record<G, () => readonly number[]>>,
@@ -17,7 +17,7 @@ export function cpuMeter<G extends string>(
   return () => {
     const busy = (busyTicks() - busyBefore) * MS_PER_TICK
     const used = {} as Record<G, number>
-    // A process that has ended cannot be read any more and counts as zero.
+    // A process that has exited can't be read, and counts as zero.
     for (const name of names)
       used[name] =
         groups[name]().reduce((sum, pid) => sum + Math.max(0, ticks(pid) - (before.get(pid) ?? 0)), 0) *
@@ -27,7 +27,7 @@ export function cpuMeter<G extends string>(
   }
 }
 
-/** CPU time of the whole machine that was not idle (proc_stat(5)). */
+/** Returns the CPU time of the whole machine that was not idle (proc_stat(5)). */
 function busyTicks(): number {
   const [user, nice, system, , , irq, softirq, steal] = readFileSync('/proc/stat', 'utf8')
     .split('\n', 1)[0]!
@@ -37,7 +37,7 @@ function busyTicks(): number {
   return user! + nice! + system! + irq! + softirq! + steal!
 }
 
-/** A process and its current children: for PostgreSQL, the server with all backends. */
+/** Returns the ids of a process and its current children. For PostgreSQL, these are the server and all backends. */
 export function family(pid: number): number[] {
   const children = readdirSync('/proc').filter(
     (name) => /^\d+$/.test(name) && fields(Number(name))?.[1] === String(pid),
@@ -45,10 +45,13 @@ export function family(pid: number): number[] {
   return [pid, ...children.map(Number)]
 }
 
-/** Resident memory in bytes. */
+/** Returns the resident memory in bytes. */
 export const residentBytes = (pid: number): number => statusBytes(pid, 'VmRSS')
 
-/** Resident memory of a process and its current children, in bytes; one that has just ended counts as zero. */
+/**
+ * Returns the resident memory of a process and its current children, in bytes. A process that has just exited counts as
+ * zero.
+ */
 export const familyBytes = (pid: number): number =>
   family(pid).reduce((sum, one) => {
     try {
@@ -58,10 +61,10 @@ export const familyBytes = (pid: number): number =>
     }
   }, 0)
 
-/** Peak resident memory since the start or the last `resetPeak`, in bytes. */
+/** Returns the peak resident memory since the start or the last `resetPeak`, in bytes. */
 export const peakBytes = (pid: number): number => statusBytes(pid, 'VmHWM')
 
-/** Resets the peak (proc_pid_clear_refs(5)). */
+/** Resets the peak of the resident memory (proc_pid_clear_refs(5)). */
 export function resetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
 }
@@ -76,7 +79,10 @@ function ticks(pid: number): number {
   return stat === null ? 0 : Number(stat[11]) + Number(stat[12])
 }
 
-/** The fields of /proc/PID/stat after the command, which may contain spaces: state, parent, … (proc_pid_stat(5)). */
+/**
+ * Returns the fields of /proc/PID/stat after the command, which may contain spaces: state, parent, …
+ * (proc_pid_stat(5)).
+ */
 function fields(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -86,11 +92,14 @@ function fields(pid: number): string[] | null {
   }
 }
 
-// Other load on the machine turns ratios into noise.
+// Ratios are too noisy if other processes use more than this.
 const QUIET_CORES = 0.1
 const LOOK_MS = 400
 
-/** Waits until no other process keeps the machine busy, at most BENCH_PATIENCE_SECONDS. The measured processes must be idle. */
+/**
+ * Waits for up to BENCH_PATIENCE_SECONDS until no other process keeps the machine busy. The measured processes must be
+ * idle.
+ */
 export async function untilQuiet(): Promise<void> {
   const end = Date.now() + Number(process.env.BENCH_PATIENCE_SECONDS ?? 45) * 1000
   for (let quiet = 0; quiet < 2 && Date.now() < end; ) {
@@ -103,7 +112,7 @@ export async function untilQuiet(): Promise<void> {
 const DISTURBED_CORES = 0.15
 const MAX_RETRIES = 2
 
-/** Measures on a quiet machine, and retries if other processes disturb it; returns the least disturbed result. */
+/** Measures on a quiet machine, and retries if other processes disturb it. Returns the least disturbed result. */
 export async function measureUndisturbed<T extends { readonly foreignCores: number }>(
   measure: () => Promise<T>,
 ): Promise<T> {

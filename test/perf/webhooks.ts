@@ -7,11 +7,14 @@ import { ask, type Stack } from './stack.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const SECRET = 'whsec_for_benchmarks'
-// More than any round can use: each event needs its own id.
+// Each event needs its own id, and no round can use this many.
 const IDS_PER_ROUND = 100_000
 const HEAD = `POST /api/v1/payment/webhook HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`
 
-/** Payment events: each is verified, stored, applied by a worker and then acknowledged. The reference only verifies and stores them. */
+/**
+ * Measures payment events, which are verified, stored, applied by a worker and then acknowledged. The reference only
+ * verifies and stores them.
+ */
 export async function webhooks(stack: Stack): Promise<Measured> {
   const [url, referenceUrl] = [await stack.database(), await stack.emptyDatabase()]
   await ask(referenceUrl, 'create table event (id text primary key, data jsonb not null)')
@@ -57,7 +60,7 @@ export async function webhooks(stack: Stack): Promise<Measured> {
   return summary(ours!, theirs!, calm!, applied)
 }
 
-/** Fills the tables with an hour's rows, because plans for nearly empty tables differ. */
+/** Fills the tables with rows of an hour, because plans for nearly empty tables differ. */
 async function fill(url: string): Promise<void> {
   await ask(
     url,
@@ -77,7 +80,7 @@ async function fill(url: string): Promise<void> {
   await ask(url, 'vacuum analyze')
 }
 
-/** A successful payment, about the size of the provider's events. */
+/** Builds a successful payment, about as large as the provider's events. */
 function eventBody(): string {
   const padding = Object.fromEntries(
     Array.from({ length: 40 }, (_, n) => [`field_of_no_interest_${n}`, null]),
@@ -86,7 +89,7 @@ function eventBody(): string {
   return JSON.stringify(event('payment_intent.succeeded', object, { id: 'evt_{id}' }))
 }
 
-/** Asserts that all acknowledged events exist and are applied; returns their number. */
+/** Asserts that all acknowledged events exist and are applied, and returns their number. */
 async function verify(url: string): Promise<number> {
   for (let tries = 0; tries < 100; tries++, await delay(100)) {
     const [row] = await ask(

@@ -1,6 +1,6 @@
 /**
- * Counts the reference's words, and how many of them a text contains; repeated words count repeatedly. A hyphen at a line's end
- * joins words.
+ * Counts the words of a reference and how many of them a text contains, including repetitions. A hyphen at the end of a
+ * line joins words.
  */
 export function sharedWords(reference: string, text: string): { shared: number; all: number } {
   const ours = bag(text)

@@ -2,16 +2,15 @@ import { areas } from '../../../edge/routes/index.ts'
 import { type Asked, REQUESTS } from './requests.ts'
 import type { Targets } from './targets.ts'
 
-/** A request to send. */
+/** A request to measure. */
 export interface Call extends Pick<Asked, 'who' | 'headers' | 'restMs'> {
   readonly name: string
   readonly path: string
 }
 
 /**
- * All calls of every GET route of the reference.
- *
- * @throws if `requests.ts` lacks arguments for a route, or has some for an unknown one.
+ * Returns all calls of every GET route in the reference. @throws if `requests.ts` lacks arguments for a route or has
+ * some for an unknown one.
  */
 export function callsOf(places: Targets): Call[] {
   const declared = areas.flatMap(({ prefix, routes }) =>

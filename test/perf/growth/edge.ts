@@ -1,10 +1,10 @@
 import { SERVICES } from '../../every-service.ts'
 
-/** Settings of an edge whose reads are measured. */
+/** Settings of the measured edge. */
 export const EDGE_SETTINGS = {
   ...SERVICES,
-  // Slow reads are measured instead of aborted.
+  // Slow reads are measured, not aborted.
   READ_TIMEOUT_SECONDS: '3600',
-  // Keeps the seeded jobs visible, which ended within the last 20 hours.
+  // Keeps the seeded jobs visible, which ended up to 20 hours ago.
   WORKER_KEEP_RESULT_SECONDS: '86400',
 }

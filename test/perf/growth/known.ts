@@ -1,11 +1,11 @@
 import type { Who } from './requests.ts'
 
 /**
- * Calls that cost more on a bigger table than `limits.ts` allows, with the reasons. A fixed call must leave the first list, or the
- * test fails, so the list shows the remaining work.
+ * Calls whose cost grows more than `limits.ts` allows, with the reasons. A call that has been fixed must leave the
+ * first list, or the test fails, so the list shows the remaining work.
  */
 
-/** Reason -> path -> call and caller. */
+/** Maps a reason and a path to calls with their callers. */
 type Listed = Readonly<Record<string, Readonly<Record<string, readonly `${string}[${Who}]`[]>>>>
 
 const COUNTED = 'It counts up to 10,000 matching rows, or skips as many index entries before the last page'
@@ -29,7 +29,7 @@ const LISTED: Listed = {
   },
 }
 
-/** Calls that exceed the limit only at 100 %, which the benchmark measures and the test does not. */
+/** Calls that exceed the limit only at 100 %. The benchmark measures that size, but the test does not. */
 const LISTED_AT_FULL_SIZE: Listed = {
   [COUNTED]: {
     '/api/v1/orgs/:org_id/members': ['last page [big]'],
@@ -65,6 +65,6 @@ const byName = (listed: Listed): Readonly<Record<string, string>> =>
     ),
   )
 
-/** Reasons by call name. */
+/** Maps the names of known calls to reasons. */
 export const KNOWN = byName(LISTED)
 export const KNOWN_AT_FULL_SIZE = byName(LISTED_AT_FULL_SIZE)

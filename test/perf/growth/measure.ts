@@ -3,29 +3,32 @@ import type { Call } from './calls.ts'
 import type { Who } from './requests.ts'
 import type { Spent, Statements } from './statements.ts'
 
-/** Sends calls sequentially to an otherwise idle edge, and counts the cost of each in the database. */
+/** Sends calls one at a time to an otherwise idle edge, and counts the cost of each in the database. */
 
 export interface Cost {
   readonly name: string
   readonly ms: readonly number[]
-  /** Buffers of the median call: some calls also refresh data that the edge caches, such as the caller's account. */
+  /** Number of buffers of the median call. Some calls touch more, because they refresh data that the edge caches. */
   readonly buffers: number
-  /** Statements of the median call, costliest first. */
+  /** Statements of the median call, most expensive first. */
   readonly statements: readonly Spent[]
 }
 
 export interface Effort {
-  /** Number of warm-up calls, not measured. */
+  /** Number of unmeasured warm-up calls. */
   readonly warmUp: number
   readonly calls: number
-  /** No further call starts after this time. */
+  /** Time in ms after which no further call starts. */
   readonly budgetMs: number
 }
 
 /** Counts the statements of one call. */
 export type Counter = Pick<Statements, 'begin' | 'end'>
 
-/** PostgreSQL plans a prepared statement for its values five times; afterwards it may use a generic plan. */
+/**
+ * PostgreSQL plans the first five executions of a prepared statement for their values. Afterwards it may use a generic
+ * plan.
+ */
 export const UNTIL_PLANNED = 6
 
 export class Meter {
@@ -40,7 +43,7 @@ export class Meter {
     this.#statements = statements
   }
 
-  /** @throws if the call is rejected, which means that its arguments are wrong. */
+  /** Measures a call. @throws if it is rejected, which means that its arguments are wrong. */
   async cost(call: Call, { warmUp, calls, budgetMs }: Effort): Promise<Cost> {
     const all: { ms: number; spent: Spent[] }[] = []
     const startedAt = performance.now()
@@ -50,7 +53,7 @@ export class Meter {
       await this.#statements.begin()
       all.push({ ms: await this.#send(call), spent: await this.#statements.end() })
     }
-    // If a call is too slow for all repetitions, use those that ran.
+    // If the call was too slow for all repetitions, use those that ran.
     const measured = all.slice(Math.min(warmUp, all.length - 1))
     const bySize = measured.map(({ spent }) => spent).sort((a, b) => sum(a) - sum(b))
     const middle = bySize[bySize.length >> 1]!
@@ -66,7 +69,7 @@ export class Meter {
     this.#agent.destroy()
   }
 
-  /** Returns the time until the complete answer, or until the first frame of a stream. */
+  /** Returns the time in ms until the complete answer, or until the first frame of a stream. */
   #send({ name, path, who, headers }: Call): Promise<number> {
     const authorization = who === 'nobody' ? {} : { authorization: `Bearer ${this.#tokens[who]}` }
     return new Promise((resolve, reject) => {

@@ -3,27 +3,27 @@ import { MAX_COUNTED } from '../../../sql/lists.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
 import type { Targets } from './targets.ts'
 
-/** Callers and arguments for each GET route: usual ones and the costliest ones. */
+/** Callers and arguments for each GET route, both usual and most expensive ones. */
 
 export type Who = 'admin' | 'big' | 'small' | 'nobody'
 
 export interface Asked {
   readonly who: Who
-  /** Distinguishes the requests of a route; the same for every size. */
+  /** Distinguishes the requests of a route; equal at every size. */
   readonly what?: string
   readonly params?: Readonly<Record<string, string | number>>
   readonly query?: Readonly<Record<string, string | number | boolean>>
   readonly headers?: Readonly<Record<string, string>>
-  /** Pause between two requests in ms, because the edge caches the answer. */
+  /** Pause in ms between two requests, for routes whose answers the edge caches. */
   readonly restMs?: number
 }
 type Make = (places: Targets) => readonly Asked[]
 
 const PAGE = 20
-// Beyond the count limit of lists, only cursors lead further.
+// Lists count up to MAX_COUNTED rows; only cursors lead further.
 const lastPage = (total: number): number => Math.max(1, Math.ceil(Math.min(total, MAX_COUNTED) / PAGE))
 
-/** The same request by each caller. */
+/** Makes the same request for each caller. */
 const by =
   (whos: readonly Who[], more: Omit<Asked, 'who'> = {}): Make =>
   () =>
@@ -33,7 +33,7 @@ const small = (more: Omit<Asked, 'who'> = {}): Asked => ({ who: 'small', ...more
 const admin = (more: Omit<Asked, 'who'> = {}): Asked => ({ who: 'admin', ...more })
 const nobody = (more: Omit<Asked, 'who'> = {}): Asked => ({ who: 'nobody', ...more })
 
-/** The first and the last page, both of the same size. */
+/** Makes requests for the first and the last page. */
 const ends = (who: Who, total: number, more: Omit<Asked, 'who'> = {}): Asked[] =>
   [1, lastPage(total)].map((page, i) => ({
     who,
@@ -41,7 +41,7 @@ const ends = (who: Who, total: number, more: Omit<Asked, 'who'> = {}): Asked[] =
     what: [more.what, i === 0 ? 'first page' : 'last page'].filter(Boolean).join(', '),
     query: { ...more.query, page_size: PAGE, page },
   }))
-/** One request for each value of a parameter. */
+/** Makes one request for each value of a parameter. */
 const values = (who: Who, name: string, given: readonly string[], more: Omit<Asked, 'who'> = {}): Asked[] =>
   given.map((value) => ({
     who,
@@ -53,11 +53,11 @@ const values = (who: Who, name: string, given: readonly string[], more: Omit<Ask
 const anybody: Make = by(['nobody'])
 const everybody: Make = by(['admin', 'big', 'small'])
 
-// Even the smallest table has this many of its rare rows.
+// Even the smallest table has this many rare rows.
 const SHORT = { query: { limit: 10 } }
 
 const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString()
-/** The time between `from` and `to` days ago. */
+/** Returns the parameters of a time range, from `from` to `to` days ago. */
 const ofDays = (from: number, to: number) => ({ from: daysAgo(from), to: daysAgo(to) })
 
 const accounts: Record<string, Make> = {
@@ -371,7 +371,7 @@ const pages: Record<string, Make> = {
   '/docs/:file': by(['nobody'], { params: { file: 'docs.css' } }),
 }
 
-/** Requests by the declared path of each GET route. */
+/** Requests of each GET route, by its declared path. */
 export const REQUESTS: Readonly<Record<string, Make>> = {
   ...accounts,
   ...organizations,

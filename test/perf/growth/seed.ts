@@ -1,16 +1,19 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from '../../../sql/driver.ts'
 
-/** Fills a database with a share of a big one in SQL: runs the files of `seed/` in the order of their names. */
+/** Fills a database in SQL with a share of a big one. Runs the files of `seed/` in the order of their names. */
 
 const FOLDER = new URL('./seed/', import.meta.url)
 
-// The data can be seeded again, so durability does not matter; indexes of big tables are built in memory.
+// Durability does not matter, because the data can be seeded again. More memory speeds up building indexes of big
+// tables.
 const SETTINGS = `set synchronous_commit = off; set maintenance_work_mem = '512MB'; set work_mem = '128MB'`
 
 /**
+ * Seeds a database.
+ *
  * @param url a migrated database with accounts 1 to 3
- * @param share in percent of a million documents
+ * @param share size in percent of a million documents
  * @param done called after each file
  */
 export async function seed(
@@ -28,7 +31,7 @@ export async function seed(
       })
       done(file, performance.now() - startedAt)
     }
-    // Does the work of autovacuum: visibility map, statistics, and pending entries of GIN indexes.
+    // Does autovacuum's work: visibility map, statistics and pending entries of GIN indexes.
     await client.query('vacuum (analyze)')
   } finally {
     await client.end()

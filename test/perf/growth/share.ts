@@ -6,14 +6,14 @@ import { seed } from './seed.ts'
 import { Statements } from './statements.ts'
 import { findTargets } from './targets.ts'
 
-/** The cost of every call on a database of one size, by call name. */
+/** Maps the name of each call to its cost at one size of the database. */
 export type Costs = ReadonlyMap<string, Cost>
 
 /**
- * Seeds a database, sends every call to an edge on it, and drops it.
+ * Seeds a database, measures every call to an edge on it, and drops the database.
  *
- * @param said receives progress
- * @param among part of the calls' names
+ * @param said receives progress messages
+ * @param among selects calls whose names contain this text
  */
 export async function costsAt(
   stack: Stack,
@@ -33,7 +33,7 @@ export async function costsAt(
   return costs
 }
 
-/** Seeds a migrated database without accounts. */
+/** Creates the three accounts in a migrated database and seeds it. */
 export async function seedShare(
   url: string,
   share: number,
@@ -43,7 +43,7 @@ export async function seedShare(
   await seed(url, share, (file, ms) => said(`${file} took ${Math.round(ms)} ms`))
 }
 
-/** Sends every call to an edge on a seeded database. @throws if the edge rejects a call. */
+/** Measures every call to an edge on a seeded database. @throws if the edge rejects a call. */
 export async function costsOn(
   { url, port }: { readonly url: string; readonly port: number },
   statements: Counter,
@@ -64,7 +64,7 @@ export async function costsOn(
   return costs
 }
 
-/** Inserts the three accounts that send the requests, as registration leaves them. */
+/** Inserts the three accounts that send the requests, in the state after their registration. */
 async function firstAccounts(url: string): Promise<void> {
   await ask(
     url,

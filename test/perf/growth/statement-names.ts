@@ -1,11 +1,11 @@
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Names of the code's reads, found by the statement texts in `pg_stat_statements`. */
+/** Names the statements in `pg_stat_statements` by finding their texts among the reads of the code. */
 
 const SQL = join(import.meta.dirname, '../../../sql')
 
-/** Returns a function from texts to names; a statement without a name is abbreviated. */
+/** Returns a function that returns the name of a statement, or an abbreviated text if it has no name. */
 export async function statementNames(): Promise<(text: string) => string> {
   const names = new Map<string, string>()
   for (const file of globSync('{,*/}*.ts', { cwd: SQL })) {
@@ -21,7 +21,7 @@ const isObject = (value: unknown): value is object => typeof value === 'object' 
 const isRead = (value: unknown): value is { name: string; text: string } =>
   isObject(value) && 'name' in value && 'text' in value && typeof value.text === 'string'
 
-/** The text without constants and parameters, which `pg_stat_statements` both shows as `$n`. */
+/** Removes constants and parameters, because `pg_stat_statements` shows both as `$n`. */
 const normalizeText = (text: string): string =>
   text
     .replace(/--.*$/gm, '')

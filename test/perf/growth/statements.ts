@@ -2,12 +2,12 @@ import { type Client, connect } from '../../../sql/driver.ts'
 import { until } from '../../until.ts'
 
 /**
- * The statements that a server ran for a database, and the shared buffers that each touched, in memory or not. The counts come
- * from `pg_stat_statements`; they are exact and equal on any machine. They exclude catalog reads of the planner, which depend on
- * the connection's earlier plans, and include the functions that a statement calls.
+ * Reads from `pg_stat_statements` which statements ran in a database and how many shared buffers each touched. The
+ * counts are exact and equal on any machine. They include the functions that a statement calls. They exclude catalog
+ * reads of the planner, which depend on earlier plans of the connection.
  */
 
-/** Settings of a server whose statements are counted. */
+/** PostgreSQL settings that count statements. */
 export const COUNTING = {
   shared_preload_libraries: 'pg_stat_statements',
   'pg_stat_statements.track_utility': 'off',
@@ -20,7 +20,7 @@ export interface Spent {
 
 const IDLE_MS = 600_000
 
-/** Counts from another database of the server, which keeps its own statements out of the counts. */
+/** Counts the statements of one database. It connects to another one, so that its own statements are not counted. */
 export class Statements {
   readonly #client: Client
   readonly #database: string
@@ -30,7 +30,7 @@ export class Statements {
     this.#database = database
   }
 
-  /** Statements of the database with this URL. */
+  /** Creates a counter for the database with this URL. */
   static async of(url: string): Promise<Statements> {
     const [, server, name] = /^(.*)\/([^/]+)$/.exec(url)!
     const client = await connect({ url: `${server}/postgres`, applicationName: 'statements' })
@@ -39,13 +39,13 @@ export class Statements {
     return new Statements(client, rows[0]!.oid)
   }
 
-  /** Starts to count once no statement runs: statements of a stream may outlast it. */
+  /** Waits until no statement is running, because a stream's statements may outlast it, and starts to count. */
   async begin(): Promise<void> {
-    await until('no statement runs', () => this.#isIdle(), IDLE_MS)
+    await until('no statement is running', () => this.#isIdle(), IDLE_MS)
     await this.#client.query('select pg_stat_statements_reset(0, $1::oid, 0)', [this.#database])
   }
 
-  /** Statements since `begin` that touched buffers, costliest first. */
+  /** Returns the statements since `begin` that touched buffers, most expensive first. */
   async end(): Promise<Spent[]> {
     const { rows } = await this.#client.query(
       `select query as text, (shared_blks_hit + shared_blks_read)::float8 as buffers from pg_stat_statements

@@ -1,6 +1,6 @@
 import { ask } from '../stack.ts'
 
-/** Rows of a seeded database that requests refer to, and the lengths of its lists. */
+/** Rows of a seeded database that requests refer to, and lengths of its lists. */
 export interface Targets {
   readonly word: Readonly<Record<'common' | 'frequent' | 'medium' | 'rare' | 'unique' | 'part', string>>
   readonly total: Readonly<
@@ -45,7 +45,7 @@ const jobOf = (which: string): string =>
 const conversationOf = (owner: number): string =>
   middle(`select id from ai_conversation where owner_id = ${owner} order by id`)
 
-// Account 2 is the big owner, account 3 the small one; organization 1 is the big owner's.
+// Account 2 is the big owner, account 3 the small owner, and organization 1 belongs to the big owner.
 const TEXT = `select json_build_object(
   'word', json_build_object('common', growth.word(1), 'frequent', growth.word(10), 'medium', growth.word(100),
     'rare', growth.word(2999), 'part', substr(growth.word(2), 2, 4), 'unique', (
@@ -79,7 +79,7 @@ const TEXT = `select json_build_object(
   'model', (select json_build_object('vendor', vendor, 'model_id', model_id) from llm_price order by vendor, model_id limit 1)
 ) as places`
 
-/** Looks these rows and lengths up in a seeded database. */
+/** Finds the targets in a seeded database. */
 export async function findTargets(url: string): Promise<Targets> {
   const [row] = await ask(url, TEXT)
   return row!.places as Targets

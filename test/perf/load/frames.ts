@@ -1,11 +1,14 @@
-/** One server-sent event as a client saw it. */
+/** A server-sent event as a client received it. */
 export interface SeenFrame {
   readonly event: string
   readonly id: string
   readonly data: string
 }
 
-/** Extracts server-sent events from the raw text of a response. Headers and chunk sizes do not look like event fields. */
+/**
+ * Extracts server-sent events from the raw text of a response. Headers and chunk sizes do not look like event fields,
+ * so it need not parse them.
+ */
 export class FrameReader {
   private rest = ''
 

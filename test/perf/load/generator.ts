@@ -6,7 +6,7 @@ import { cpuMeter, family } from '../usage.ts'
 import type { LoadOrder, LoadResult } from './load.ts'
 
 /**
- * The load generator: a process that keeps raw keep-alive connections busy, each with one request at a time, and checks every
+ * A load generator that keeps raw keep-alive connections busy, each with one request at a time, and checks every
  * answer. It must be lean, because it shares the machine with the measured processes.
  */
 
@@ -77,7 +77,7 @@ async function perform(order: LoadOrder): Promise<LoadResult> {
   }
 }
 
-/** Uses one connection until the run stops, its ids are used up, or an answer is wrong. */
+/** Sends requests on one connection until the run stops, its ids are used up or an answer is wrong. */
 function keepBusy(run: Run): Promise<void> {
   return new Promise((resolve, reject) => {
     let rest = ''
@@ -124,7 +124,7 @@ function nextRequest(run: Run): string | null {
   return signed === null ? `${head}${id}${tail}` : `${head}${signedBody(signed, id)}`
 }
 
-/** The last headers of a signed request, and its body. */
+/** Returns the last headers of a signed request, and its body. */
 function signedBody({ body, secret }: NonNullable<LoadOrder['signed']>, id: number): string {
   const text = body.replaceAll('{id}', String(id))
   const at = Math.floor(Date.now() / 1000)
@@ -132,7 +132,7 @@ function signedBody({ body, secret }: NonNullable<LoadOrder['signed']>, id: numb
   return `content-length: ${text.length}\r\nstripe-signature: t=${at},v1=${mac}\r\n\r\n${text}`
 }
 
-/** True if an answer is complete; records an unexpected one in `run.wrong`. */
+/** True if an answer is complete. Records unexpected answers in `run.wrong`. */
 function check(run: Run, text: string): boolean {
   const headEnd = text.indexOf('\r\n\r\n')
   if (headEnd === -1) return false

@@ -1,26 +1,28 @@
 import { type Child, startChild } from '../children.ts'
 import { measureUndisturbed, untilQuiet } from '../usage.ts'
 
-/** The parameters of a generator run; texts are raw HTTP/1.1. */
+/** Parameters of a generator run. Texts are raw HTTP/1.1. */
 export interface LoadOrder {
   readonly port: number
   readonly connections: number
-  /** The request; with `ids`, the part before the id. */
+  /** Start of the request, up to the id if there are `ids`. */
   readonly head: string
   readonly tail: string
-  /** First and last id to insert between head and tail, each used once; null for none. */
+  /** First and last id to insert between `head` and `tail`, each of which is used once; null for none. */
   readonly ids: readonly [number, number] | null
-  /** A body in which `{id}` stands for the id, signed as the payment provider signs its events; null for none. */
+  /**
+   * A body in which `{id}` stands for the id, and the secret that signs it as the payment provider does; null for none.
+   */
   readonly signed: { readonly body: string; readonly secret: string } | null
   readonly status: number
-  /** Required length of every body; null to accept any content-length. */
+  /** Required length of every body; null accepts any content-length. */
   readonly bodyBytes: number | null
   readonly warmMs: number
   readonly measureMs: number
-  /** Pause of each connection between an answer and its next request. */
+  /** Pause in ms between an answer and the next request of its connection. */
   readonly paceMs: number
   readonly serverPids: readonly number[]
-  /** True to measure only on a quiet machine, and to repeat disturbed runs. */
+  /** True to measure only on a quiet machine and to repeat disturbed runs. */
   readonly alone: boolean
   /** PostgreSQL's first process, whose backends are listed when the measurement starts; null to skip them. */
   readonly postmaster: number | null
@@ -31,11 +33,11 @@ export interface LoadResult {
   readonly p50: number
   readonly p95: number
   readonly p99: number
-  /** Answered requests, including those outside the measured time. */
+  /** Number of answered requests, including those outside the measured time. */
   readonly answered: number
-  /** CPU time per measured request. */
+  /** CPU time per measured request, in microseconds. */
   readonly cpuMicroseconds: { readonly server: number; readonly postgres: number; readonly generator: number }
-  /** Cores that other processes used meanwhile. */
+  /** Number of cores that other processes used meanwhile. */
   readonly foreignCores: number
   readonly bodyBytes: number
 }
@@ -48,7 +50,7 @@ export interface Generator {
 
 const NO_PIDS: readonly number[] = []
 
-/** Defaults of most orders. */
+/** Defaults for most orders. */
 export const DEFAULTS = {
   connections: 64,
   tail: '',
@@ -82,7 +84,7 @@ export async function startGenerator(): Promise<Generator> {
   }
 }
 
-/** The text of a request, with a JSON body or none. */
+/** Returns the text of a request, with a JSON body if given. */
 export function requestText(method: string, path: string, token: string | null, body?: object): string {
   const authorization = token === null ? '' : `authorization: Bearer ${token}\r\n`
   const json = body === undefined ? '' : JSON.stringify(body)

@@ -1,7 +1,7 @@
 import http from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** The login client, as a separate process. Each order is one run. */
+/** A client in a separate process that signs in. Each order is one run. */
 
 export interface Login {
   readonly username: string
@@ -9,21 +9,21 @@ export interface Login {
 }
 
 export type LoginOrder =
-  /** Sends logins one after another; returns the duration of each in ms. */
+  /** Sends logins one after another and returns their durations in ms. */
   | {
       readonly kind: 'measure'
       readonly port: number
       readonly status: number
       readonly logins: readonly Login[]
     }
-  /** Sends logins in turn at a steady rate, without waiting for answers, until `stop`. */
+  /** Sends logins in turn at a steady rate until `stop`, without waiting for answers. */
   | {
       readonly kind: 'start'
       readonly port: number
       readonly perSecond: number
       readonly logins: readonly Login[]
     }
-  /** Returns the number of logins per second, and the duration of each in ms. */
+  /** Stops, and returns the rate of logins per second and their durations in ms. */
   | { readonly kind: 'stop' }
 
 export interface LoginResult {

@@ -5,17 +5,17 @@ import { percentile } from '../stats.ts'
 import { FrameReader, type SeenFrame } from './frames.ts'
 import { requestText } from './load.ts'
 
-/** Readers of event streams in a separate process: raw sockets that check for missing frames. */
+/** Readers of event streams in a separate process. They use raw sockets and check for missing frames. */
 
 export interface OpenStreams {
-  /** Ports of the edges; stream n uses port n modulo their number. */
+  /** Ports of the edges. Stream n uses the port at index n modulo their number. */
   readonly ports: readonly number[]
   readonly token: string
   /** The job of each stream. */
   readonly jobIds: readonly string[]
 }
 
-/** Cuts random streams, `perSecond` a second, which reconnect with `Last-Event-ID`. */
+/** Cuts `perSecond` random streams a second, which reconnect with `Last-Event-ID`. */
 export interface Storm {
   readonly perSecond: number
   readonly seconds: number
@@ -26,7 +26,7 @@ export interface OfAll {
   readonly port: number
   readonly token: string
   readonly ofAll: number
-  /** True if the readers stop reading after the first frame. */
+  /** True to stop reading after the first frame. */
   readonly asleep: boolean
 }
 
@@ -34,15 +34,15 @@ export type StreamsOrder = OpenStreams | Storm | OfAll | 'close of all' | 'close
 
 export interface StreamsSeen {
   readonly frames: number
-  /** Frames whose number is not the previous one plus 1, or whose label is older than the previous one. */
+  /** Number of frames out of order: the number does not follow the previous one, or the label is older. */
   readonly gaps: number
-  /** Streams whose last frame was terminal and that the server then ended. */
+  /** Number of streams whose last frame was terminal and that the server then ended. */
   readonly finished: number
-  /** Frames after a terminal one. */
+  /** Number of frames after a terminal one. */
   readonly after: number
   readonly broken: number
   readonly reconnects: number
-  /** Delay from the publisher's clock to this one's. */
+  /** Delay of progress events from the publisher to the reader. */
   readonly delayMs: { readonly p50: number; readonly p95: number; readonly p99: number }
   /** Number of the last frame of each stream. */
   readonly last: readonly number[]
@@ -59,11 +59,11 @@ interface Stream {
   closed: boolean
 }
 
-// Number of concurrent connects that the server's backlog can hold.
+// Number of simultaneous connects that fit into the server's backlog.
 const CONCURRENT_CONNECTS = 50
 const TICK_MS = 20
 
-// Real readers run on other machines: on a shared one, their work should wait rather than the server's.
+// Production readers run on other machines. On this one, their work must wait rather than the server's.
 setPriority(constants.priority.PRIORITY_LOW)
 
 let streams: Stream[] = []
@@ -105,7 +105,7 @@ async function openAll({ ports, token, jobIds }: OpenStreams): Promise<void> {
   await Promise.all(Array.from({ length: CONCURRENT_CONNECTS }, open))
 }
 
-/** Connects a stream; resumes after its last frame if it has one. Resolves with the first frame or the end. */
+/** Connects a stream, and resumes after its last frame if it has one. Resolves at the first frame or the end. */
 function listen(stream: Stream): Promise<void> {
   const socket = connect({ host: '127.0.0.1', port: stream.port, noDelay: true })
   const frames = new FrameReader()
@@ -124,7 +124,7 @@ function listen(stream: Stream): Promise<void> {
       resolve()
     })
     socket.on('data', (chunk) => {
-      // Data that arrives after the reader has left is ignored.
+      // Ignore data that arrives after the stream was cut.
       if (stream.socket !== socket || socket.destroyed) return
       const text = chunk.toString('latin1')
       if (text.startsWith('HTTP/1.1 204')) socket.end()
@@ -144,7 +144,7 @@ function recordFrame(stream: Stream, { event, id, data }: SeenFrame): void {
   const { status, label } = JSON.parse(data) as { status: string; label?: string }
   if (status === 'done') {
     stream.terminal = true
-    // The response has ended, and the keep-alive connection will not be used again.
+    // The response has ended. Close its keep-alive connection, which is not used again.
     stream.socket.end()
   } else if (label !== undefined && label !== '') {
     const at = Number.parseInt(label, 10)
@@ -165,7 +165,7 @@ async function storm({ perSecond, seconds }: Storm): Promise<void> {
     }
     await delay(TICK_MS)
   }
-  // Streams without events, or that were cut again, send no frame: do not wait for them.
+  // Do not wait for streams without events or those that were cut again: they may send no frame.
   await Promise.race([Promise.all(coming), delay(1000)])
 }
 

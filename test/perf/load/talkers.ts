@@ -1,25 +1,25 @@
 import { connect } from 'node:net'
 import { percentile } from '../stats.ts'
 
-/** Clients of answer streams in a separate process: start `perSecond` streams a second, and record when pieces arrive. */
+/** Chat clients in a separate process. They start `perSecond` answer streams a second and record when pieces arrive. */
 
 export interface Talk {
   readonly port: number
-  /** The complete request of a stream. */
+  /** The complete text of a request. */
   readonly request: string
   readonly streams: number
   readonly perSecond: number
-  /** Pieces of each answer. */
+  /** Number of pieces of each answer. */
   readonly pieces: number
 }
 
 export interface Heard {
   readonly streams: number
-  /** Streams that ended without all their pieces, or in an unexpected way. */
+  /** Number of streams that ended without all their pieces or in an unexpected way. */
   readonly broken: number
   readonly first: Spread
   readonly piece: Spread
-  /** From the question to the end of the answer. */
+  /** Time from the question to the end of the answer. */
   readonly whole: Spread
 }
 
@@ -74,7 +74,7 @@ interface One {
   readonly whole: number
 }
 
-/** Reads one stream; null if it was incomplete. */
+/** Reads one stream and returns its times; null if the stream was incomplete. */
 function listen(port: number, request: string, pieces: number): Promise<One | null> {
   return new Promise((resolve) => {
     const sentAt = now()
@@ -92,7 +92,7 @@ function listen(port: number, request: string, pieces: number): Promise<One | nu
     socket.on('data', (data) => {
       const at = now()
       rest += data.toString('latin1')
-      // The final event repeats the whole answer, so skip it.
+      // Skip the final event, which repeats the whole answer.
       const last = rest.indexOf('event: final')
       const news = last === -1 ? rest : rest.slice(0, last)
       let seen = 0

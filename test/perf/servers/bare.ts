@@ -2,7 +2,7 @@ import * as uWS from 'uWebSockets.js'
 import { readDocument } from '../../../sql/documents.ts'
 import { createReader } from '../../../sql/reader.ts'
 
-/** The upper bound for reads: a bare uWebSockets.js handler with the same pipelined query and nothing else. */
+/** The upper bound for reads: a bare uWebSockets.js handler that only runs the same pipelined query. */
 
 const reader = await createReader({ url: process.env.DATABASE_URL!, applicationName: 'bare' })
 const owner = Number(process.env.OWNER)

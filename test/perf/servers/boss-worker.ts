@@ -1,6 +1,8 @@
 import { PgBoss } from 'pg-boss'
 
-/** A reference for jobs: plain pg-boss with no-op jobs in batches, fetched without a pause while full batches remain. */
+/**
+ * A reference for jobs: plain pg-boss with no-op jobs in batches. It fetches without a pause while batches are full.
+ */
 
 const CHUNK = 1000
 const batchSize = Number(process.env.BATCH)
@@ -11,7 +13,7 @@ let executed = 0
 const boss = new PgBoss({
   connectionString: process.env.DATABASE_URL!,
   max: 10,
-  // No maintenance or statistics during the measurement.
+  // Avoids maintenance and statistics during the measurement.
   supervise: false,
   schedule: false,
 })
@@ -41,7 +43,7 @@ async function start(): Promise<void> {
       executed++
       seen.add(data.echo)
     }
-    // Stored as the output of each job.
+    // pg-boss stores this as the output of each job.
     return { echo: 'done' }
   })
   process.send!({})

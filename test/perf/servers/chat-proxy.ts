@@ -1,7 +1,7 @@
 import { Agent, createServer, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The minimum of a chat service: forwards a question to the provider, and its pieces back as they arrive. */
+/** The reference for chat: forwards a question to the provider, and the pieces of the answer back. */
 
 const target = new URL(process.env.TARGET!)
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY })

@@ -2,7 +2,10 @@ import { createLog } from '../../../tasks/log.ts'
 import { parseSettings } from '../../../tasks/settings.ts'
 import { startWorker } from '../../../workers/worker.ts'
 
-/** A worker as `workers/run.ts` starts it, with the tasks of effects.ts. Its messages: ready, then its lease on request. */
+/**
+ * Starts a worker as `workers/run.ts` does, with the tasks in effects.ts. Its first message says that it is ready; on
+ * request it sends its lease.
+ */
 process.env.NO_LOG_SUCCESS = '1'
 const url = process.env.DATABASE_URL!
 const worker = await startWorker({

@@ -13,7 +13,7 @@ const effect = defineTask({
   run: async (ctx, { before_ms, after_ms }) => {
     ctx.progress('writing', 0, 1)
     await delay(before_ms, undefined, { signal: ctx.signal })
-    // Behind the fence only one attempt can write, so a missing row proves that no earlier attempt wrote it.
+    // Only one attempt can write behind the fence, so a missing row proves that no earlier attempt wrote it.
     const written = await ctx.fenced(async (tx) => {
       const done = await tx.any(sql.type(z.unknown())`select from effect where job_id = ${ctx.job.id}::uuid`)
       if (done.length > 0) return false

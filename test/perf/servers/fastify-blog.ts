@@ -4,8 +4,8 @@ import pg from 'pg'
 import { readPublished } from '../../../sql/blog.ts'
 
 /**
- * The reference for the public list: an ordinary Fastify server with a `pg` pool that reads the rows and their count and builds
- * the JSON. With `STATEMENT=ours` it forwards the JSON that our statement builds.
+ * The reference for the public list: an ordinary Fastify server with a `pg` pool that reads the rows and their count
+ * and builds the JSON. With `STATEMENT=ours` it forwards JSON that our statement builds.
  */
 
 const { DATABASE_URL, POOL_SIZE, STATEMENT } = process.env

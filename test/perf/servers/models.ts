@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /**
- * A provider with fixed delays. Each piece contains the times of the request's arrival and of its own departure, in ms since the
- * epoch. The receiver computes the added latency from them.
+ * A provider with fixed delays. Each piece contains the times at which the request arrived and the piece was sent, in
+ * ms since the epoch. From these the receiver computes the added latency.
  */
 
 interface Pace {
@@ -17,7 +17,7 @@ let pace: Pace = {
   BETWEEN_MS: Number(env.BETWEEN_MS),
   PIECES: Number(env.PIECES),
 }
-// A new pace applies from the next request on.
+// A new pace applies to later requests.
 process.on('message', (given: Pace) => {
   pace = given
   process.send!({})

@@ -2,8 +2,8 @@ import { Logger, makeWorkerUtils, run } from 'graphile-worker'
 import pg from 'pg'
 
 /**
- * The reference for jobs: plain graphile-worker with no-op jobs, eight at a time, and otherwise default settings. With TUNED it
- * uses prefetching and batching, as our kernel does.
+ * The reference for jobs: plain graphile-worker with no-op jobs, eight at a time, and default settings. With TUNED it
+ * also prefetches and batches like our kernel.
  */
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 })

@@ -1,9 +1,9 @@
-/** Reads documents and posts in a thread, to compare its cost with that of child processes. */
+/** Reads documents and posts in a thread, to compare its cost with that of a child process. */
 import { parentPort } from 'node:worker_threads'
 import { listItems, readItem } from '../../../tasks/blog/items.ts'
 import { closeVision, openPages } from '../../../workers/children/documents/pages.ts'
 
-/** A request to the thread, which answers with the number of pages or posts read. */
+/** A request to the thread. The answer is the number of pages or posts read. */
 export interface ThreadRequest {
   readonly what: 'document' | 'posts'
   readonly bytes: Uint8Array

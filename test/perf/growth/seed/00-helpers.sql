@@ -1,36 +1,36 @@
--- Helpers of the seeds in their own schema: sizes by `growth.share` (in percent), owners, words.
--- All values derive from a row's number, so that equal shares give equal rows.
---
--- Accounts 1, 2 and 3 are the admin, the big owner and the small one; they exist already.
+-- Helpers of the seeds in their own schema. They compute sizes from `growth.share` (in percent), owners, times and
+-- words. All values derive from a row's number, so equal shares give equal rows. Accounts 1, 2 and 3 already exist: the
+-- admin, the big owner and the small owner.
 
 create schema growth;
 
 create function growth.size(whole bigint) returns integer language sql stable
   return greatest(1, round(whole * current_setting('growth.share')::numeric / 100))::integer;
 
--- A pseudo-random number from 0 to `below` - 1.
+-- Returns a pseudo-random number from 0 to `below` - 1.
 create function growth.pick(n integer, salt integer, below integer) returns integer language sql immutable parallel safe
   return (hashint4(n # (salt * 65599)) & 2147483647) % below;
 
--- Owner of the n-th of `total` rows: about 70 rows belong to the small owner at any size, and `bigs` percent to the big one.
+-- Returns the owner of the n-th of `total` rows. At any size, the small owner has about 70 rows and the big owner
+-- `bigs` percent.
 create function growth.owner(n integer, total integer, bigs integer, others integer) returns integer
 language sql immutable parallel safe
   return case when n % greatest(1, total / 70) = 0 then 3 when growth.pick(n, 1, 100) < bigs then 2
     else 4 + growth.pick(n, 2, others) end;
 
--- Time of the n-th of `total` rows; the last one is now.
+-- Returns the time of the n-th of `total` rows. The last row is from now.
 create function growth.moment(n integer, total integer, span interval) returns timestamptz language sql stable
   return now() - span * ((total - n)::float8 / total);
 
 create function growth.id(at timestamptz) returns uuid language sql volatile
   return uuidv7(at - clock_timestamp());
 
--- The word of a rank; rank 1 is the most common.
+-- Returns the word with this rank; rank 1 is the most frequent.
 create function growth.word(rank integer) returns text language sql immutable parallel safe
   return left(translate(md5(rank::text), '0123456789', 'ghijklmnop'), 4 + rank % 5);
 
--- Builds indexes of big tables after filling them, which is many times faster than row by row. It reads the definitions from the
--- catalog, so that the seeds need not list them.
+-- Drops the indexes of big tables before filling them, because building them afterwards is many times faster. The
+-- definitions come from the catalog, so the seeds need not list them.
 create table growth.dropped_index (definition text not null);
 
 create procedure growth.drop_indexes(of regclass) language plpgsql as $$

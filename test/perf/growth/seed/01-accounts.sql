@@ -1,4 +1,4 @@
--- 10,000 accounts with ten sessions each; one percent of the sessions belong to the big owner. A million audit events.
+-- 10,000 accounts with ten sessions each; the big owner has one percent of the sessions. A million audit events.
 
 insert into account (email, password_hash, full_name, is_verified, last_login, created_at)
 select 'person-' || n || '@example.com', '$argon2id$v=19$m=19456,t=2,p=1$c2VlZA$c2VlZA', initcap(growth.word(n)),
@@ -36,7 +36,7 @@ select 'account:' || growth.owner(n, size, 5, growth.size(10000)), 'key-' || n, 
 from growth.size(300000) size, generate_series(1, size) n;
 
 select partitions_maintain('audit_event', 0, now() - interval '1 year');
--- Most audit events are sign-ins; one in ten concerns an organization.
+-- Most audit events are sign-ins, and one in ten concerns an organization.
 insert into audit_event (at, kind, actor_id, account_id, organization_id, address, request_id)
 select growth.moment(n, size, '1 year'),
   (array['account.signed_in', 'account.signed_in', 'account.signed_in', 'account.signed_in', 'account.signed_in',
@@ -45,7 +45,7 @@ select growth.moment(n, size, '1 year'),
   case when n % 10 = 9 then 1 + growth.pick(n, 4, growth.size(5000)) end, '203.0.113.' || n % 250, gen_random_uuid()::text
 from growth.size(1000000) size, generate_series(1, size) n, growth.owner(n, size, 5, growth.size(10000)) account;
 
--- A passkey for every other account, and the maximum for the big owner.
+-- Every other account has a passkey, and the big owner has the maximum.
 insert into passkey (id, account_id, credential_id, public_key, counter, transports, name, is_synced)
 select gen_random_uuid(), a.id, sha256(('passkey ' || a.id || ' ' || n)::bytea), '\x01', n, '{internal}', 'passkey ' || n, true
 from account a, generate_series(1, case when a.id = 2 then 20 else 1 end) n where a.id % 2 = 0;

@@ -1,4 +1,5 @@
--- 5,000 organizations. The first belongs to the big owner, with a fifth of all members and a tenth of all invites.
+-- 5,000 organizations. The first one belongs to the big owner and has a fifth of all members and a tenth of all
+-- invites.
 
 insert into organization (name, slug, description, created_at)
 select 'Organization ' || n, 'organization-' || n, case when n % 2 = 0 then 'About ' || growth.word(n) end,
@@ -23,7 +24,7 @@ select case when n % 10 = 0 then 1 else 1 + growth.pick(n, 8, growth.size(5000))
 from growth.size(20000) size, generate_series(1, size) n, growth.moment(n, size, '14 days') at,
   lateral (select case when n % 3 = 0 then 'accepted' when n % 17 = 0 then 'revoked' else 'pending' end as state) of_it;
 
--- Two keys each for a third of the members, and 90 for the big owner, near the limit of 100.
+-- A third of the members have two keys each. The big owner has 90, close to the limit of 100.
 insert into api_key (id, account_id, organization_id, name, digest, hint, scopes, created_at, last_used_at)
 select growth.id(at), m.user_id, case when n % 2 = 0 then m.organization_id end, 'key ' || n,
   sha256(('key ' || m.id || ' ' || n)::bytea), 'seed', '{documents:read}', at, at

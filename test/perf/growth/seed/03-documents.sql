@@ -1,4 +1,4 @@
--- A million documents with blobs and three million pages; three in ten belong to the big owner.
+-- A million documents with blobs and three million pages. Three in ten belong to the big owner.
 
 call growth.drop_indexes('document');
 call growth.drop_indexes('document_page');
@@ -7,7 +7,7 @@ call growth.drop_indexes('search_word');
 create table growth.document as
 select n, growth.owner(n, size, 30, growth.size(10000)) as owner_id, growth.moment(n, size, '1 year') as at,
   (array['invoice', 'invoice', 'invoice', 'letter', 'letter', 'contract', 'receipt', 'report', 'other', 'other'])[1 + n % 10] as kind,
-  -- Up to three of 200 tags; lower numbers are more frequent.
+  -- Up to three of 200 tags. Tags with lower numbers are more frequent.
   array(select distinct 'tag-' || (1 + floor(power(200, growth.pick(n, k, 1000) / 1000.0)))::int
     from generate_series(1, n % 4) k) as tags
 from growth.size(975000) size, generate_series(1, size) n;
@@ -18,11 +18,11 @@ select owner_id, initcap(kind) || ' ' || n || ' ' || growth.word(1 + growth.pick
   case when n % 10 = 0 then 'image/png' else 'application/pdf' end, 300, sha256(n::text::bytea), 1 + n % 5, at::date, at, 'upload',
   case when n % 20 = 0 then 'About ' || growth.word(1 + growth.pick(n, 12, 3000)) end, n % 200 = 0, tags, at,
   case when n % 50 = 7 then at + interval '1 day' end,
-  -- All of them are still in the trash.
+  -- Trashed documents are not due for deletion yet.
   case when n % 50 = 7 then now() + interval '30 days' end
 from growth.document order by n;
 drop table growth.document;
--- Newer versions of some documents, for a limited number of owners: each insert locks its owner.
+-- Newer versions of some documents. Only a few owners have them, because each insert locks its owner.
 insert into document (owner_id, title, kind, media_type, byte_size, sha256, page_count, document_date, supersedes_id, tags)
 select owner_id, title, kind, media_type, byte_size, sha256((id || ' again')::bytea), page_count, document_date, id, tags
 from document where id % 12 = 0 and deleted_at is null and (owner_id = 2 or owner_id % 10 = 4) order by id;
@@ -37,8 +37,8 @@ select growth.id(at), account, b.sha256, b.byte_size, at
 from growth.size(10000) size, generate_series(1, size) account, generate_series(1, case when account <= 3 then 20 else 2 end) n,
   growth.moment(n, 20, '6 days') at, (select * from blob order by id limit 1) b;
 
--- Pages share at most 10,000 texts of 50 words, in which the n-th word is about 1/n as frequent as the first. One page in ten has
--- a unique number. Vectors are combined from stored ones, because computing them would take longest.
+-- Pages share at most 10,000 texts of 50 words, in which the n-th word is about 1/n as frequent as the first. One page
+-- in ten has a unique number. Search vectors are combined from stored ones, because computing them takes longest.
 call growth.drop_indexes('document_page');
 call growth.drop_indexes('search_word');
 create table growth.text as
@@ -59,7 +59,7 @@ from document d, generate_series(1, d.page_count) p,
   lateral (select d.id * 5 + p as number, (d.id * 5 + p) % 10 = 0 as numbered, (d.id * 5 + p) % 51 = 0 as unread) page
 join growth.text t on t.n = number * 7 % least(10000, growth.size(1000000));
 
--- The longest document is the big owner's first one.
+-- The big owner's first document is the longest.
 insert into document_page (document_id, owner_id, page_number, status, method, text, search, job_id)
 select first.id, 2, p, 'read', 'text_layer', t.text, t.search, gen_random_uuid()
 from (select min(id) as id from document where owner_id = 2 and deleted_at is null) first, growth.size(5000) size,

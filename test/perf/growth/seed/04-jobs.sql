@@ -1,5 +1,5 @@
--- Three million jobs that ended within the last 20 hours, a quarter of them with progress events. Half a million waiting jobs, and
--- 16 running ones under a long lease.
+-- Three million jobs ended within the last 20 hours, and a quarter of them have progress events. Half a million jobs
+-- are waiting, and 16 are running under a long lease.
 
 call growth.drop_indexes('job');
 create table growth.job as
@@ -34,7 +34,8 @@ select uuidv7(), 'load_test.io_simulation_task', 'load_test', case when n % 4 < 
   'load_test.io_simulation_task/' || n, '{}', 'running', 1, 1, 1, 3, '00000000-0000-7000-8000-000000000001', now()
 from generate_series(1, 16) n;
 
--- Uses the service's function, so that each mailbox gets its delivery. One job in a hundred belongs to an actor.
+-- Enqueues with the service's function, so that each mailbox gets its delivery. One job in a hundred belongs to an
+-- actor.
 do $$
 declare
   total constant integer := growth.size(500000);

@@ -14,7 +14,7 @@ from growth.size(500000) size, generate_series(1, size) n, growth.moment(n, size
     case when n % 33 = 1 then 'failed' when n % 500 = 2 then 'unknown' when n % 100 = 3 then 'bounced' when n % 1000 = 4 then 'complained'
       when n % 2 = 0 then 'sent' else 'delivered' end as state) of_it;
 
--- Suppressed addresses: a hundredth as many as messages.
+-- One suppressed address per hundred messages.
 insert into comms_suppression (address, reason, send_id, created_at)
 select 'gone-' || n || '@example.com', case when n % 10 = 0 then 'complained' else 'bounced' end, growth.id(at), at
 from growth.size(5000) size, generate_series(1, size) n, growth.moment(n, size, '90 days') at;

@@ -1,5 +1,5 @@
--- 300,000 payments and refunds, a tenth of them the big owner's, with events, references, disputes and 20,000 subscriptions. Facts
--- have the format of the service: name -> [stamp, value].
+-- 300,000 payments and refunds, a tenth of them the big owner's, with events, references, disputes and 20,000
+-- subscriptions. Facts have the service's format, which maps a name to [stamp, value].
 
 create function growth.fact(value anyelement) returns jsonb language sql immutable
   as $$ select jsonb_build_array(lpad('1', 16, '0'), value) $$;

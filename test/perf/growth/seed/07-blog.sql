@@ -1,4 +1,4 @@
--- 100,000 posts of about a kilobyte, each with three of 1,000 tags; every second one also has the first tag.
+-- 100,000 posts of about a kilobyte, each with three of 1,000 tags. Every other post also has the first tag.
 
 insert into blog_tag (name, slug, created_at)
 select 'Tag ' || n, 'tag-' || n, growth.moment(n, size, '1 year') from growth.size(1000) size, generate_series(1, size) n;

@@ -1,4 +1,5 @@
--- 200,000 conversations of four turns with usage and scores; a tenth belong to the big owner. One conversation is long.
+-- 200,000 conversations of four turns with usage and scores. A tenth belong to the big owner, and one conversation is
+-- long.
 
 create table growth.conversation as
 select n, growth.id(at) as id, at, owner, 4 as turns from growth.size(200000) size, generate_series(1, size) n,

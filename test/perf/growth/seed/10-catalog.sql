@@ -1,4 +1,4 @@
--- 20,000 historic prices of models, on days before today.
+-- 20,000 historic model prices, valid from days before today.
 
 insert into llm_price (vendor, model_id, valid_from, input, output)
 select vendor, model_id, current_date - 1 - day, 1 + day % 5, 2 + day % 7

@@ -1,4 +1,4 @@
--- 200,000 transcriptions of a few seconds; a tenth belong to the big owner.
+-- 200,000 transcriptions of a few seconds. A tenth belong to the big owner.
 
 insert into voice_transcription (id, owner_id, document_id, job_id, status, provider, model, text, segments, duration_seconds, usage,
   cost, created_at, settled_at)
