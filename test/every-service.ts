@@ -5,10 +5,10 @@ export const METRICS_TOKEN = 'a-token-of-the-reader-of-metrics'
 
 export const PUBLIC_BASE_URL = 'http://localhost:8000'
 
-/** Settings of an edge on which every route is enabled. */
+/** Settings of an edge that enable every route. */
 export const SERVICES = {
   PUBLIC_BASE_URL,
-  // No worker runs the jobs, so requests that wait for one get 202.
+  // No worker runs the jobs: return 202 immediately to requests that would wait for one.
   REQUEST_WAIT_SECONDS: '0',
   RATE_LIMIT_INVITE: '0',
   METRICS_TOKEN,

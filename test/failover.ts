@@ -6,36 +6,36 @@ import { Client, launch } from './service.ts'
 import { mailServer } from './standins/smtp.ts'
 import { until } from './until.ts'
 
-/** Failure of the primary: its process dies, or its connections fall silent. */
+/** Kind of failure of the primary: its process dies, or its connections fall silent. */
 export type Death = 'killed' | 'silent'
 
 export interface FailoverOptions {
   readonly death: Death
-  /** Time in ms between the standby's disconnection and the primary's death; null if commits wait for the standby. */
+  /** Time in ms from the standby's disconnection to the primary's failure; null if commits wait for the standby. */
   readonly behindMs?: number | null
 }
 
 export interface FailoverResult {
-  /** Time in ms from the promotion until each edge acknowledged a write. */
+  /** Time in ms from the promotion until every edge has acknowledged a write. */
   readonly backMs: number
-  /** Time in ms from the promotion until every job ended. */
+  /** Time in ms from the promotion until every job has ended. */
   readonly endedMs: number
   readonly acknowledged: { readonly tags: number; readonly tasks: number; readonly mails: number }
-  /** Acknowledged writes that are missing or not done. */
+  /** Names of acknowledged writes that are missing or not done. */
   readonly lost: readonly string[]
-  /** Jobs that did not end within 90 s. */
+  /** Jobs that have not ended 90 s after the load stopped. */
   readonly unfinished: readonly Readonly<Record<string, unknown>>[]
-  /** Rows or mails that exist more than once. */
+  /** Names of rows or mails that exist more than once. */
   readonly doubled: readonly string[]
 }
 
-// Without a pause, the writes would saturate a small machine.
+// Without a pause, writes would saturate a small machine.
 const BETWEEN_MS = 40
 const DEATH_SEEN_MS = 1_000
 const BACK_MS = 60_000
 const ENDED_MS = 90_000
 
-/** Runs two edges and a worker under writes while their primary fails and its standby is promoted. */
+/** Writes through two edges, lets the primary fail, promotes its standby and measures the recovery. */
 export async function failOver({ death, behindMs = null }: FailoverOptions): Promise<FailoverResult> {
   const cleanups: (() => Promise<unknown>)[] = []
   try {
@@ -66,7 +66,7 @@ export async function failOver({ death, behindMs = null }: FailoverOptions): Pro
     await clients[0]!.register('writer@example.com')
     for (const client of clients) client.token = clients[0]!.token
     const load = new Load(clients)
-    await until('the load runs', () => load.tasks.length > 20, BACK_MS)
+    await until('the load is running', () => load.tasks.length > 20, BACK_MS)
 
     if (behindMs !== null) {
       await cluster.loseStandby()
@@ -94,7 +94,7 @@ export async function failOver({ death, behindMs = null }: FailoverOptions): Pro
   }
 }
 
-/** Writes of all kinds to every edge, each retried with its idempotency key until it is acknowledged. */
+/** Sends writes of all kinds to every edge and retries each with its idempotency key until it is acknowledged. */
 class Load {
   readonly tags: string[] = []
   readonly tasks: string[] = []
@@ -130,7 +130,7 @@ class Load {
     ])
   }
 
-  /** Acknowledged writes of each client's edge. */
+  /** Returns the number of acknowledged writes of each client. */
   writes(): number[] {
     return [...this.#counts]
   }

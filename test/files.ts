@@ -2,21 +2,21 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, relative, resolve } from 'node:path'
 import type { Depth } from './runs.ts'
 
-/** Selects the test files of a run and orders them. */
+/** Selects and orders the test files of a run. */
 
-// The rings of `npm test`. The others start, kill and upgrade real services (`flow`), or are corpora, fuzz and nemesis (`long`).
+// Rings that `npm test` runs. `flow` starts, kills and upgrades real services; `long` has corpora, fuzzing and nemesis.
 const QUICK_RINGS = ['sql', 'tasks', 'edge', 'workers']
 const RINGS = [...QUICK_RINGS, 'flow', 'long']
 const LONGEST: ReadonlySet<string> = new Set(['workers', 'flow'])
 export const ROOT = resolve(import.meta.dirname, '..')
 
-/** All test files of the rings, as paths from the root. */
+/** Returns all test files of the rings, as paths from the root. */
 export const allFiles = (): string[] => filesOf(RINGS)
 
 /**
- * The test files that `names` select: a ring (`edge`), an area (`documents`: its files in every ring) or a file. Without names,
- * `quick` selects the rings of `npm test`. The other depths select the ring `long` and randomized tests: `fixed` those of the
- * quick rings, `long` all.
+ * Returns the test files that `names` select. A name is a ring (`edge`), an area (`documents`, in every ring) or a
+ * file. Without names, depth `quick` selects the rings of `npm test`. Depth `fixed` selects the ring `long` and the
+ * randomized tests of the quick rings. Depth `long` selects the ring `long` and all randomized tests.
  *
  * @throws if a name matches nothing.
  */
@@ -44,13 +44,13 @@ function findFiles(names: readonly string[]): string[] {
 
 const ringOf = (file: string): string => file.split('/')[1]!
 
-/** The first word of a file's name: `blog` of `test/edge/blog-posts.test.ts`. */
+/** Returns the first word of a file's name: `blog` for `test/edge/blog-posts.test.ts`. */
 export const areaOf = (file: string): string => basename(file).split(/[-.]/)[0]!
 
 const isOfArea = (file: string, area: string): boolean =>
   file.startsWith(`${area}.`) || file.startsWith(`${area}-`)
 
-/** True if a file tests more at this depth. Files that start services do so only at depth `long`. */
+/** True if a file has more to test at this depth. Files that start services have more only at depth `long`. */
 function testsMoreAt(file: string, depth: Depth): boolean {
   const text = readFileSync(resolve(ROOT, file), 'utf8')
   if (!text.includes('/runs.ts')) return false
@@ -58,8 +58,8 @@ function testsMoreAt(file: string, depth: Depth): boolean {
 }
 
 /**
- * The files in the order in which processes claim them. Rings alternate, so that files that wait run next to files that
- * compute. Rings with the longest files finish early, so that no process is left with a long file at the end.
+ * Returns the files in the order in which processes claim them. Rings alternate, so that I/O-bound files run next to
+ * CPU-bound ones. Rings with the longest files finish early, so that no process ends with a long file.
  */
 export function interleaveRings(files: readonly string[]): string[] {
   const rings = Map.groupBy(files, ringOf)

@@ -2,16 +2,16 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
 
-// Below the ephemeral range, from which any connection or server may take a port first.
+// Ports below the ephemeral range, in which connections and servers take ports at random.
 const [FIRST, END] = [20_000, 30_000]
 
-/** Makes a server listen on this machine. @throws if it can't. */
+/** Makes a server listen on 127.0.0.1. @throws if it can't. */
 export async function listenOn(server: net.Server, port: number): Promise<void> {
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
 }
 
-/** Makes a server listen at a random port that the system assigns to no other process, and returns the port. */
+/** Makes a server listen at a random port outside the ephemeral range, and returns the port. */
 export async function listenOnFreePort(server: net.Server): Promise<number> {
   for (;;) {
     const port = randomInt(FIRST, END)
@@ -24,7 +24,7 @@ export async function listenOnFreePort(server: net.Server): Promise<number> {
   }
 }
 
-/** A port without a listener. A process can listen there, and again after a restart. */
+/** Returns a port without a listener. A process can listen there, and listen again after a restart. */
 export async function freePort(): Promise<number> {
   const probe = net.createServer()
   const port = await listenOnFreePort(probe)

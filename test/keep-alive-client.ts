@@ -6,15 +6,15 @@ export interface Answer {
 }
 
 /**
- * A client with one keep-alive connection. It retries only a new connection that was reset before the server read anything. The
- * kernel resets connections that arrive just as a process stops listening (`edge/http/server.ts`).
+ * A client with one keep-alive connection. It retries only if a new connection was reset before the server read
+ * anything. The kernel resets connections that arrive while a process stops listening (`edge/http/server.ts`).
  */
 export interface KeepAliveClient {
   ask(method: string, path: string, body?: object | Content): Promise<Answer>
   close(): void
 }
 
-/** A body that is not JSON. */
+/** A request body that is not JSON. */
 export class Content {
   readonly type: string
   readonly bytes: Buffer

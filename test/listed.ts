@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 
 const ROOT = new URL('../', import.meta.url)
 
-/** `FILE:LINE` of the first line that contains `text`, the place where a list begins. */
+/** Returns `FILE:LINE` of the first line that contains `text`, to show where a list begins. */
 export function lineOf(file: string, text: string): string {
   const lines = readFileSync(new URL(file, ROOT), 'utf8').split('\n')
   const index = lines.findIndex((line) => line.includes(text))
@@ -11,7 +11,10 @@ export function lineOf(file: string, text: string): string {
   return `${file}:${index + 1}`
 }
 
-/** Fails unless `listed` names each of `found` once; the message names the differences and where to edit (`where`). */
+/**
+ * Asserts that `listed` contains each of `found` exactly once. The message names the differences and the places to edit
+ * (`where`).
+ */
 export function assertListed(
   found: readonly unknown[],
   listed: readonly unknown[],

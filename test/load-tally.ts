@@ -1,6 +1,6 @@
 import { percentile } from './perf/stats.ts'
 
-/** Counts of a load test: tasks by outcome, and latencies. */
+/** Counts the tasks of a load test by outcome, and their latencies. */
 export interface Tally {
   /** Records the answer to a request that was sent at `sentAt`; times in ms. */
   recordAnswer(ids: readonly string[], sentAt: number, at: number): void
@@ -9,14 +9,14 @@ export interface Tally {
   recordState(id: string, status: string, at: number): void
   /** Records that all tasks have been added. */
   endAdding(): void
-  /** Number of tasks that have been added and not ended. */
+  /** Number of tasks that have been added and have not ended. */
   readonly waiting: number
   readonly refused: number
   /** Ids of the waiting tasks. */
   waitingIds(): readonly string[]
-  /** One line about the time since the previous line. */
+  /** Returns one line about the time since the previous line. */
   progressLine(): string
-  /** The final report. */
+  /** Returns the final report. */
   report(): string
 }
 
@@ -102,7 +102,7 @@ export function createTally(now = (): number => performance.now()): Tally {
 
 const ms = (value: number): string => `${Number.isNaN(value) ? '-' : value.toFixed(1)} ms`.padStart(11)
 
-/** Latencies by powers of two, from the first to the last bucket with values. */
+/** Returns a histogram of latencies in powers of two, from the first to the last non-empty bucket. */
 export function histogram(values: readonly number[]): string {
   if (values.length === 0) return ''
   const counts = new Map<number, number>()

@@ -6,8 +6,9 @@ import { createTally, type Tally } from './load-tally.ts'
 import { FrameReader } from './perf/load/frames.ts'
 
 /**
- * `npm run load-test -- [options]` drives the named queues through the HTTP API. Each connection adds a task, and the next one
- * after the answer. The stream of all jobs reports their ends. The script prints a line every second, then a summary.
+ * `npm run load-test -- [options]` drives the named queues through the HTTP API. Each connection adds the next task
+ * after the answer to the previous one. The stream of all jobs reports their ends. The script prints a line per second
+ * and a final summary.
  */
 
 const USAGE = `Usage: npm run load-test -- [options]
@@ -61,7 +62,7 @@ async function run({ url, headers, seconds, wait, ...rest }: Order): Promise<num
   return tally.refused === 0 && tally.waiting === 0 ? 0 : 1
 }
 
-/** Sends one connection's requests until `stop`, at its share of the rate. */
+/** Sends the requests of connection `n` at its share of the rate, until the time `stop`. */
 async function connection(order: Order, n: number, stop: number, tally: Tally): Promise<void> {
   const pauseMs = order.rate > 0 ? (order.connections / order.rate) * 1000 : 0
   for (let due = performance.now() + (pauseMs * n) / order.connections; due < stop; due += pauseMs) {
@@ -91,7 +92,7 @@ async function enqueue({ url, headers, body }: Order, tally: Tally): Promise<rea
   return []
 }
 
-/** Reads the stream of all jobs; reconnects after the last event. */
+/** Reads the stream of all jobs, and resumes after the last event if it breaks. */
 function watch(url: string, headers: Order['headers'], tally: Tally, signal: AbortSignal) {
   const { promise: open, resolve, reject } = Promise.withResolvers<void>()
   let lastId = ''
@@ -121,7 +122,7 @@ function watch(url: string, headers: Order['headers'], tally: Tally, signal: Abo
   return { open, end: follow() }
 }
 
-/** Asks for the results of tasks that the stream did not report, for example because the service stopped. */
+/** Requests the results of tasks whose end the stream did not report, for example because the service stopped. */
 async function recordRemaining(url: string, headers: Order['headers'], tally: Tally): Promise<void> {
   for (const id of tally.waitingIds()) {
     const response = await fetch(`${url}/api/v1/tasks/result/${id}`, { headers }).catch(() => null)

@@ -2,9 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 
 /**
- * Tidies package-lock.json, part of `npm run fix`. npm checks `engines` against the Node that runs npm, but the project
- * brings its own. The install script of onnxruntime-node downloads CUDA libraries from another registry; npm runs a
- * script only if the lock names it. (`allowScripts` of package.json does the same, from npm 11 on.)
+ * Tidies package-lock.json for `npm run fix`. npm checks `engines` against the Node that runs npm, but the project
+ * brings its own Node. The install script of onnxruntime-node downloads CUDA libraries from another registry. npm runs
+ * an install script only if the lock file mentions it. From npm 11 on, `allowScripts` in package.json also prevents
+ * that.
  */
 
 export const LOCK = new URL('../package-lock.json', import.meta.url)
@@ -13,7 +14,7 @@ interface Lock {
   packages: Record<string, { engines?: unknown; hasInstallScript?: boolean }>
 }
 
-/** The lock file without `engines` and without that script. */
+/** Returns the lock file without `engines` and without that install script. */
 export function tidyLock(text: string): string {
   const lock = JSON.parse(text) as Lock
   for (const [path, entry] of Object.entries(lock.packages)) {

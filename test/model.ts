@@ -2,8 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * An embedding model small enough to build for each test: an ONNX file and tokenizer files. The file contains a table with one
- * row of floats per word (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Words of one group have similar vectors.
+ * A tiny embedding model that tests build themselves: an ONNX file and tokenizer files. The ONNX file contains a table
+ * with a row of floats per word (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Words of a group have similar
+ * vectors.
  */
 export const MODEL = 'tests/tiny'
 export const DIMENSIONS = 16
@@ -16,7 +17,7 @@ const GROUPS = [
 ]
 const SPECIAL = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
 
-/** Writes the model into a folder for `RAG_MODEL_DIR`. */
+/** Writes the model into a folder that serves as `RAG_MODEL_DIR`. */
 export function writeModel(folder: string): void {
   const at = join(folder, MODEL)
   mkdirSync(join(at, 'onnx'), { recursive: true })
@@ -38,7 +39,7 @@ export function writeModel(folder: string): void {
   writeFileSync(join(at, 'onnx', 'model.onnx'), graph(words.map(rowOf)))
 }
 
-/** The vector of a word. Words of a group share a direction; special and unknown words have almost none. */
+/** Returns the vector of a word. Words of a group share a direction; special and unknown words have almost none. */
 function rowOf(word: string): Float32Array {
   const group = GROUPS.findIndex((words) => words.includes(word))
   const row = new Float32Array(DIMENSIONS).fill(0.01)
@@ -101,7 +102,7 @@ function tokenizer(vocabulary: Readonly<Record<string, number>>): object {
   }
 }
 
-// Protocol buffers encode a field's number and wire type, then its value.
+// Protocol buffers encode the number and wire type of a field, then its value.
 const varint = (value: number): number[] =>
   value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]
 const whole = (field: number, value: number): number[] => [...varint(field << 3), ...varint(value)]
@@ -113,7 +114,7 @@ const text = (field: number, value: string): number[] => bytes(field, Buffer.fro
 
 const [FLOAT, INT64] = [1, 7]
 
-/** The graph `last_hidden_state = Gather(table, input_ids)`. */
+/** Encodes the graph `last_hidden_state = Gather(table, input_ids)`. */
 function graph(rows: readonly Float32Array[]): Uint8Array {
   const raw = Buffer.concat(rows.map((row) => Buffer.from(row.buffer)))
   const table = [

@@ -21,7 +21,10 @@ interface Entry {
 // Entry types (MS-CFB, 2.6.1).
 const [DIRECTORY, DOCUMENT, ROOT] = [1, 2, 5]
 
-/** An Outlook file, built property by property (MS-OXMSG, 2.1 to 2.2.2). Strings are streams named by their property tags. */
+/**
+ * Builds an Outlook file property by property (MS-OXMSG, 2.1 to 2.2.2). Strings are streams named after their property
+ * tags.
+ */
 export function outlookMail(mail: OutlookMail): Buffer {
   const entries: Entry[] = []
   const stream = (name: string, bytes: Uint8Array): number =>

@@ -1,13 +1,13 @@
 import { constants, crc32, deflateRawSync, deflateSync } from 'node:zlib'
 
-/** DEFLATE data (RFC 1951), with the size and checksum for an archive entry. */
+/** DEFLATE data (RFC 1951), with the original size and checksum for an archive entry. */
 export interface Packed {
   readonly packed: Buffer
   readonly unpacked: number
   readonly crc: number
 }
 
-/** `length` bytes of a repeated unit, compressed for an archive. */
+/** Compresses `length` bytes of a repeated unit for an archive. */
 export function packRepeat(unit: string, length: number): Packed {
   const { chunk, count, rest } = splitRepeat(unit, length)
   let crc = 0
@@ -15,7 +15,7 @@ export function packRepeat(unit: string, length: number): Packed {
   return { packed: deflateParts({ chunk, count, rest }), unpacked: length, crc: crc32(rest, crc) }
 }
 
-/** `length` bytes of a repeated unit, with the header and checksum that `deflateSync` writes (RFC 1950). */
+/** Compresses `length` bytes of a repeated unit in the format of `deflateSync` (RFC 1950), with header and checksum. */
 export function deflateRepeat(unit: string, length: number): Buffer {
   const { chunk, count, rest } = splitRepeat(unit, length)
   const again = adler32(chunk)
@@ -41,8 +41,8 @@ function splitRepeat(unit: string, length: number): Parts {
 }
 
 /**
- * Compresses one chunk and repeats its output: the chunk ends at a byte boundary and has no back references before it. A
- * gigabyte takes 5 ms instead of 1.5 s.
+ * Compresses one chunk and repeats its output. The repetition is valid because the output ends at a byte boundary, and
+ * a full flush prevents back references. A gigabyte takes 5 ms instead of 1.5 s.
  */
 function deflateParts({ chunk, count, rest }: Parts): Buffer {
   const block = deflateRawSync(chunk, { finishFlush: constants.Z_FULL_FLUSH })
@@ -53,7 +53,10 @@ const adler32 = (data: Buffer): number => deflateSync(data).subarray(-4).readUIn
 
 const BASE = 65_521
 
-/** The Adler-32 checksum of two concatenated parts; `length` is the size of the second. Low word: byte sum; high word: sum of sums. */
+/**
+ * Returns the Adler-32 checksum of two concatenated parts. `length` is the size of the second part. The low word is the
+ * sum of bytes, the high word the sum of these sums.
+ */
 function combineChecksums(first: number, second: number, length: number): number {
   const [low, high] = [first & 0xffff, first >>> 16]
   const sum = (low + (second & 0xffff) + BASE - 1) % BASE

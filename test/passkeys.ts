@@ -1,10 +1,10 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 
-/** A passkey authenticator and its browser (WebAuthn Level 3): ES256, attestation `none`. */
+/** Simulates a passkey authenticator and its browser (WebAuthn Level 3), with ES256 and attestation `none`. */
 
 type Cbor = number | string | Uint8Array | ReadonlyMap<number | string, Cbor>
 
-/** Encodes a value as CBOR (RFC 8949); supports only the types that credentials use. */
+/** Encodes a value as CBOR (RFC 8949). Supports only the types in credentials. */
 export function cbor(value: Cbor): Buffer {
   if (typeof value === 'number') return value < 0 ? head(1, -1 - value) : head(0, value)
   if (typeof value === 'string') return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)])
@@ -24,7 +24,7 @@ const base64url = (data: string | Uint8Array): string => Buffer.from(data).toStr
 // Bits of the authenticator data flags.
 const [PRESENT, VERIFIED, ELIGIBLE, BACKED_UP, ATTESTED] = [1, 4, 8, 16, 64]
 
-/** Deviations of a hostile or broken client. */
+/** Deviations by which tests simulate a hostile or broken client. */
 export interface Twist {
   readonly origin?: string
   readonly rpId?: string
@@ -32,15 +32,15 @@ export interface Twist {
   readonly challenge?: string
   readonly crossOrigin?: boolean
   readonly topOrigin?: string
-  /** True if the user was present and verified; default true. */
+  /** False to clear the flag for user presence; default true. */
   readonly present?: boolean
   readonly verified?: boolean
-  /** Replaces the next signature count. */
+  /** Replaces the signature count. */
   readonly counter?: number
   readonly userHandle?: string
   readonly format?: string
   readonly alg?: number
-  /** Signs other data than the response. */
+  /** True to sign other data than the response contains. */
   readonly forged?: boolean
 }
 
@@ -89,7 +89,7 @@ export class Authenticator {
     )
   }
 
-  /** Creates its credential: the `toJSON()` of the result of `navigator.credentials.create`. */
+  /** Creates the credential. Returns `toJSON()` of the result of `navigator.credentials.create`. */
   create(options: Asked, twist: Twist = {}) {
     this.userHandle = options.user!.id
     const attested = [Buffer.alloc(16), Buffer.from([0, this.id.length]), this.id, this.key(twist.alg)]
@@ -106,7 +106,7 @@ export class Authenticator {
     })
   }
 
-  /** Signs in: returns the `toJSON()` of the result of `navigator.credentials.get`. */
+  /** Signs in. Returns `toJSON()` of the result of `navigator.credentials.get`. */
   get(options: Asked, twist: Twist = {}) {
     if (this.counts) this.counter++
     const client = this.client('webauthn.get', options, twist)

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 
-/** Events in the provider's format, and their signatures. */
+/** Builds and signs events in the provider's format. */
 
 export interface TestEvent {
   readonly id: string
@@ -14,7 +14,7 @@ export interface TestEvent {
 
 export const WEBHOOK_SECRET = 'whsec_for_tests'
 
-/** The header `Stripe-Signature` for a body (https://docs.stripe.com/webhooks/signature). */
+/** Returns the `Stripe-Signature` header for a body (https://docs.stripe.com/webhooks/signature). */
 export function signature(
   body: string,
   { secret = WEBHOOK_SECRET, at = Math.floor(Date.now() / 1000) } = {},
@@ -45,7 +45,7 @@ export interface PaymentIds {
   readonly at?: number
 }
 
-/** A payment intent as its events contain it. */
+/** Returns a payment intent as events contain it. */
 export function intentObject(given: PaymentIds, more: object = {}): Record<string, unknown> {
   const { name, customer = `cus_${name}`, amount = 2000, currency = 'usd', at = 1_700_000_000 } = given
   return {
@@ -60,7 +60,7 @@ export function intentObject(given: PaymentIds, more: object = {}): Record<strin
   }
 }
 
-/** A charge as `charge.refunded` contains it. */
+/** Returns a charge as `charge.refunded` contains it. */
 export function chargeObject(
   given: PaymentIds,
   refunded: number,
@@ -94,7 +94,7 @@ export function refundObject(name: string, n: number, amount: number, at: number
   }
 }
 
-/** An invoice of a subscription, in the format before 2025, which includes its payment intent and charge. */
+/** Returns a subscription's invoice in the format before 2025, which includes the payment intent and charge. */
 export function invoiceObject(given: PaymentIds, paid: boolean, more: object = {}): Record<string, unknown> {
   const { name, customer = `cus_${name}`, amount = 1500, currency = 'usd', at = 1_700_000_000 } = given
   return {

@@ -11,7 +11,7 @@ import {
   warningObject,
 } from './payment-events.ts'
 
-/** Complete payment histories as events, in the order in which they happened; some share a second. */
+/** Names of the payment histories. Their events are in the order in which they happened, and some share a second. */
 
 export const LIFECYCLES = [
   'payment',
@@ -24,7 +24,7 @@ export const LIFECYCLES = [
 ] as const
 export type Lifecycle = (typeof LIFECYCLES)[number]
 
-/** The events of a history. All its ids contain `name`, so that histories never overlap. */
+/** Returns the events of a history. All ids contain `name`, so that histories never overlap. */
 export function lifecycleEvents(life: Lifecycle, name: string, at = 1_700_000_000): TestEvent[] {
   let n = 0
   const emit = (
@@ -55,7 +55,7 @@ const BUILDERS: Readonly<Record<Lifecycle, (name: string, at: number, emit: Emit
     emit(5, 'payment_intent.succeeded', intentObject({ name, at })),
     emit(5, 'checkout.session.completed', sessionObject({ name, at })),
   ],
-  // Two cards are declined within a second, and no event says which came last.
+  // Two cards are declined within a second, and no event shows which came last.
   declined: (name, at, emit) =>
     [1, 2].map((n) =>
       emit(
@@ -81,7 +81,8 @@ const BUILDERS: Readonly<Record<Lifecycle, (name: string, at: number, emit: Emit
     emit(60, 'payment_intent.succeeded', intentObject({ name, at, amount: 1500 }, { invoice: `in_${name}` })),
     emit(60, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'incomplete' }),
   ],
-  // Created, active, past due, paid, cancelled at the end of the period, deleted; several events share a second.
+  // A subscription is created, active, past due, paid, cancelled at the end of its period and deleted. Several events
+  // share a second.
   subscription: (name, at, emit) => [
     emit(0, 'customer.subscription.created', subscriptionObject({ name, at }, { status: 'incomplete' })),
     emit(0, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'incomplete' }),
@@ -118,7 +119,7 @@ const BUILDERS: Readonly<Record<Lifecycle, (name: string, at: number, emit: Emit
       subscriptionObject({ name, at }, { status: 'canceled', cancel_at_period_end: true }),
     ),
   ],
-  // Two refunds in one second, and a third one for the rest.
+  // Two refunds happen in one second, and a third refunds the rest.
   refunded: (name, at, emit) => {
     const refunds = [
       refundObject(name, 1, 300, at + 10),
@@ -134,7 +135,7 @@ const BUILDERS: Readonly<Record<Lifecycle, (name: string, at: number, emit: Emit
       emit(20, 'charge.refunded', chargeObject({ name, at }, 2000, list(3)), { amount_refunded: 800 }),
     ]
   },
-  // A warning, then a dispute that is opened, answered and lost.
+  // A warning is followed by a dispute, which is opened, answered and lost.
   disputed: (name, at, emit) => [
     emit(0, 'payment_intent.succeeded', intentObject({ name, at })),
     emit(5, 'radar.early_fraud_warning.created', warningObject({ name, at: at + 5 })),
@@ -148,7 +149,8 @@ const BUILDERS: Readonly<Record<Lifecycle, (name: string, at: number, emit: Emit
     emit(90, 'charge.dispute.closed', disputeObject({ name, at: at + 10 }, 'lost')),
     emit(95, 'charge.refunded', chargeObject({ name, at }, 700), { amount_refunded: 0 }),
   ],
-  // One payment: the session names the invoice, the invoice the intent, and only the charge the refund.
+  // No event links all parts of this payment: the session names the invoice, the invoice the intent, and only the
+  // charge the refund.
   renewal: (name, at, emit) => [
     emit(
       0,

@@ -11,11 +11,11 @@ import { sharedByFiles } from './services.ts'
 import { KEY, type StripeStandIn, stripeStandIn } from './stripe.ts'
 import { until } from './until.ts'
 
-/** A payment provider, an edge and a worker, with helpers for tests of payments. */
+/** A payment provider, an edge and a worker, with helpers for payment tests. */
 export interface PaymentsWorld extends TestDatabase {
   readonly api: Api
   readonly stripe: StripeStandIn
-  /** Settings for another edge or worker of this world. */
+  /** Settings for further edges and workers. */
   readonly env: Readonly<Record<string, string>>
   /** Calls a path below /payment, without credentials if `who` is null. */
   call(
@@ -26,24 +26,27 @@ export interface PaymentsWorld extends TestDatabase {
     headers?: Record<string, string>,
   ): Promise<Answered>
   people(count: number, role?: string): Promise<Person[]>
-  /** Sends an event to the webhook, as the provider does. */
+  /** Posts a signed event to the webhook, as the provider does. `header` replaces the signature. */
   postEvent(event: TestEvent, header?: string): Promise<Answered>
-  /** As `tell`; with a worker, waits until the event is applied. The webhook's answer also waits for that, but for 2 s at most. */
+  /**
+   * Posts an event like `postEvent`. With a worker, waits until the event is applied, because the webhook itself waits
+   * for 2 s at most.
+   */
   send(event: TestEvent, header?: string): Promise<Answered>
   /** Makes `who` the owner of the provider's customer `cus_NAME`. */
   link(who: Person, name: string): Promise<void>
-  /** Makes a payment that succeeded, here and at the provider, and returns its transaction's id. */
+  /** Creates a successful payment, here and at the provider, and returns its transaction's id. */
   createPayment(name: string, amount?: number, more?: object): Promise<number>
-  /** A transaction as clients see it. */
+  /** Returns a transaction as clients see it. */
   transaction(who: Person | null, id: number): Promise<Record<string, unknown>>
 }
 
 export interface WorldOptions extends EdgeOptions {
-  /** False for no worker, so that jobs stay queued; default true. */
+  /** False to start no worker, so that jobs stay queued; default true. */
   readonly worker?: boolean
 }
 
-/** Starts all parts; they stop after the file. Call it at the top of the file. */
+/** Starts the provider, edge and worker, which stop after the test file. Call it at the top of the file. */
 export async function paymentsWorld(options: WorldOptions = {}): Promise<PaymentsWorld> {
   const database = await testDatabase()
   const stripe = await stripeStandIn()
@@ -58,7 +61,7 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
   const api = await startEdge(database.url, { ...options, env })
   if (options.worker !== false) {
     await startOwnWorker(database.url, 'payments', env)
-    // A thread's first job waits for module loading, which takes longer than the webhook waits for an event.
+    // The first job on a thread waits until modules are loaded, which takes longer than the webhook waits for an event.
     await warmUpWorker(database, { event_id: 'evt_of_nothing', subject: 'nothing' })
   }
   const people = peopleOf(api, database.query)
@@ -129,17 +132,17 @@ const startShared = sharedByFiles(async () => {
 })
 
 /**
- * A world that all files of this process share, with an edge without authentication and one without a provider. It also holds
- * payments of other files, so select rows by name.
+ * Returns the world that all test files of this process share, with an edge without authentication and one without a
+ * provider. It also contains payments of other files, so select rows by name.
  */
 export async function sharedPayments() {
   const shared = await startShared()
-  // A failed test may have left faults.
+  // A failed test may have left faults behind.
   shared.stripe.faults.length = 0
   return shared
 }
 
-/** Runs a job without effects, which makes the worker load its code. */
+/** Runs a job without effects, so that the worker loads its code. */
 async function warmUpWorker(
   { db, query }: TestDatabase,
   payload: { event_id: string; subject: string },
@@ -148,5 +151,5 @@ async function warmUpWorker(
     enqueue(tx, applyEvent, payload, { ownerId: null, settings: jobSettings(1) }),
   )
   const done = () => query(`select from job where id = $1 and status = 'done'`, [jobId])
-  await until('the worker is warm', async () => (await done()).length === 1, 60_000)
+  await until('the worker has run a job', async () => (await done()).length === 1, 60_000)
 }

@@ -1,11 +1,11 @@
-/** PDFs for tests, built in memory; equal arguments give equal bytes. */
+/** Builds PDFs for tests in memory. Equal arguments give equal bytes. */
 import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { createCanvas, GlobalFonts } from '@napi-rs/canvas'
 
 const A4: [number, number] = [595.28, 841.89]
 
-/** Sentences of common words, each with its own number, so that a test notices lost or repeated ones. */
+/** Returns sentences of common words. Each has its own number, so that a test notices lost or repeated ones. */
 export function sentences(count: number, from = 1): string[] {
   const subjects = ['The harbour office', 'A careful reader', 'The second committee', 'Our northern branch']
   const verbs = ['received', 'answered', 'recorded', 'delivered', 'examined']
@@ -17,7 +17,7 @@ export function sentences(count: number, from = 1): string[] {
   })
 }
 
-/** Colours of a page image. */
+/** Colours of a scanned page. */
 export interface Colours {
   /** Text colours; lines alternate between them. */
   readonly inks: readonly string[]
@@ -31,19 +31,19 @@ export interface PdfOptions {
   readonly colours?: Colours | undefined
 }
 
-/** The lines of a page of `textPdf` and `scanPdf`: `Page N of M`, then sentences. */
+/** Returns the lines of a page of `textPdf` and `scanPdf`: `Page N of M`, then sentences. */
 export function pageLines(pageNumber: number, pages: number, options: PdfOptions = {}): string[] {
   const count = options.sentences ?? 5
   const own = options.line ? [options.line(pageNumber)] : []
   return [`Page ${pageNumber} of ${pages}`, ...own, ...sentences(count, (pageNumber - 1) * count + 1)]
 }
 
-/** A4 pages with a text layer: `Page N of M` and some sentences on each. */
+/** Builds A4 pages with a text layer: `Page N of M`, then sentences. */
 export function textPdf(pages: number, options: PdfOptions = {}): Promise<Uint8Array> {
   return mixedPdf(pages, [], options)
 }
 
-/** A4 pages that consist of one image (JPEG at 200 dpi) with the lines of `textPdf`. */
+/** Builds A4 pages that each consist of one image (JPEG at 200 dpi) with the lines of `textPdf`. */
 export function scanPdf(pages = 1, options: PdfOptions = {}): Promise<Uint8Array> {
   return mixedPdf(
     pages,
@@ -52,7 +52,7 @@ export function scanPdf(pages = 1, options: PdfOptions = {}): Promise<Uint8Array
   )
 }
 
-/** Text pages; those numbered in `scans` are images instead. */
+/** Builds text pages, except that the pages numbered in `scans` are images. */
 export async function mixedPdf(
   pages: number,
   scans: readonly number[],
@@ -70,12 +70,12 @@ export async function mixedPdf(
   )
 }
 
-/** An empty A4 page. */
+/** Builds an empty A4 page. */
 export async function blankPdf(): Promise<Uint8Array> {
   return pagesPdf([{ content: '' }])
 }
 
-/** One page of 100,000 x 100,000 points, with a text layer if `text` is given. */
+/** Builds one page of 100,000 x 100,000 points, with a text layer if `text` is given. */
 export async function hugePagePdf(text?: string): Promise<Uint8Array> {
   const content = text ? `BT /F1 24 Tf 100 100 Td (${text}) Tj ET` : '0 0 90000 90000 re f'
   return rawPdf([
@@ -87,7 +87,7 @@ export async function hugePagePdf(text?: string): Promise<Uint8Array> {
   ])
 }
 
-/** A PDF with `depth` nested arrays in place of the pages or the content, or with a page tree of that depth. */
+/** Builds a PDF with `depth` nested arrays in place of the pages or the content, or with a page tree of that depth. */
 export function deepPdf(kind: 'arrays' | 'content' | 'tree' = 'arrays', depth = 200_000): Uint8Array {
   const nest = '['.repeat(depth) + ']'.repeat(depth)
   const page = '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R >>'
@@ -100,13 +100,16 @@ export function deepPdf(kind: 'arrays' | 'content' | 'tree' = 'arrays', depth = 
   return rawPdf([catalog, ...tree, page])
 }
 
-/** The first `share` of a text PDF, without its cross-reference table and catalogue. */
+/** Returns the first `share` of a text PDF, which then lacks its cross-reference table and catalogue. */
 export async function truncatedPdf(share = 0.5): Promise<Uint8Array> {
   const bytes = await textPdf(4)
   return bytes.slice(0, Math.floor(bytes.length * share))
 }
 
-/** A one-page PDF with `text`, encrypted with RC4 and a 40-bit key. It needs `password` to open, unless that is ''. */
+/**
+ * Builds a one-page PDF with `text`, encrypted with RC4 and a 40-bit key. Opening it requires `password`, unless that
+ * is ''.
+ */
 export function encryptedPdf(password = 'secret', text = 'Only for those who know'): Uint8Array {
   const id = md5(Buffer.from('identifier'))
   const permissions = -4
@@ -130,7 +133,7 @@ export function encryptedPdf(password = 'secret', text = 'Only for those who kno
   )
 }
 
-/** A PDF with these objects, numbered from 1; the catalogue comes first. */
+/** Builds a PDF from these objects, which are numbered from 1. The catalogue comes first. */
 export function rawPdf(objects: readonly (string | Uint8Array)[], trailer = ''): Uint8Array {
   const parts: Uint8Array[] = [Buffer.from('%PDF-1.4\n')]
   const offsets: number[] = []
@@ -156,7 +159,7 @@ export function rawPdf(objects: readonly (string | Uint8Array)[], trailer = ''):
   return new Uint8Array(Buffer.concat(parts))
 }
 
-/** A page in Helvetica whose character codes from 0x41 on map to these strings (ToUnicode). */
+/** Builds a page in Helvetica, whose ToUnicode table maps the character codes from 0x41 on to `letters`. */
 export function mappedPdf(letters: readonly string[], content: string): Uint8Array {
   const map = letters.map((letter, i) => {
     const units = Array.from({ length: letter.length }, (_, n) => letter.charCodeAt(n))
@@ -177,7 +180,7 @@ export function mappedPdf(letters: readonly string[], content: string): Uint8Arr
   ])
 }
 
-/** A stream object for `rawPdf`. */
+/** Builds a stream object for `rawPdf`. */
 export function stream(content: string | Uint8Array, dictionary = ''): Uint8Array {
   const bytes = Buffer.from(content as string)
   const head = Buffer.from(`<< /Length ${bytes.length} ${dictionary} >>\nstream\n`)
@@ -191,7 +194,7 @@ export interface Jpeg {
   readonly height: number
 }
 
-/** An A4 page image with these lines in 11 points, as JPEG. */
+/** Renders an A4 page with these lines in 11 points as JPEG. */
 export function scanImage(
   lines: readonly string[],
   dpi = 200,
@@ -211,7 +214,7 @@ export function scanImage(
   }
   const { width, height } = canvas
   const bytes = new Uint8Array(canvas.toBuffer('image/jpeg', quality))
-  // Pixels live outside the heap, so the garbage collector would let gigabytes of them accumulate.
+  // Frees the pixels. They live outside the heap, so garbage collection would let gigabytes of them accumulate.
   canvas.width = 0
   return { bytes, width, height }
 }
@@ -232,7 +235,8 @@ function textContent(lines: readonly string[]): string {
   return `BT /F1 11 Tf 18 TL 60 770 Td ${shown.join('\n')} ET`
 }
 
-// Three objects per page after catalogue and tree: page, content, and the image or null.
+// Builds a PDF of these pages. The catalogue and the page tree are followed by three objects per page: page, content,
+// and image or null.
 function pagesPdf(pages: readonly { content: string; image?: Jpeg }[]): Uint8Array {
   const kids = pages.map((_, i) => `${3 + 3 * i} 0 R`).join(' ')
   return rawPdf([
@@ -252,14 +256,14 @@ function imageDictionary({ width, height }: Jpeg): string {
   return `/Type /XObject /Subtype /Image ${size} /ColorSpace /DeviceRGB /Filter /DCTDecode`
 }
 
-// ISO 32000-1, 7.6.3: the standard security handler, revision 2.
+// Padding of passwords in the standard security handler, revision 2 (ISO 32000-1, 7.6.3).
 const PADDING = Buffer.from('28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a', 'hex')
 
 const padded = (password: string) => Buffer.concat([Buffer.from(password, 'latin1'), PADDING]).subarray(0, 32)
 
 const md5 = (bytes: Uint8Array) => createHash('md5').update(bytes).digest()
 
-// OpenSSL 3 no longer provides RC4.
+// Implements RC4, which OpenSSL 3 no longer provides.
 function rc4(key: Uint8Array, bytes: Uint8Array): Buffer {
   const box = Uint8Array.from({ length: 256 }, (_, i) => i)
   const swap = (i: number, j: number) => ([box[i], box[j]] = [box[j]!, box[i]!])

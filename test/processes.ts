@@ -4,42 +4,42 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Failed } from './reporter.ts'
 
-/** Runs test files in a few processes of node:test, each of which runs one file after another (`runner.ts`). */
+/** Runs test files in a few processes of node:test. Each process runs one file after another (`runner.ts`). */
 
 export interface Run {
   readonly files: readonly string[]
-  /** A new folder for the run's files. */
+  /** An empty folder for the run's files. */
   readonly folder: string
   readonly processes: number
   readonly env: Readonly<Record<string, string>>
   /** Options of node:test. */
   readonly flags?: readonly string[]
-  /** True if tsx compiles the code; without it Node strips types, as in production. */
+  /** True to compile the code with tsx; false to let Node strip types, as in production. Default true. */
   readonly isCompiled?: boolean
 }
 
 export interface RunResult {
-  /** 0 if everything passed. */
+  /** 0 if every test passed. */
   readonly code: number
-  /** May be empty with a `code` other than 0, if node:test itself ended early. */
+  /** Failed tests. May be empty even if `code` is not 0, if node:test itself ended early. */
   readonly failed: readonly Failed[]
 }
 
-// More failed files than this are no flakes, and a rerun would only delay the result.
+// If more files fail, they are not flaky, and a rerun would only delay the result.
 const MAX_RERUN_FILES = 5
 
-/** Runs the files to completion. */
+/** Runs the files and returns the result. */
 export async function runFiles(run: Run): Promise<RunResult> {
   const failures = join(run.folder, 'failures.json')
   const child = spawn(
     process.execPath,
     [
       '--disable-warning=ExperimentalWarning',
-      // Tests create many short-lived objects: the default of 16 MB costs 4 % more CPU.
+      // Tests create many short-lived objects; the default of 16 MB costs 4 % more CPU.
       '--max-semi-space-size=64',
       '--test',
       `--test-concurrency=${run.processes}`,
-      // Lists the failed tests and their errors at the end, where a truncated log still has them.
+      // Repeats the failed tests and their errors at the end, where a truncated log still shows them.
       `--test-reporter=${import.meta.resolve('./reporter.ts')}`,
       ...(run.flags ?? []),
       ...writeEntries(run),
@@ -63,8 +63,8 @@ export async function runFiles(run: Run): Promise<RunResult> {
 }
 
 /**
- * Runs the files, then reruns those with a failure one after another. If they pass, the failures were flakes: the run prints
- * their number and names, and succeeds.
+ * Runs the files, then reruns failed ones one after another. If the rerun passes, the failures were flaky: they are
+ * printed, and the run succeeds.
  */
 export async function runWithRerun(run: Run): Promise<number> {
   const first = await runFiles(run)
@@ -83,8 +83,8 @@ export async function runWithRerun(run: Run): Promise<number> {
 }
 
 /**
- * Writes a module for each process of node:test. It loads tsx itself: threads would inherit a flag, but should run code as in
- * production. Output of tsx is cached outside the run's folder, for the next run.
+ * Writes a module for each process of node:test. The module loads tsx itself, because threads would inherit a flag but
+ * must run code as in production. The output of tsx is cached outside the run's folder, for the next run.
  */
 function writeEntries({ files, folder, processes, isCompiled = true }: Run): string[] {
   const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** CPU seconds by file and kind, read from `/proc`: `TEST_PROFILE=1 npm test`. */
+/** Reports CPU seconds by file and kind, read from `/proc`: `TEST_PROFILE=1 npm test`. */
 
-/** CPU seconds of a test file: its process with all threads, ended child processes, and its databases' backends. */
+/** CPU seconds of a test file: its process with all threads, exited child processes, and its database's backends. */
 export interface FileCpu {
   readonly file: string
   readonly own: number
@@ -11,15 +11,15 @@ export interface FileCpu {
   readonly postgres: number
 }
 
-// 100 on every Linux that Node runs on.
+// USER_HZ is 100 on every Linux that Node supports.
 const TICKS_PER_SECOND = 100
 const SAMPLE_MS = 100
 const DATABASE = /\b(test_f(\d+)_\w+)/
 
-/** User plus system seconds of a process, then of the children that it has waited for. */
+/** Returns user plus system seconds of a process, and of the children that it has waited for. */
 function cpuOf(pid: number | 'self'): readonly [own: number, children: number] {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // The name may contain spaces and brackets: count fields from its end.
+  // The command name may contain spaces and brackets, so count fields from its end.
   const fields = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
@@ -33,7 +33,10 @@ function cpuOf(pid: number | 'self'): readonly [own: number, children: number] {
   return [(user + system) / TICKS_PER_SECOND, (childrenUser + childrenSystem) / TICKS_PER_SECOND]
 }
 
-/** Starts to measure one file in its process. Call the result after the file: it writes `N.json` into the folder. */
+/**
+ * Starts to measure one file in its process. Call the returned function after the file, to write `N.json` into the
+ * folder.
+ */
 export function profileFile(folder: string, number: number, file: string): () => void {
   const [own, children] = cpuOf('self')
   return () => {
@@ -43,11 +46,14 @@ export function profileFile(folder: string, number: number, file: string): () =>
   }
 }
 
-/** The process id of the server that started a backend. */
+/** Returns the process id of the server that started a backend. */
 export const postmasterOf = (backend: number): number =>
   Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${backend}/status`, 'utf8'))![1])
 
-/** Samples the backends of a PostgreSQL server. Backends that end between two samples count as unattributed. */
+/**
+ * Samples the backends of a PostgreSQL server. The CPU time of backends that exit between two samples is not
+ * attributed.
+ */
 export class PostgresProfile {
   readonly #postmaster: number
   readonly #started: number
@@ -61,7 +67,7 @@ export class PostgresProfile {
     this.#timer = setInterval(() => this.#sample(), SAMPLE_MS)
   }
 
-  /** Stops sampling; returns each file's seconds by its number, and the server's total seconds. */
+  /** Stops sampling, and returns each file's seconds by file number and the server's total seconds. */
   end(): { readonly byFile: ReadonlyMap<number, number>; readonly total: number } {
     this.#sample()
     clearInterval(this.#timer)
@@ -78,7 +84,7 @@ export class PostgresProfile {
         known.seconds = cpuOf(pid)[0]
         this.#seen.set(pid, known)
       } catch {
-        // It has just ended.
+        // The backend has just exited.
       }
     }
   }
@@ -108,13 +114,13 @@ function aliveCpu(pid: number): number | null {
   }
 }
 
-/** The number of the file whose database a backend serves; null for other processes of the server. */
+/** Returns the number of the file whose database a backend serves; null for other processes of the server. */
 function fileOf(pid: number): number | null {
   const found = DATABASE.exec(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
   return found === null ? null : Number(found[2])
 }
 
-/** The table that the run prints: sums by ring, then all files by descending cost. */
+/** Returns the table that the run prints: sums by ring, then all files, most expensive first. */
 export function profileTable(folder: string, { byFile, total }: ReturnType<PostgresProfile['end']>): string {
   const files = readdirSync(folder).map((name): FileCpu => {
     const cpu = JSON.parse(readFileSync(join(folder, name), 'utf8')) as Omit<FileCpu, 'postgres'>

@@ -4,7 +4,7 @@ import type { TaskContext } from '../tasks/context.ts'
 
 export type Progress = readonly [label: string, current: number | undefined]
 
-/** Deletes the data of deleted accounts and organizations, as a worker does; `seen` collects its progress reports. */
+/** Deletes the data of deleted accounts and organizations, as a worker does. Appends progress reports to `seen`. */
 export function purge(
   db: Database,
   seen: Progress[] = [],

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 
-/** The documents whose examples are tested. */
+/** Reads the documents whose examples are tested. */
 
 const ROOT = new URL('../', import.meta.url)
 const read = (name: string): string => readFileSync(new URL(name, ROOT), 'utf8')
@@ -9,18 +9,18 @@ export function readReadme(): string {
   return read('README.md')
 }
 
-/** Texts of the guides for API users by path. */
+/** Returns the guides for API users by path. */
 export function readGuides(): ReadonlyMap<string, string> {
   return new Map(globSync('edge/guides/*.md', { cwd: ROOT }).map((path) => [path, read(path)]))
 }
 
-/** The main README, CONTRIBUTING and the pages for operators. */
+/** Returns the texts of README, CONTRIBUTING and the pages for operators. */
 export function readPages(): string {
   const pages = ['README.md', 'CONTRIBUTING.md', ...globSync('deploy/*.md', { cwd: ROOT })]
   return pages.map(read).join('\n')
 }
 
-/** The fenced blocks of a Markdown text. */
+/** Returns the fenced blocks of a Markdown text. */
 export function blocksOf(text: string): { readonly language: string; readonly text: string }[] {
   return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, language, block]) => ({
     language: language!,

@@ -10,25 +10,25 @@ import tesseract from 'tesseract.js'
 import type { SandboxOptions } from '../workers/children/sandbox.ts'
 
 /**
- * Recorded output of the OCR engine, for tests of the code around it. `data/recognized/` has one file per image, named by a
- * hash of its pixels. The real engine reads images without a file, for example after a change of a renderer, or on a CPU that
- * renders other pixels. The result is correct but takes longer. `RECORD_OCR=1 npm test -- FILE` adds the missing files. To drop
+ * Recorded output of the OCR engine, for tests of the code around it. `data/recognized/` has one file per image, named
+ * by a hash of its pixels. For images without a file, the slower real engine runs. Such images occur after a change of
+ * a renderer, or on a CPU that renders other pixels. `RECORD_OCR=1 npm test -- FILE` adds the missing files. To drop
  * unused files, delete the folder and record it again. Longer runs use the real engine.
  */
 
 const FOLDER = fileURLToPath(new URL('data/recognized/', import.meta.url))
 const IS_RECORDING = process.env.RECORD_OCR === '1'
-// A new version may read other words.
+// Part of the file names, because a new version of the engine may read other words.
 const { version } = createRequire(import.meta.resolve('tesseract.js'))('tesseract.js-core/package.json') as {
   readonly version: string
 }
-// The code under test expects a thread that lives until it terminates the thread.
+// The code under test terminates the engine's thread, so the thread must live until then.
 const IDLE_THREAD = `require('node:worker_threads').parentPort.on('message', () => {})`
 
 type CreateEngine = typeof tesseract.createWorker
 type Engine = Awaited<ReturnType<CreateEngine>>
 
-/** Replaces the engine in this process until the test file ends. Close engines that were created before that. */
+/** Replaces the engine in this process until the test file ends. Close engines that were created before. */
 export function useRecordedOutput(isRecording = IS_RECORDING): void {
   const { createWorker } = tesseract
   mock.method(tesseract, 'createWorker', (...args: Parameters<CreateEngine>) =>
@@ -36,11 +36,11 @@ export function useRecordedOutput(isRecording = IS_RECORDING): void {
   )
 }
 
-/** Options of a child pool that replace the engine in its children. */
+/** Returns options of a child pool that replace the engine in its children. */
 export function recordedOutputOptions(): SandboxOptions {
   const entry = join(mkdtempSync(join(tmpdir(), 'child-')), 'main.mjs')
   const main = new URL('../workers/children/main.ts', import.meta.url).href
-  // A child inherits no environment variables, so the recording flag goes into its code.
+  // A child inherits no environment variables, so its code contains the recording flag.
   const lines = [
     `const { useRecordedOutput } = await import(${JSON.stringify(import.meta.url)})`,
     `useRecordedOutput(${IS_RECORDING})`,
@@ -51,14 +51,14 @@ export function recordedOutputOptions(): SandboxOptions {
   return { entry, reads: [fileURLToPath(new URL('.', import.meta.url))], writes: [FOLDER, languages] }
 }
 
-/** An engine that starts the real one for its first image without recorded output. */
+/** Creates an engine that starts the real one only for an image without recorded output. */
 async function createRecordedEngine(
   createEngine: CreateEngine,
   [languages, mode, options]: Parameters<CreateEngine>,
   isRecording: boolean,
 ): Promise<Engine> {
   const thread = new Worker(IDLE_THREAD, { eval: true })
-  // The code under test deletes its folder once the engine has started.
+  // Copy the folder, because the code under test deletes it once the engine has started.
   const langPath = mkdtempSync(join(tmpdir(), 'languages-'))
   cpSync(options!.langPath!, langPath, { recursive: true })
   let parameters: Parameters<Engine['setParameters']>[0] = {}
@@ -95,7 +95,7 @@ async function createRecordedEngine(
 
 type Output = Awaited<ReturnType<Engine['recognize']>>
 
-/** Writes the confidence to the first line, then the TSV. */
+/** Writes a file whose first line is the confidence, followed by the TSV. */
 function storeOutput(file: string, { confidence, tsv }: Output['data']): void {
   mkdirSync(FOLDER, { recursive: true })
   writeFileSync(file, `${confidence}\n${tsv}`)

@@ -9,25 +9,29 @@ import { SECRET } from './service.ts'
 import { writeUpgradeData } from './upgrade-data.ts'
 
 /**
- * Snapshots of releases. `VERSION.backup` is a backup of a database with data and waiting jobs; `VERSION.json` has the digests
- * of its baseline and migrations. `npm run snapshot` makes both; tests upgrade each to the present version.
+ * Snapshots of releases. `VERSION.backup` is the backup of a database with data and waiting jobs. `VERSION.json` has
+ * the digests of its baseline and migrations. `npm run snapshot` makes both. Tests upgrade each backup to the current
+ * version.
  */
 
 export const RELEASES = new URL('./data/releases/', import.meta.url)
 
-/** The versions with a snapshot, oldest first. */
+/** Returns the versions that have a snapshot, oldest first. */
 export const releasedVersions = (): string[] =>
   globSync('*.backup', { cwd: fileURLToPath(RELEASES) })
     .map((name) => basename(name, '.backup'))
     .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
 
-/** True if a version requires a snapshot. */
+/** True if a version needs a snapshot. */
 export const needsSnapshot = (version: string): boolean => Number(version.split('.')[0]) >= 1
 
 export const versionOf = (manifest: string | URL): string =>
   (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version
 
-/** Maps names of the baseline and all migrations to the SHA-256 of their text without comments. Existing databases depend on them. */
+/**
+ * Returns the SHA-256 of the baseline and each migration, without comments, by name. These texts must not change,
+ * because existing databases depend on them.
+ */
 export async function digests(): Promise<Record<string, string>> {
   const names = (await migrationNames()).filter((name) => name !== SEEDS)
   const texts = await Promise.all(names.map((name) => migrationText(name)))
@@ -38,7 +42,7 @@ export async function digests(): Promise<Record<string, string>> {
 
 const normalizeSql = (text: string): string => text.replace(/--.*$/gm, '').replace(/\s+/g, ' ').trim()
 
-/** Fills a migrated database through its edge and backs it up into `file`. */
+/** Fills a migrated database through its edge and backs it up to `file`. */
 export async function makeSnapshot(url: string, port: number, file: string): Promise<void> {
   await writeUpgradeData(port)
   await backUp(parseSettings({ NODE_ENV: 'test', SECRET_KEY: SECRET }), { url, directUrl: url }, file)

@@ -12,10 +12,11 @@ import { PostgresProfile, postmasterOf, profileTable } from './profile.ts'
 import type { Depth } from './runs.ts'
 
 /**
- * `npm test [-- RING|AREA|FILE…]` starts its own PostgreSQL with one migrated template, then node:test in a few processes. Each
- * file clones the template, so that files share no rows. `--changed` runs the files that a change affects. `--depth fixed` and
- * `--depth long` run randomized tests for longer. `--coverage` lists lines of `edge/` and `workers/` that no test reaches. With
- * `TEST_POSTGRES_URL` it uses that server, as superuser and over its socket. Other options go to node:test.
+ * `npm test [-- RING|AREA|FILE…]` starts its own PostgreSQL with one migrated template, then node:test in a few
+ * processes. Each file clones the template, so that files share no rows. `--changed` runs the files that a change
+ * affects. `--depth fixed` and `--depth long` run randomized tests for longer. `--coverage` lists the lines of `edge/`
+ * and `workers/` that no test reaches. With `TEST_POSTGRES_URL` it uses that server, as superuser and over its socket.
+ * Other options go to node:test.
  */
 
 type TestServer = Pick<EmbeddedDatabase, 'urlFor' | 'stop'>
@@ -23,7 +24,7 @@ type TestServer = Pick<EmbeddedDatabase, 'urlFor' | 'stop'>
 const TEMPLATE = 'millrace_template'
 const MEMORY = '/dev/shm'
 const NEEDED_BYTES = 4 * 1024 ** 3
-// Files wait as much as they compute.
+// Test files wait about as much as they compute.
 const PROCESSES = Number(process.env.TEST_PROCESSES ?? 2 * availableParallelism())
 const COVERAGE = [
   '--experimental-test-coverage',
@@ -49,12 +50,12 @@ const flags = tokens.flatMap((token) =>
 )
 const depth = options.depth as Depth
 const isLong = depth === 'long'
-// With a fixed seed, only the change itself can fail a check of a change.
+// With a fixed seed, a check of a change can fail only because of that change.
 const seed = process.env.TEST_SEED ?? (depth === 'fixed' ? '1' : String(Date.now() % 2 ** 31))
 const files = await filesOfRun()
 
 const folder = mkdtempSync(join(fastFolder(), `millrace-test-${randomBytes(3).toString('hex')}-`))
-// PostgreSQL runs as another user when the tests run as root, and must traverse this folder.
+// If root runs the tests, PostgreSQL runs as another user, who must traverse this folder.
 chmodSync(folder, 0o711)
 const external = process.env.TEST_POSTGRES_URL
 const database = external === undefined ? await startOwn() : serverAt(external)
@@ -83,7 +84,7 @@ async function filesOfRun(): Promise<string[]> {
   return interleaveRings(found)
 }
 
-/** Runs the files. Runs of depth `quick` repeat failed files; at other depths a single failure is a finding. */
+/** Runs the files. At depth `quick`, failed files are rerun; at other depths a single failure is a finding. */
 function run(): Promise<number> {
   const one: Run = {
     files,
@@ -96,7 +97,7 @@ function run(): Promise<number> {
       TEST_DEPTH: depth,
     },
     flags: [...(options.coverage ? COVERAGE : []), ...flags],
-    // Coverage maps positions in one form of a file, so all code runs as in production.
+    // Coverage needs the same positions in every process, so all code runs as in production.
     isCompiled: !options.coverage,
   }
   return depth === 'quick' ? runWithRerun(one) : runFiles(one).then(({ code }) => code)
@@ -108,14 +109,14 @@ function startOwn(): Promise<TestServer> {
     ephemeral: true,
     settings: {
       max_connections: '400',
-      // Autovacuum would change plans under the tests, and its CPU cost pays off only in runs of hours.
+      // Autovacuum would change plans during tests, and its CPU cost pays off only in runs of hours.
       ...(isLong ? {} : { autovacuum_naptime: '1d' }),
       ...(process.env.TEST_LOG ? { log_statement: 'all' } : {}),
     },
   })
 }
 
-/** A server that is already running, for example of another version. */
+/** Returns a server that is already running, for example of another version. */
 function serverAt(url: string): TestServer {
   const urlFor = (name: string): string => {
     const found = new URL(url)
@@ -135,7 +136,7 @@ async function administrate(statement: string): Promise<void> {
   }
 }
 
-/** Starts to measure the server's CPU time. */
+/** Starts to measure the CPU time of the server. */
 async function profilePostgres(): Promise<PostgresProfile> {
   const admin = new pg.Client({ connectionString: database.urlFor('postgres') })
   await admin.connect()
@@ -146,15 +147,15 @@ async function profilePostgres(): Promise<PostgresProfile> {
 }
 
 /**
- * A folder in memory if there is enough of it. Each test file creates and drops a database of 400 files. ext4 without a
- * journal searches long for an inode that was not deleted recently.
+ * Returns a folder in memory if there is enough space. Each test file creates and drops a database of 400 files. ext4
+ * without a journal searches long for an inode that was not deleted recently.
  */
 function fastFolder(): string {
   try {
     const { bavail, bsize } = statfsSync(MEMORY)
     if (bavail * bsize > NEEDED_BYTES) return MEMORY
   } catch {
-    // Only Linux has it.
+    // Only Linux has /dev/shm.
   }
   return tmpdir()
 }

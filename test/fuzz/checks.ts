@@ -3,22 +3,22 @@ import formats from 'ajv-formats'
 import type { Answer, Sent } from './client.ts'
 import { type Document, nameOf } from './document.ts'
 
-/** Checks answers against the document: status, content type and body. */
+/** Checks the status, content type and body of answers against the document. */
 export class Checks {
   private readonly ajv = new Ajv2020({ strict: false, logger: false, allErrors: true })
   private readonly compiled = new Map<string, ValidateFunction>()
 
   constructor(document: Document) {
-    // The package types its parameter with another copy of ajv.
+    // The package declares its parameter with the types of another copy of ajv.
     const addFormats = formats as unknown as (ajv: Ajv2020) => void
     addFormats(this.ajv)
     this.ajv.addSchema({ ...document } as never, 'document')
   }
 
-  /** Describes a defect in words that stay the same for the same defect; null if the answer is correct. */
+  /** Returns the defect of an answer, in words that are the same for each occurrence; null if the answer is correct. */
   findProblem(sent: Sent, answer: Answer): string | null {
     const { status, headers, bytes } = answer
-    // The HTTP parser rejects such a request before any route.
+    // 431 comes from the HTTP parser, before any route.
     if (status === 431) return null
     const text = bytes.toString()
     if (headers['x-request-id'] === undefined) return 'no X-Request-Id'
@@ -31,7 +31,7 @@ export class Checks {
     if (reachedNoRoute(sent, status, text)) return status < 400 ? null : this.checkError(sent, answer)
     const declared = sent.operation.responses
     const key = [String(status), `${String(status)[0]}XX`].find((each) => declared[each] !== undefined)
-    // 5XX means overload or failure, which no request here should cause.
+    // 5XX means an overload or a failure, which no request here should cause.
     if (key === undefined || key === '5XX') return 'undeclared status'
     if (status >= 400) return this.checkError(sent, answer)
     return this.checkSuccess(sent, answer, key)
@@ -50,7 +50,7 @@ export class Checks {
     const content = sent.operation.responses[key]!.content ?? sent.operation.responses[200]?.content ?? {}
     const type = headers['content-type']?.split(';', 1)[0] ?? ''
     const types = Object.keys(content)
-    // Without the job, the headers of its answer are unknown.
+    // The headers of the answer are unknown until the job has ended.
     if (sent.method === 'HEAD' && type === '') return null
     if (types.length > 0 && !types.some((each) => admits(each, type))) return `undeclared type ${type}`
     if (!isJson(answer) || content['application/json'] === undefined || sent.method === 'HEAD') return null
@@ -75,10 +75,10 @@ export class Checks {
   }
 }
 
-// Internal paths, exceptions, statements and addresses of other services.
+// Internals that answers must not reveal: paths, exceptions, statements and addresses of other services.
 const LEAK = /node_modules|\bat \S+ \(|\.ts:\d|Error: |\bselect .+ from\b|constraint "|ECONN|127\.0\.0\.1/
 
-/** True if the request reached no operation: its path or method is unknown, or its path cannot be decoded. */
+/** True if the request reached no operation, because its path or method is unknown or the path cannot be decoded. */
 function reachedNoRoute(sent: Sent, status: number, text: string): boolean {
   if (status === 405 || sent.method === 'OPTIONS') return true
   const isHead = sent.method === 'HEAD' && sent.operation.method === 'GET'
@@ -87,7 +87,6 @@ function reachedNoRoute(sent: Sent, status: number, text: string): boolean {
   return status === 400 && !isDecodable(sent.target.split('?', 1)[0]!)
 }
 
-/** True if a path can be decoded. */
 function isDecodable(path: string): boolean {
   try {
     decodeURIComponent(path)
@@ -100,7 +99,7 @@ function isDecodable(path: string): boolean {
 const isJson = ({ headers }: Answer): boolean =>
   headers['content-type']?.startsWith('application/json') === true
 
-/** True if a declared type, which may be a range, includes a type. */
+/** True if the declared type, which may be a range, includes `type`. */
 const admits = (declared: string, type: string): boolean =>
   declared === type ||
   declared === '*/*' ||

@@ -2,10 +2,10 @@ import http from 'node:http'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { Operation } from './document.ts'
 
-/** Sends requests unchanged, byte by byte, and prints them as commands. */
+/** Sends requests byte by byte as generated, and prints them as curl commands. */
 
 export interface Body {
-  /** Builds the body on demand: bodies may be large. */
+  /** Builds the body on demand, because bodies may be large. */
   readonly bytes: () => Buffer
 }
 
@@ -15,7 +15,7 @@ export interface Sent {
   /** Path and query as sent. */
   readonly target: string
   readonly headers: Readonly<Record<string, string>>
-  /** Name of the caller whose credential it carries. */
+  /** Name of the caller whose credential the request carries. */
   readonly caller: string
   readonly body: Body | null
 }
@@ -23,16 +23,16 @@ export interface Sent {
 export interface Answer {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
-  /** Decompressed; for a stream, the data received until it was closed. */
+  /** Decompressed body; for a stream, the data received before it was closed. */
   readonly bytes: Buffer
 }
 
-// Limit for any request. The service's own waits are shorter, and a slow machine needs far less.
+// Time limit of a request. The service's own waits are shorter, and a slow machine needs far less.
 const LIMIT_MS = 90_000
-// A stream is read for this long, or until its first event.
+// Maximum time to read a stream, which is closed after its first event.
 const STREAM_MS = 100
 
-/** Headers by caller name. */
+/** Headers of each caller, by name. */
 export type Credentials = Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export class Client {
@@ -52,9 +52,9 @@ export class Client {
   }
 
   /**
-   * Sends a request. Retries it on a new connection if a reused one closes before any answer.
+   * Sends a request. If a reused connection closes before any answer, retries on a new one.
    *
-   * @throws if the connection breaks or the answer is late
+   * @throws if the connection breaks or the answer is late.
    */
   send(sent: Sent): Promise<Answer> {
     return this.attempt(sent, this.agent)

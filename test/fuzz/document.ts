@@ -1,6 +1,6 @@
 import type { Json } from './values.ts'
 
-/** The parts of an OpenAPI document that requests and checks need. */
+/** Types of the parts of an OpenAPI document that requests and checks use. */
 
 export interface Parameter {
   readonly name: string
@@ -15,7 +15,7 @@ interface Described {
 
 export interface Operation {
   readonly method: string
-  /** With parameter names in braces. */
+  /** The path, with parameter names in braces. */
   readonly path: string
   readonly parameters: readonly Parameter[]
   readonly requestBody?: Described

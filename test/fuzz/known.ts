@@ -5,13 +5,15 @@ import type { Operation } from './document.ts'
 import type { Json } from './values.ts'
 import type { Seeds } from './world.ts'
 
-/** Valid values that a schema alone cannot produce: names of existing rows, and fields with special meanings. */
+/**
+ * Provides valid values that a schema alone cannot produce: names of existing rows, and fields with special meanings.
+ */
 
 type Any = fc.Arbitrary<unknown>
 const any = (...values: readonly unknown[]): Any => fc.constantFrom(...values)
 const word = fc.stringMatching(/^[a-z]{1,12}$/)
 
-/** Values by the name of a body field or query parameter. */
+/** Returns a lookup of values by the name of a body field or query parameter. */
 export function knownFields(seeds: Seeds): (name: string, schema: Json) => Any | undefined {
   const email = fc.oneof(
     any(...seeds.emails),
@@ -74,7 +76,7 @@ export function knownFields(seeds: Seeds): (name: string, schema: Json) => Any |
     amount: any(1, 100, 2000),
   }
   return (name, schema) => {
-    // An inactive agent or account could not be used afterwards.
+    // Never false: an inactive agent or account could not be used afterwards.
     if (name === 'is_active') return any(true)
     if (schema.type === 'array') return lists[name]
     if (schema.type === 'integer') return numbers[name]
@@ -85,7 +87,7 @@ export function knownFields(seeds: Seeds): (name: string, schema: Json) => Any |
   }
 }
 
-/** Values by path and parameter name. */
+/** Returns a lookup of values by path and parameter name. */
 export function knownParts(seeds: Seeds): (operation: Operation, name: string) => readonly unknown[] {
   const ofPath: readonly (readonly [RegExp, readonly unknown[]])[] = [
     [/\/transactions\/\{id}|\/refund\/\{id}/, seeds.transactions],
@@ -139,7 +141,7 @@ const TASKS: Any = fc.oneof(
   }),
 )
 
-// Files or documents, never both.
+// A collection has either files or documents, never both.
 const COLLECTIONS: Any = fc.oneof(
   fc.record({ collection_name: word, path: any('.', 'more', 'a.md') }),
   fc.record({
@@ -156,7 +158,7 @@ const COLLECTIONS: Any = fc.oneof(
   }),
 )
 
-/** Complete bodies for operations whose schema says little, or that could start too much work. */
+/** Complete bodies by operation, if its schema says little or its work could be too expensive. */
 export const WHOLE: Readonly<Record<string, Any>> = {
   'POST /api/v1/tasks/enqueue': TASKS,
   'POST /rag/index': COLLECTIONS,
@@ -173,7 +175,7 @@ const EVENT_TYPES = [
   ...['checkout.session.completed', 'radar.early_fraud_warning.created', 'charge.dispute.closed'],
 ]
 
-/** A provider event with arbitrary content and a valid signature. */
+/** Returns a provider event with arbitrary content and a valid signature. */
 export function signedEvent(
   value: fc.Arbitrary<unknown>,
 ): fc.Arbitrary<{ body: Body; headers: Readonly<Record<string, string>> }> {

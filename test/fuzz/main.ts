@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util'
 
 /**
- * `npm run fuzz [-- --requests N --seed S --only TEXT]` sends valid and broken requests of every operation to processes of the
- * service. `--only` selects operations whose method and path contain a text. It runs `test/long/fuzz.test.ts` with these values.
+ * `npm run fuzz [-- --requests N --seed S --only TEXT]` sends valid and broken requests of every operation to a running
+ * service. `--only` selects the operations whose method and path contain TEXT. It runs `test/long/fuzz.test.ts` with
+ * these values.
  */
 
 const { values } = parseArgs({

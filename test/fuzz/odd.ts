@@ -1,4 +1,4 @@
-/** Values that are known to break services: texts, path parts, headers, bodies and files. */
+/** Texts, path parts, headers, bodies and files that are known to break services. */
 
 const LONE = String.fromCharCode(0xd800)
 

@@ -7,7 +7,7 @@ import { BROKEN_TEXTS, EXTRA_QUERIES, FILES, OPTIONAL_HEADERS, RAW_PARTS, TYPES 
 import { type Components, type Json, oddText, oddValue, poisonTexts, Values } from './values.ts'
 import type { Seeds } from './world.ts'
 
-/** Requests of every operation: valid ones, and ones with a broken part. */
+/** Generates requests of every operation, valid ones and ones with a broken part. */
 
 type Text = fc.Arbitrary<string>
 type Headers = Readonly<Record<string, string>>
@@ -15,7 +15,7 @@ const rarely = <T>(one: fc.Arbitrary<T>, often: fc.Arbitrary<T>, weight = 9): fc
   fc.oneof({ weight, arbitrary: often }, { weight: 1, arbitrary: one })
 const pick = <T>(...values: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...values)
 
-// The server rejects request heads beyond 16 KiB.
+// The server rejects request heads of more than 16 KiB.
 const LONGEST_TARGET = 10_000
 const LONGEST_PART = 3000
 const encodePart = (text: string): string =>
@@ -159,13 +159,13 @@ function made(bytes: string | Uint8Array, type: string): Made {
   }
 }
 
-/** A body with the value, encoded for its content type. */
+/** Encodes a value as a body of the given content type. */
 function encodeBody(value: unknown, type: string): Made {
   const text = (): string => {
     if (type !== 'application/x-www-form-urlencoded') return JSON.stringify(value) ?? ''
     const pairs = Object.entries((value ?? {}) as object).map(([name, each]) => [
       name,
-      // Encode as JSON: an object may have a `toString` property that is not a function.
+      // Encode objects as JSON, because an object may have a `toString` property that is not a function.
       (typeof each === 'string' ? each : (JSON.stringify(each) ?? '')).toWellFormed(),
     ])
     return new URLSearchParams(Object.fromEntries(pairs)).toString()

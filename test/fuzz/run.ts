@@ -5,12 +5,12 @@ import { type Document, nameOf, operationsOf } from './document.ts'
 import { Requests } from './requests.ts'
 import type { Service } from './world.ts'
 
-/** Sends random requests concurrently, and shrinks those that fail. */
+/** Sends random requests concurrently and shrinks those that fail. */
 
 export interface Options {
   readonly requests: number
   readonly seed: number
-  /** Selects operations whose name contains this; empty for all. */
+  /** Selects operations whose name contains this text; '' selects all. */
   readonly only: string
 }
 
@@ -24,7 +24,7 @@ export interface Finding {
 
 export interface Report {
   readonly findings: readonly Finding[]
-  /** Number of operations, and the names of those without a successful answer. */
+  /** Number of operations; `withoutSuccess` names those that never answered successfully. */
   readonly operations: number
   readonly withoutSuccess: readonly string[]
   readonly statuses: ReadonlyMap<number, number>
@@ -34,12 +34,12 @@ export interface Report {
 
 // Concurrent requests.
 const CONCURRENCY = 6
-// Requests whose values are in memory at the same time.
+// Number of requests whose values are in memory at the same time.
 const CHUNK = 500
-// With more findings than this, the service is broken, and further ones add nothing.
+// With more findings than this, the service is broken, and more would add nothing.
 const MAX_FINDINGS = 25
 const SHRINK_MS = 10_000
-// Total time to shrink: the report must come before the test's time limit.
+// Total time to shrink, short enough that the report comes before the test's time limit.
 const SHRINK_ALL_MS = 40_000
 
 export async function fuzz(service: Service, options: Options): Promise<Report> {
@@ -124,7 +124,7 @@ class Fuzz {
     }
   }
 
-  /** Sends a request; returns the signature of its failure, or null if the answer is correct. */
+  /** Sends a request and returns the signature of its failure; null if the answer is correct. */
   private async findFailure(sent: Sent): Promise<string | null> {
     try {
       const answer = await this.client.send(sent)
@@ -142,7 +142,7 @@ class Fuzz {
     }
   }
 
-  /** Shrinks a request while it fails in the same way; keeps the first one if it no longer fails. */
+  /** Shrinks a request while it fails in the same way. Returns the original if it no longer fails. */
   private async shrink(seed: number, index: number, signature: string, first: Sent): Promise<Finding> {
     let smallest = first
     const fails = async (sent: Sent): Promise<boolean> => {
@@ -169,7 +169,7 @@ class Fuzz {
     return { signature, times: 1, curl: curlOf(smallest), answer }
   }
 
-  /** Describes a process that has exited; null while both run. */
+  /** Describes a process that has exited; null while both are running. */
   private gone(): string | null {
     for (const [name, { process }] of [
       ['edge', this.service.edge],

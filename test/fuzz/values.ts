@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { ODD_TEXTS, POISON } from './odd.ts'
 
-/** Values for JSON schemas: valid ones, ones just inside or outside the bounds, and unexpected ones. */
+/** Generates values for JSON schemas: valid ones, ones just inside or outside the bounds, and unexpected ones. */
 
 export type Json = Readonly<Record<string, unknown>>
 export type Components = Readonly<Record<string, Json>>
@@ -32,7 +32,7 @@ const nested = (depth: number, isArray: boolean): unknown => {
   return value
 }
 
-/** Any JSON value. */
+/** Generates any JSON value. */
 export const oddValue: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 5, arbitrary: odd },
   {
@@ -49,10 +49,10 @@ export const oddValue: fc.Arbitrary<unknown> = fc.oneof(
   },
 )
 
-// Longest generated text. Longer limits exceed the size limit of bodies anyway.
+// Length of the longest generated text. Texts beyond it would exceed the size limit of bodies anyway.
 const LONGEST = 1_100_000
 
-/** Values just inside and just outside the schema's bounds; any value if it has none. */
+/** Generates values just inside and just outside the schema's bounds, or any value if it has no bounds. */
 function boundary(schema: Json): fc.Arbitrary<unknown> {
   const { minLength, maxLength, minimum, maximum, minItems, maxItems } = schema as Bounds
   const values: unknown[] = []
@@ -65,7 +65,7 @@ function boundary(schema: Json): fc.Arbitrary<unknown> {
   return values.length === 0 ? oddValue : fc.constantFrom(...values)
 }
 
-/** Generates values for schemas; `known` supplies valid values by field name. */
+/** Generates values for schemas. `known` supplies valid values by field name. */
 export class Values {
   private readonly components: Components
   private readonly known: (name: string, schema: Json) => fc.Arbitrary<unknown> | undefined
@@ -84,7 +84,7 @@ export class Values {
       : schema
   }
 
-  /** A value that the schema allows, as far as it says. */
+  /** Generates values that the schema allows. */
   good(given: Json, name = ''): fc.Arbitrary<unknown> {
     const schema = this.resolve(given)
     const known = this.known(name, schema)
@@ -100,7 +100,7 @@ export class Values {
       return fc.array(item, { minLength: minItems, maxLength: Math.min(maxItems, minItems + 3) })
     }
     if (schema.type === 'string') return text(schema)
-    // Uniform values within the bounds would be mostly unrealistically large.
+    // Uniform values within wide bounds would mostly be unrealistically large.
     if (schema.type === 'integer') return fc.integer({ min: minimum, max: Math.min(maximum, minimum + 1000) })
     if (schema.type === 'number')
       return fc.double({ min: minimum, max: Math.min(maximum, minimum + 1000), noNaN: true })
@@ -117,7 +117,7 @@ export class Values {
     return fc.record(Object.fromEntries(entries), { requiredKeys: [...required] })
   }
 
-  /** A valid value with one or two changed fields. */
+  /** Generates valid values with one or two changed fields. */
   spoiled(given: Json): fc.Arbitrary<unknown> {
     const schema = this.resolve(given)
     const properties = Object.entries((schema.properties ?? {}) as Record<string, Json>)
@@ -141,7 +141,7 @@ export class Values {
   }
 }
 
-/** Valid values with one string that PostgreSQL cannot store. */
+/** Generates valid values with one string that PostgreSQL cannot store. */
 export function poisonTexts(good: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   return fc.tuple(good, fc.nat(100), fc.constantFrom(...POISON)).map(([value, n, poison]) => {
     const places = textsIn(value)

@@ -12,7 +12,7 @@ import { speechServer } from '../standins/speech.ts'
 import { KEY, stripeStandIn } from '../stripe.ts'
 import type { Credentials } from './client.ts'
 
-/** A service of real processes, with rows of every kind and stand-ins for the providers. */
+/** The service under test consists of real processes, rows of every kind, and stand-ins for the providers. */
 
 export interface Seeds {
   readonly accounts: readonly number[]
@@ -42,17 +42,17 @@ export interface Service {
   readonly callers: Credentials
 }
 
-// High ids, which generated requests do not hit: callers must not change their own accounts.
+// Generated requests use low ids. High ids keep callers from changing their own accounts.
 const FIRST_CALLER = 900_001
 
-/** Starts everything; it stops after the file. Call it at the top of the file. */
+/** Starts the service, which stops after the test file. Call it at the top of the file. */
 export async function startService(database: TestDatabase, rows: number): Promise<Service> {
   const { url, query } = database
   const children: Child[] = []
-  // Registered before the stand-ins, to which the processes are connected.
+  // Registered before the stand-ins, so that the processes stop before them.
   after(() => Promise.all(children.map((child) => child.kill())))
   const env = await settings()
-  // Long-lived tokens, signed by an edge in this process.
+  // Long-lived tokens for all processes, signed by an edge in this process.
   const api = await startEdge(url, { env: { ...env, ACCESS_TOKEN_MINUTES: '1440' } })
   await query(`alter table account alter column id restart with ${FIRST_CALLER}`)
   const world = await World.make(api, database)
@@ -67,7 +67,7 @@ export async function startService(database: TestDatabase, rows: number): Promis
     cookie: { cookie: `millrace_session=${world.owner.token}` },
     stranger: bearer('no.such.token'),
   }
-  // Before a worker exists that would run the jobs.
+  // Seed before a worker exists, which would run the jobs.
   const seeds = await seed(world, rows)
   const [edge, worker] = await Promise.all([
     startProcess('edge', url, env),
@@ -106,7 +106,7 @@ async function settings(): Promise<Record<string, string>> {
     DATA_DIR: folder(),
     LOG_LEVEL: 'warn',
     REQUEST_WAIT_SECONDS: '20',
-    // Requests with slow reads fail; in this test, only a slow machine makes them slow.
+    // A slow read fails its request. Here only a slow machine makes reads slow.
     READ_TIMEOUT_SECONDS: '60',
     LIST_TIMEOUT_SECONDS: '60',
     SEARCH_TIMEOUT_SECONDS: '60',
@@ -153,7 +153,7 @@ async function seed(world: World, n: number): Promise<Seeds> {
   const owned = await many(() => world.task(world.owner.id))
   const failed = await many(() => world.failedJob(world.owner.id))
   return {
-    // The last two accounts are members of every organization.
+    // Every organization has these two members, so they are repeated to be picked often.
     accounts: [
       ...accounts.map(({ id }) => id),
       ...Array(5).fill([world.orgAdmin.id, world.member.id]).flat(),

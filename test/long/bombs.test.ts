@@ -4,25 +4,25 @@ import { bombReaders } from '../bomb-readers.ts'
 import { indexBombs, postBombs, zipBombs } from '../bombs.ts'
 import { documentBombs } from '../document-bombs.ts'
 
-/** Every bomb through its reader; `tasks/bombs.test.ts` has one bomb of each mechanism. */
+/** Sends every bomb through its reader. `tasks/bombs.test.ts` has only one bomb of each mechanism. */
 
 const { pool, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument } = bombReaders()
 
-describe('posts', () => {
+describe('imported posts', () => {
   before(importGoodPost)
   for (const bomb of [...postBombs, ...zipBombs]) test(bomb.name, () => checkPosts(bomb))
 })
 
-describe('files to index', () => {
+describe('indexed files', () => {
   for (const bomb of indexBombs(2 ** 17)) test(bomb.name, () => checkIndexed(bomb))
 })
 
-describe('documents', () => {
+describe('extracted documents', () => {
   before(readGoodDocument)
   for (const bomb of documentBombs) test(bomb.name, () => checkDocument(bomb))
 })
 
-test('the children still serve, and their memory stays small', async () => {
+test('the child processes still work, and their memory stays small', async () => {
   await importGoodPost()
   await readGoodDocument()
   assert.ok(pool.rssBytes < 2 ** 30)

@@ -12,7 +12,7 @@ import rulesets from '@stoplight/spectral-rulesets'
 import { generateApi } from 'swagger-typescript-api'
 import { edgeAndDatabase } from '../edge/harness.ts'
 
-/** The reference in other tools: another linter, and other generators than in `reference.test.ts`. */
+/** Checks the API reference with another linter and other generators than `reference.test.ts`. */
 
 const run = promisify(execFile)
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
@@ -36,7 +36,7 @@ const CONFIG = {
   include: ['*.ts', 'made'],
 }
 
-/** Compiles a program together with generated code, and runs its module `out/use.js`. Returns its parsed output. */
+/** Compiles a program together with the generated code in `name`, runs it and returns its parsed output. */
 async function use(name: string, program: string): Promise<unknown> {
   const target = join(folder, name)
   symlinkSync(MODULES, join(target, 'node_modules'))
@@ -45,7 +45,7 @@ async function use(name: string, program: string): Promise<unknown> {
   writeFileSync(join(target, 'use.ts'), program)
   const tsc = join(MODULES, 'typescript-native/bin/tsc')
   await run(process.execPath, [tsc, '-p', target]).catch(({ stdout }) => assert.fail(String(stdout)))
-  // Generated files import each other without extensions, for bundlers.
+  // Generated files import each other without extensions, as for bundlers, so tsx runs them.
   const args = ['--import', import.meta.resolve('tsx'), 'out/use.js', `http://127.0.0.1:${api.port}`, token]
   const { stdout } = await run(process.execPath, args, { cwd: target })
   return JSON.parse(stdout)
@@ -60,7 +60,10 @@ type Check = (
   context: { path: (string | number)[] },
 ) => unknown[] | undefined
 
-/** A rule that checks equal values once: it compiles a schema for each of 1700 examples, of which 340 differ. */
+/**
+ * Makes a rule skip values that it has already checked. It compiles a schema for each of 1700 examples, of which only
+ * 340 differ.
+ */
 function onceEach(name: string): Rule {
   const rule = (rulesets.oas.rules as unknown as Record<string, Rule>)[name]!
   const check = rule.then.function
@@ -76,7 +79,7 @@ function onceEach(name: string): Rule {
   return { ...rule, then: { ...rule.then, function: Object.assign(checkOnce, check) } }
 }
 
-test('Spectral has nothing to say about it', async () => {
+test('Spectral finds no problem', async () => {
   const linter = new spectral.Spectral()
   const names = ['oas3-valid-media-example', 'oas3-valid-schema-example']
   const rules = Object.fromEntries(names.map((name) => [name, onceEach(name)]))
@@ -88,7 +91,7 @@ test('Spectral has nothing to say about it', async () => {
   )
 })
 
-test('@hey-api/openapi-ts takes it, and what it makes compiles and runs', async () => {
+test('@hey-api/openapi-ts generates code that compiles and runs', async () => {
   await createClient({ input, output: join(folder, 'hey/made'), logs: { level: 'silent' } })
   const answer = await use(
     'hey',
@@ -108,7 +111,7 @@ console.log(JSON.stringify([documents!.total, organization!.slug, jobs!.map(({ q
   assert.deepEqual(answer, [0, 'hey', ['accounts']])
 })
 
-test('swagger-typescript-api takes it, and what it makes compiles and runs', async () => {
+test('swagger-typescript-api generates code that compiles and runs', async () => {
   mkdirSync(join(folder, 'swagger/made'), { recursive: true })
   await generateApi({ input, output: join(folder, 'swagger/made'), fileName: 'api.ts', silent: true })
   const answer = await use(

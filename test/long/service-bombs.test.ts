@@ -11,7 +11,7 @@ import { textPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-/** Bombs sent to a whole service: each fails its own job and disturbs no other. */
+/** Sends bombs to a whole service. Each may fail its own job, but must not disturb others. */
 
 const root = folder()
 const { url, query } = await testDatabase()
@@ -24,7 +24,7 @@ await stranger.register('stranger@example.com')
 
 const bomb = (name: string) => [...postBombs, ...documentBombs].find((one) => one.name === name)!
 
-/** A job that outlasts the test; its attempt number shows whether the worker survived. */
+/** A job that outlasts the test. Its attempt number shows whether the worker survived. */
 const victim = (
   (await (
     await stranger.post('/api/v1/tasks/enqueue', {
@@ -35,7 +35,7 @@ const victim = (
   ).json()) as { task_id: string }
 ).task_id
 await until(
-  'it runs',
+  'the job runs',
   async () => (await query('select status from job where id = $1', [victim]))[0]!.status === 'running',
 )
 
@@ -60,7 +60,7 @@ test('a file of posts that takes too long is an error of its item, and the next 
   assert.equal(good.created, 1)
 })
 
-test('a file that is nested too deeply is refused', async () => {
+test('rejects a file with too deep nesting', async () => {
   const response = await importOf('bomb.json', bomb('9 million lists').make())
   assert.equal(response.status, 400)
   assert.deepEqual(await response.json(), {
@@ -74,7 +74,7 @@ for (const [name, detail] of [
   ['two thousand million pages, without a trailer', /damaged/],
   ['10,000 pages of one strip', /the limit is 1000$/],
 ] as const) {
-  test(`a document of ${name} is one unread page`, async () => {
+  test(`a document of ${name} becomes one unread page`, async () => {
     const { fileName, make } = bomb(name)
     const { id } = (await (await stranger.upload(make(), fileName)).json()) as { id: number }
     const extracted = await stranger.post(`/api/v1/documents/${id}/extract`)
@@ -86,7 +86,7 @@ for (const [name, detail] of [
   })
 }
 
-test('a page that needs more than there is for one is unread, and others are read beside it', async () => {
+test('a page that exceeds its limits is unread, and other documents are read at the same time', async () => {
   const { fileName, make } = bomb('zeros that are packed five times')
   const { id } = (await (await stranger.upload(make(), fileName)).json()) as { id: number }
   const bursting = stranger.post(`/api/v1/documents/${id}/extract`)
@@ -96,7 +96,7 @@ test('a page that needs more than there is for one is unread, and others are rea
   assert.deepEqual(await (await bursting).json(), { read: 0, unread: 1, skipped: 0 })
 })
 
-test('a file that cannot be taken apart is left out of its collection, and the others are in it', async () => {
+test('a file that cannot be parsed is skipped, and the other files are indexed', async () => {
   writeFileSync(join(root, 'bomb.md'), '# a\n'.repeat(600_000))
   writeFileSync(join(root, 'good.md'), '# Good\n\nnews')
   const response = await admin.post('/rag/index', { path: '.', collection_name: 'all' })

@@ -1,22 +1,22 @@
 import type { Caller } from './caller.ts'
 
-/** A simulated user's actions in one area, and the invariants that must hold after the last fault. */
+/** Actions of simulated users in one area, and the invariants that must hold after the last fault. */
 export interface Area {
-  /** Runs one complete action of a user. */
+  /** Performs one complete action of a user. */
   act(): Promise<void>
-  /** Checks the invariants; returns a sentence for each violation. */
+  /** Checks the invariants and returns a sentence for each violation. */
   judge(): Promise<string[]>
 }
 
-/** Creates an area from callers for an administrator and for an account without a role. */
+/** Creates an area. The first caller is an administrator, the second an account without a role. */
 export type MakeArea = (admin: Caller, user: Caller) => Area
 
-/** Number of occurrences of each word. */
+/** Counts the occurrences of each word. */
 export function tally(words: readonly string[]): Map<string, number> {
   return new Map([...Map.groupBy(words, (word) => word)].map(([word, all]) => [word, all.length]))
 }
 
-/** A sentence for each wanted word that `found` does not contain exactly once. */
+/** Returns a sentence for each wanted word that `found` does not contain exactly once. */
 export function findNotOnce(what: string, wanted: readonly string[], found: readonly string[]): string[] {
   const counts = tally(found)
   return wanted.flatMap((one) => {

@@ -17,22 +17,22 @@ export interface Request {
   readonly text?: string
   readonly form?: () => FormData
   readonly headers?: Readonly<Record<string, string>>
-  /** Error statuses of a retry which mean that an earlier try succeeded and its answer was lost. */
+  /** Error statuses that, in the answer to a retry, mean that an earlier try succeeded. */
   readonly done?: readonly number[]
 }
 
-/** Requests and answers of all callers. */
+/** Records the requests and answers of all callers. */
 export class History {
-  /** Requests by area. */
+  /** Number of requests by area. */
   readonly requests = new Map<string, number>()
   readonly acknowledged = new Map<string, number>()
-  /** Temporary rejections by status. */
+  /** Number of temporary rejections by status. */
   readonly refused = new Map<string, number>()
   /** Streams that were read to their end. */
   readonly followed: { readonly jobId: string; readonly frames: readonly Frame[] }[] = []
-  /** Number of unique words so far. */
+  /** Number of unique words made so far. */
   words = 0
-  /** Answers that no edge may give, and requests without an answer. */
+  /** Descriptions of forbidden answers and of requests without an answer. */
   readonly violations: string[] = []
 
   count(of: Map<string, number>, what: string): void {
@@ -40,13 +40,13 @@ export class History {
   }
 }
 
-// A request waits up to 120 s for its job; a fault may add to that.
+// A request waits up to 120 s for its job, and a fault may add to that.
 const ANSWER_MS = 150_000
 const GIVE_UP_MS = 300_000
 const RETRY_MS = [20, 300] as const
 const REPEATED = 0.1
 
-/** A client that retries unanswered requests at random edges until one answers. */
+/** A client that retries requests at random edges until it gets a final answer. */
 export class Caller {
   readonly area: string
   readonly chance: Chance
@@ -62,7 +62,7 @@ export class Caller {
     this.chance = chance
   }
 
-  /** A caller of the same area with another token; '' for no credentials. */
+  /** Returns a caller of the same area with another token; '' sends no credentials. */
   as(token: string): Caller {
     const caller = new Caller(this.area, this.world, this.history, this.chance)
     caller.token = token
@@ -70,12 +70,15 @@ export class Caller {
     return caller
   }
 
-  /** A unique word. */
+  /** Returns a unique word. */
   word(): string {
     return `${this.area}-${++this.history.words}-${this.chance.between(1, 1e12).toString(36)}`
   }
 
-  /** Posts with an idempotency key until the request is acknowledged. Sometimes posts again, which must give the same answer. */
+  /**
+   * Posts with an idempotency key until the request is acknowledged. Sometimes repeats the request, which must get the
+   * same answer.
+   */
   async post(path: string, request: Request = {}): Promise<Acknowledged> {
     const key = `${this.area}-${++this.#keys}-${this.word()}`
     const keyed = {
@@ -93,7 +96,10 @@ export class Caller {
     return first
   }
 
-  /** Retries until there is a final answer. @throws if there is none in time or it is an error, both of which are violations. */
+  /**
+   * Retries a request until it gets a final answer. @throws and records a violation if the answer is an error or too
+   * late.
+   */
   async ask(path: string, request: Request = {}): Promise<Acknowledged> {
     const { method = 'GET', done = [] } = request
     const end = performance.now() + GIVE_UP_MS
@@ -107,7 +113,7 @@ export class Caller {
           this.history.count(this.history.acknowledged, this.area)
           return answer
         }
-        // A request with this key is running, or its edge was killed meanwhile.
+        // The first request with this key is still running, or its edge was killed meanwhile.
         const isForNow = status === 503 || (status === 409 && text.includes('Idempotency-Key'))
         if (!isForNow) throw this.violate(`${method} ${path} answered ${status} ${text} on try ${tries}`)
         this.history.count(this.history.refused, `${status}`)
@@ -116,7 +122,7 @@ export class Caller {
     }
   }
 
-  /** Opens an event stream once; null if that is not possible now. */
+  /** Opens an event stream; null if that is currently not possible. */
   async open(path: string, lastId: string): Promise<Stream | null> {
     const port = this.#port()
     if (port === null) return null

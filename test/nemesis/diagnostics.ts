@@ -1,6 +1,6 @@
 import type { World } from './world.ts'
 
-/** Diagnostics for jobs that do not end: open work, lock holders, and the last log lines of workers. */
+/** Reports why jobs do not end: open work, lock holders and the last log lines of workers. */
 
 const QUESTIONS = {
   jobs: `select name, status, count(*)::int as n, min(created_at)::text as since from job

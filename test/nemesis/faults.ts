@@ -8,18 +8,18 @@ import type { Link } from '../flow/link.ts'
 import { until } from '../until.ts'
 import type { Mode, World } from './world.ts'
 
-/** A fault; `inject` resolves when it is over and the system is usable again. */
+/** A fault. `inject` resolves when the fault is over and the system is usable again. */
 interface Fault {
   readonly name: string
   /** Relative probability. */
   readonly weight: number
-  /** Modes in which it applies; absent for all. */
+  /** Modes in which the fault applies; absent for all. */
   readonly modes?: readonly Mode[]
-  /** Present for faults of the database itself, which never overlap. */
+  /** Present for faults of the database itself, which must not overlap. */
   readonly ofDatabase?: true
   /**
-   * Present if it kills a process of the service. Such a fault requires that every process's uptime exceeds the
-   * duration of its start: otherwise a slow machine would only start processes.
+   * Present if the fault kills a process of the service. It is injected only if every process has been up for longer
+   * than its start took. Otherwise a slow machine would do nothing but start processes.
    */
   readonly kills?: true
   inject(world: World, chance: Chance): Promise<void>
@@ -162,7 +162,7 @@ const FAULTS: readonly Fault[] = [
     inject: async (w, c) => {
       const old = w.cluster.urls.indexOf(w.cluster.primary.url)
       const links = w.members.map((member) => member.links[old]!)
-      // Operators isolate an old primary in this way: processes that still reach it would read old data.
+      // Isolate the old primary, as operators do: processes that still reach it would read old data.
       for (const link of links) link.isolate()
       await failOver(w, c)
       for (const link of links) link.rejoin()
@@ -175,11 +175,11 @@ const MAX_AT_ONCE = 3
 
 /** Injects random faults, up to three at a time, until stopped. */
 export class Nemesis {
-  /** Number of injections by fault. */
+  /** Number of injections by fault name. */
   readonly counts = new Map<string, number>()
-  /** Log of faults, in ms since the start, to find the cause of a violation. */
+  /** Times of all faults in ms since the start, to find the cause of a violation. */
   readonly history: { readonly at: number; readonly fault: string; readonly over: boolean }[] = []
-  /** Faults that could not be injected or undone, which says nothing about the service. */
+  /** Faults that could not be injected or undone; they are no violations of the service. */
   readonly failures: string[] = []
   readonly #world: World
   readonly #chance: Chance
@@ -195,7 +195,7 @@ export class Nemesis {
     this.#running = this.#run()
   }
 
-  /** Resolves when the last fault is over and all links work. */
+  /** Stops injecting; resolves when the last fault is over and all links work. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#running
@@ -238,14 +238,14 @@ export class Nemesis {
   }
 }
 
-/** Applies a fault to links and restores them after `ms`. */
+/** Applies `act` to links, and restores the links after `ms`. */
 async function applyFor(links: readonly Link[], act: (link: Link) => void, ms: number): Promise<void> {
   for (const link of links) act(link)
   await delay(ms)
   for (const link of links) link.restore()
 }
 
-/** Runs `work` on a connection that bypasses all links; false if another fault made it fail. */
+/** Runs `work` on a connection that bypasses all links. Returns false if another fault made it fail. */
 async function withDatabase(world: World, work: (client: pg.Client) => Promise<unknown>): Promise<boolean> {
   const client = new pg.Client({ connectionString: world.cluster.primary.url })
   client.on('error', () => {})
@@ -287,15 +287,15 @@ async function fillDisk({ disk, cluster }: World, ms: number): Promise<void> {
   try {
     execFileSync('fallocate', ['--length', String(bavail * bsize), file], { stdio: 'ignore' })
   } catch {
-    // Another process took some of the remaining space, so the disk is full anyway.
+    // Another process took some of the remaining space, so the disk is full already.
   }
   await delay(ms)
   rmSync(file, { force: true })
-  // A server without space for its WAL shuts down.
+  // A server shuts down when it has no space for its WAL.
   await cluster.primary.start()
 }
 
-/** Promotes the standby, and rebuilds the old primary, which is dead or unreachable, as the new standby. */
+/** Promotes the standby, and rebuilds the dead or unreachable old primary as the new standby. */
 async function failOver({ cluster }: World, chance: Chance): Promise<void> {
   await delay(chance.between(0, 2_000))
   await cluster.promote()
@@ -307,6 +307,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has already exited.
+    // The process has already exited.
   }
 }

@@ -5,16 +5,18 @@ import type { Caller } from './caller.ts'
 
 const LOOK_MS = 25
 const DROPPED = 0.01
-// Limits for an edge to report a job's end, and for a job, which may restart many times during faults.
+// REPORT_MS limits the delay until an edge reports the end of a job. END_MS limits the job, which may restart many
+// times.
 const REPORT_MS = 60_000
 const END_MS = 900_000
 const LOOK_AGAIN_MS = 30_000
 const ENDS = ['done', 'failed', 'cancelled']
 
 /**
- * Reads a job's stream to its end at random edges, and drops it now and then. Returns the last frame's data.
+ * Reads a job's stream to its end at random edges, and returns the last frame's data. Sometimes drops and resumes the
+ * stream.
  *
- * @throws if the stream has no end or several, or the job is not done.
+ * @throws if the stream has no end or several ends, or the job is not done.
  */
 export async function follow(caller: Caller, jobId: string): Promise<Frame['data']> {
   const frames: Frame[] = []
@@ -53,7 +55,7 @@ export async function follow(caller: Caller, jobId: string): Promise<Frame['data
   return last
 }
 
-/** The stored job, and the seconds since it finished; undefined while the database is unavailable. */
+/** Returns the stored job with the seconds since it finished; undefined while the database is unavailable. */
 async function jobOf({ world }: Caller, jobId: string): Promise<Record<string, unknown> | undefined> {
   const [job] = await world
     .query(

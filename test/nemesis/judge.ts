@@ -2,7 +2,10 @@ import { assertGapless } from '../flow/crash.ts'
 import type { History } from './caller.ts'
 import type { World } from './world.ts'
 
-/** Checks invariants that hold for every area. `childKills` is the number of worker children that were killed. */
+/**
+ * Checks invariants that hold in every area, and returns the violations. `childKills` is the number of killed worker
+ * children.
+ */
 export async function judge(world: World, history: History, childKills: number): Promise<string[]> {
   return [
     ...world.members.flatMap(({ strayEnds }) => strayEnds),
@@ -20,7 +23,7 @@ async function judgeJobs({ query }: World, childKills: number): Promise<string[]
      where status <> 'done' and (status in ('failed', 'cancelled') or run_at < now())`,
   )
   const crashed = notDone.filter(({ error_code }) => error_code === 'job.crashed')
-  // A job fails once its child has died in each of its tries, so one crashed job explains `max_tries` kills.
+  // A job fails once its child has died in each try, so one crashed job explains `max_tries` of the kills.
   const deaths = crashed.reduce((sum, { max_tries }) => sum + Number(max_tries), 0)
   const bad = deaths <= childKills ? notDone.filter((job) => !crashed.includes(job)) : notDone
   const deliveries = await query(

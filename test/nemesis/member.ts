@@ -3,18 +3,18 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Link } from '../flow/link.ts'
 import { type Child, launch } from '../service.ts'
 
-// Like the restart delay of an init system.
+// A delay like that of an init system.
 const RESTART_MS = 200
 
-/** An edge or a worker that restarts whenever it ends, as under an init system. */
+/** An edge or a worker that is restarted whenever it exits, as by an init system. */
 export class Member {
   readonly name: string
   readonly kind: 'edge' | 'worker'
-  /** Its own connections to the database servers. */
+  /** Links of this member only, one to each database server. */
   readonly links: readonly Link[]
   /** Unexpected exits, each with the last line of the log. */
   readonly strayEnds: string[] = []
-  /** All log lines of its processes. */
+  /** Log lines of all its processes. */
   readonly log: string[] = []
   starts = 0
   readonly #url: string
@@ -40,7 +40,7 @@ export class Member {
     this.#env = env
   }
 
-  /** The edge's port; null while no process is up. */
+  /** Port of the edge; null while it is down. */
   get port(): number | null {
     return this.#child?.ready.port ?? null
   }
@@ -58,7 +58,7 @@ export class Member {
     this.#living = this.#live()
   }
 
-  /** Ends the current process, if any; a new one starts. */
+  /** Ends the current process, if any; another one is started. */
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
     this.#expected = true
     await this.#child?.kill(signal)
@@ -72,14 +72,14 @@ export class Member {
     child.process.kill('SIGCONT')
   }
 
-  /** Process ids of its direct children. */
+  /** Returns the process ids of its direct children. */
   children(): number[] {
     const pid = this.#child?.process.pid
     if (pid === undefined) return []
     return readdirSync('/proc').flatMap((name) => {
       if (!/^\d+$/.test(name)) return []
       try {
-        // A command name may contain anything, so parse from its last bracket.
+        // The command name may contain anything, so parse after its last bracket.
         const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
         return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === pid ? [Number(name)] : []
       } catch {
@@ -88,7 +88,7 @@ export class Member {
     })
   }
 
-  /** Stops it permanently: SIGTERM first, SIGKILL after 15 s. */
+  /** Stops it permanently: sends SIGTERM, and SIGKILL after 15 s. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#expected = true
@@ -112,7 +112,7 @@ export class Member {
         if (child.process.exitCode === null && child.process.signalCode === null)
           await new Promise((resolve) => child.process.once('exit', resolve))
       } catch {
-        // It exited before it was ready; its log has the reason.
+        // The process exited before it was ready; its log has the reason.
       }
       this.#child = null
       if (!this.#expected) this.strayEnds.push(`${this.name} exited unexpectedly: ${this.log.at(-1)}`)

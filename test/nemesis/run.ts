@@ -19,7 +19,7 @@ import { CHILD_KILLED, Nemesis } from './faults.ts'
 import { judge } from './judge.ts'
 import { type Mode, startWorld, type World } from './world.ts'
 
-/** Areas and their numbers of simulated users. */
+/** The number of simulated users of each area. */
 const AREAS: Readonly<Record<string, readonly [make: MakeArea, users: number]>> = {
   accounts: [accounts, 1],
   organizations: [organizations, 1],
@@ -46,7 +46,7 @@ export interface NemesisOptions {
   readonly say: (line: string) => void
 }
 
-/** Runs a load in all areas under faults, and returns the violations found at the end. */
+/** Runs simulated users in all areas under faults, and returns the violations. */
 export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): Promise<string[]> {
   const world = await startWorld(mode)
   try {
@@ -97,7 +97,10 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
   }
 }
 
-/** Signs up an administrator, which is the first account, and another account. Retries: a stall of this process stalls all links. */
+/**
+ * Registers an administrator, which must be the first account, and another account. It retries, because a stall of this
+ * process stalls all links.
+ */
 async function signUp(world: World): Promise<{ admin: string; user: string }> {
   const anonymous = new Caller('sign-up', world, new History(), chanceOf(1))
   const password = 'correct horse'
@@ -118,7 +121,7 @@ async function haveJobsEnded({ query }: World): Promise<boolean> {
   return open.length === 0
 }
 
-/** Log lines about the request or job that a violation names. */
+/** Returns the log lines about the request or job that a violation names. */
 function logOf({ members }: World, violation: string): string {
   const [, id] = /\((?:request|job) ([\w-]+)\)/.exec(violation) ?? []
   if (id === undefined) return ''

@@ -14,11 +14,11 @@ import { KEY, type StripeStandIn, stripeStandIn } from '../stripe.ts'
 import { until } from '../until.ts'
 import { Member } from './member.ts'
 
-/** Paths to the database: direct, through a pooler in transaction mode, or to a primary and its standby. */
+/** Connections to the database: direct, through a pooler in transaction mode, or to a primary and its standby. */
 export const MODES = ['direct', 'pooler', 'standby'] as const
 export type Mode = (typeof MODES)[number]
 
-/** Two edges and two workers, links to their database, and stand-ins for all providers. */
+/** Two edges and two workers, with links to their database and stand-ins for all providers. */
 export interface World {
   readonly mode: Mode
   readonly cluster: Cluster
@@ -33,13 +33,13 @@ export interface World {
   readonly models: ModelStandIn
   readonly stripe: StripeStandIn
   readonly speech: SpeechStandIn
-  /** The folder whose files may be indexed. */
+  /** Folder whose files may be indexed. */
   readonly ragRoot: string
-  /** The file system of the database and of uploads; null if tests cannot fill it on this machine. */
+  /** File system of the database and of uploads; null if tests cannot mount one on this machine. */
   readonly disk: string | null
   /** Ports of the edges that are up. */
   ports(): number[]
-  /** Rows from the database, over a connection that bypasses all links. */
+  /** Returns rows from the database over a connection that bypasses all links. */
   query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
   stop(): Promise<void>
 }
@@ -95,7 +95,7 @@ export async function startWorld(mode: Mode): Promise<World> {
     RATE_LIMIT_REGISTER: '0',
     RATE_LIMIT_PASSWORD_RESET: '0',
     ACCESS_TOKEN_MINUTES: '1440',
-    // Keeps jobs until the final checks.
+    // Long enough to keep all jobs for the final checks.
     WORKER_KEEP_RESULT_SECONDS: DAY_SECONDS,
     WORKER_THREADS: '2',
   }
@@ -147,7 +147,7 @@ export async function startWorld(mode: Mode): Promise<World> {
   }
 }
 
-/** Mounts a file system of limited size at the folder; null if mounting is not allowed. */
+/** Mounts a file system of limited size at the folder, and returns the folder; null if mounting is not allowed. */
 function mountDisk(folder: string): string | null {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES},mode=711`, 'tmpfs', folder], {

@@ -1,7 +1,7 @@
 import type { MakeArea } from '../area.ts'
 import { findNotOnce } from '../area.ts'
 
-/** Registrations and password resets with their mails, and new sessions. */
+/** Registers accounts, resets passwords with their mails, and starts sessions. */
 export const accounts: MakeArea = (admin) => {
   const emails: string[] = []
   const password = 'correct horse battery'

@@ -8,7 +8,7 @@ interface Post {
   readonly status: 'draft' | 'published' | 'removed'
 }
 
-/** Posts that are created, published, changed and deleted. */
+/** Creates, publishes, changes and deletes posts. */
 export const blog: MakeArea = (admin) => {
   const posts: Post[] = []
   const tags: string[] = []

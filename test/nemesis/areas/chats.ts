@@ -3,7 +3,7 @@ import type { MakeArea } from '../area.ts'
 
 const END_MS = 240_000
 
-/** Chat questions whose streamed answers are read with dropped and resumed streams. */
+/** Asks chat questions, and drops and resumes the streams of their answers. */
 export const chats: MakeArea = (admin, user) => {
   const heard: AnswerRead[] = []
 

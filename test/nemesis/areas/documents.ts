@@ -3,7 +3,7 @@ import type { MakeArea } from '../area.ts'
 import { findNotOnce } from '../area.ts'
 import { follow } from '../follow.ts'
 
-/** Documents that are uploaded, extracted, tagged and searched. */
+/** Uploads, extracts, tags and searches documents. */
 export const documents: MakeArea = (admin, user) => {
   const titles: string[] = []
   const read: { readonly id: number; readonly pages: number }[] = []

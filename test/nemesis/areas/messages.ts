@@ -6,7 +6,7 @@ interface Sent {
   readonly jobId: string
 }
 
-/** Emails, text messages and calls: none is sent twice, and none is lost without a record. */
+/** Sends emails, text messages and calls. None may be sent twice, or lost without a record. */
 export const messages: MakeArea = (admin) => {
   const sent: Sent[] = []
   const requests = {

@@ -1,7 +1,7 @@
 import type { MakeArea } from '../area.ts'
 import { findNotOnce } from '../area.ts'
 
-/** Organizations that are created, joined and transferred to another owner. */
+/** Creates organizations, joins them and transfers them to another owner. */
 export const organizations: MakeArea = (admin, user) => {
   const made: { readonly slug: string; readonly handedOver: boolean }[] = []
   let userId: Promise<number> | null = null

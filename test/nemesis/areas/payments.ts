@@ -5,7 +5,7 @@ import { findNotOnce, tally } from '../area.ts'
 import type { Caller } from '../caller.ts'
 import { follow } from '../follow.ts'
 
-/** Provider events in random order, some of them twice; checkouts and refunds. */
+/** Delivers provider events in random order, some of them twice, and makes checkouts and refunds. */
 export const payments: MakeArea = (admin, user) => {
   const events: string[] = []
   const refunds: string[] = []
@@ -37,7 +37,7 @@ export const payments: MakeArea = (admin, user) => {
     const { json } = await user.post('/api/v1/payment/checkout', {
       json: { price_id: 'price_1', mode: 'payment' },
     })
-    // An edge that shuts down answers with the job's id instead of waiting for the result.
+    // A stopping edge answers with the id of the job instead of its result.
     const { session_id } = json.job_id === undefined ? json : (await follow(user, json.job_id)).result
     sessions.push(session_id)
     const customer = String(stripe.account.sessions.find(({ id }) => id === session_id)?.customer)
@@ -50,7 +50,7 @@ export const payments: MakeArea = (admin, user) => {
     const row = rows.find(
       (one: { provider_transaction_id: string }) => one.provider_transaction_id === `pi_${name}`,
     )
-    // The webhook waits at most 2 s for an event's job.
+    // The webhook waits for an event's job for at most 2 s, so the payment may not exist yet.
     if (row === undefined) return
     for (let n = user.chance.between(0, 2); n > 0; n--) {
       const path = `/api/v1/payment/refund/${row.id}?background=true`
@@ -89,7 +89,7 @@ export const payments: MakeArea = (admin, user) => {
     },
   }
 
-  /** Payment histories whose outcome differs from most of the same kind. */
+  /** Returns the payment histories whose outcome differs from that of most histories of the same kind. */
   async function differingOutcomes(): Promise<string[]> {
     const rows = await admin.world.query(
       `select coalesce(c.facts, t.facts)::text as said, t.type, t.status, t.amount::int, t.refunded::int, t.reserved::int, t.shown

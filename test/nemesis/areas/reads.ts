@@ -25,7 +25,7 @@ const PATHS = [
   '/metrics',
 ]
 
-/** Routes that are only read. */
+/** Requests read-only routes at random. */
 export const reads: MakeArea = (admin) => ({
   act: async () => void (await admin.ask(admin.chance.pick(PATHS))),
   judge: async () => [],

@@ -5,7 +5,7 @@ import { follow } from '../follow.ts'
 
 const COLLECTIONS = 4
 
-/** Folders that change, are reindexed and searched. */
+/** Changes folders, reindexes them and searches their collections. */
 export const retrieval: MakeArea = (admin) => {
   const indexed = new Map<string, number>()
 
@@ -19,7 +19,7 @@ export const retrieval: MakeArea = (admin) => {
       try {
         writeFileSync(join(folder, `${files}.md`), `# ${word}\n\nA letter about ${word}.\n`)
       } catch {
-        // The disk is full.
+        // Writing fails while a fault keeps the disk full.
         return
       }
       const json = { path: folder, collection_name: collection }

@@ -4,7 +4,7 @@ import { follow } from '../follow.ts'
 
 const RESULT_MS = 240_000
 
-/** Single tasks and batches, whose results are polled or followed. */
+/** Adds single tasks and batches, and polls or follows their results. */
 export const tasks: MakeArea = (admin) => {
   const ids: string[] = []
 

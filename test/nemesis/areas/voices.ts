@@ -2,7 +2,7 @@ import { answerWithAudio } from '../../standins/speech.ts'
 import type { MakeArea } from '../area.ts'
 import { follow } from '../follow.ts'
 
-/** Voice previews that are synthesized once and fetched twice. */
+/** Requests each voice preview twice, and checks its audio both times. */
 export const voices: MakeArea = (admin) => {
   const { speech } = admin.world
   speech.answer = (response, body) =>
@@ -14,7 +14,7 @@ export const voices: MakeArea = (admin) => {
       const preview = { method: 'POST' as const, json: { voice_id: 'alloy', text } }
       for (let n = 0; n < 2; n++) {
         let heard = await admin.ask('/voice/preview', preview)
-        // An edge that shuts down answers with the job's id instead of waiting for the result.
+        // A stopping edge answers with the id of the job instead of its result.
         while (heard.status === 202) {
           await follow(admin, heard.json.job_id)
           heard = await admin.ask('/voice/preview', preview)
