@@ -7,19 +7,19 @@ import { LONG } from './runs.ts'
 import { endServices, endShared } from './services.ts'
 
 /**
- * Runs test files one after another in this process, each as its own suite, so that shared imports load once. It picks the next
- * file that no other process has claimed in `folder`. `run.ts` starts a few such processes.
+ * Runs test files one after another, each as its own suite. One process runs many files, so that shared imports load
+ * once. Each process of `run.ts` takes the next file that no other one has claimed in `folder`.
  */
 export async function runFiles(files: readonly string[], folder: string): Promise<void> {
-  // A test that waits forever leaves the event loop empty, and node:test would then cancel all files. The timer keeps the loop
-  // busy, so that the file's time limit ends the test.
+  // A test that waits forever leaves the event loop empty, and node:test would then cancel all files. This timer keeps
+  // the loop busy until the file's time limit ends the test.
   const busy = setInterval(() => {}, FILE_MS)
   for (const [n, file] of files.entries()) {
     if (!claim(join(folder, 'claims', String(n)))) continue
     process.env.TEST_FILE = String(n)
     const endProfile = process.env.TEST_PROFILE === '1' ? profileFile(join(folder, 'profile'), n, file) : null
     await suite(file, LONG ? {} : { timeout: FILE_MS }, async () => {
-      // Before the file's own hooks.
+      // Registered first, so that it runs before the file's own hooks.
       after(endServices)
       after(() => mock.reset())
       await import(pathToFileURL(file).href)
@@ -30,10 +30,10 @@ export async function runFiles(files: readonly string[], folder: string): Promis
   clearInterval(busy)
 }
 
-// For a file that hangs: on a busy machine the slowest files take minutes.
+// Time limit of a file in ms. The slowest files take minutes on a busy machine.
 const FILE_MS = 600_000
 
-/** Claims a file for this process by creating `file`; false if another process has it. */
+/** Returns true if it could claim a file for this process by creating `file`; false if another process has it. */
 function claim(file: string): boolean {
   try {
     writeFileSync(file, '', { flag: 'wx' })

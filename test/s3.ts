@@ -7,11 +7,11 @@ import S3rver from '@20minutes/s3rver'
 export interface S3Server {
   /** Settings for an edge or worker that uses this store. */
   readonly env: Readonly<Record<string, string>>
-  /** The files of complete objects and of parts of incomplete uploads. */
+  /** Returns the files of complete objects and of uploaded parts. */
   files(): readonly string[]
   /** Requests so far, in order, such as `PUT /bucket/key`. */
   readonly requests: string[]
-  /** Answers every request with 500 while true. */
+  /** True if the server answers every request with 500. */
   failing: boolean
   stop(): Promise<void>
 }
@@ -60,7 +60,7 @@ export async function startS3(prefix = ''): Promise<S3Server> {
   }
 }
 
-/** AbortMultipartUpload, which the server lacks; returns S3's status for it. */
+/** Implements AbortMultipartUpload, which the package lacks. Returns S3's status. */
 function abortUpload(directory: string, uploadId: string): number {
   const folder = join(directory, BUCKET, '._S3rver_uploads', basename(uploadId))
   if (!existsSync(folder)) return 404

@@ -1,4 +1,4 @@
-/** Types for the part of the S3 server that tests use; the package has none. */
+/** Types for the parts of the S3 server that tests use; the package has no types. */
 declare module '@20minutes/s3rver' {
   interface Context {
     readonly method: string

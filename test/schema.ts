@@ -6,7 +6,9 @@ import { dumpSchema } from '../sql/dump.ts'
 import { startEmbedded } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 
-/** `npm run schema`: writes the schema that `sql/schema` and `sql/functions` create to `sql/schema.sql`. */
+/**
+ * `npm run schema`: creates a database from `sql/schema` and `sql/functions`, and dumps its schema to `sql/schema.sql`.
+ */
 
 const dataDir = mkdtempSync(join(tmpdir(), `millrace-schema-${randomBytes(3).toString('hex')}-`))
 const database = await startEmbedded({ dataDir, ephemeral: true })

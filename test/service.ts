@@ -10,15 +10,15 @@ import { LONG } from './runs.ts'
 import { stopAfterFile } from './services.ts'
 import { until } from './until.ts'
 
-/** Processes of the service on a test database, and a client for them. */
+/** Starts the service's processes on a test database, and sends requests to them. */
 
 export interface Child {
   readonly process: ChildProcess
-  /** The message that it sent when it was ready: an edge its `port`, a worker its `lease`. */
+  /** Message that the process sent when it was ready: an edge sends its `port`, a worker its `lease`. */
   readonly ready: { readonly port?: number; readonly lease?: string }
-  /** Kills the process and waits until it has exited. */
+  /** Kills the process and waits for its exit. */
   kill(signal?: NodeJS.Signals): Promise<void>
-  /** Lines of its log so far. */
+  /** Lines that the process has logged. */
   readonly log: readonly string[]
 }
 
@@ -26,16 +26,14 @@ export const SECRET = 'a secret for tests, long enough to be one'
 const ROOT = new URL('../', import.meta.url)
 
 /**
- * Flags of processes that live for seconds: optimizing hot code takes a sixth of their CPU. All have the same flags, because V8
- * caches code for each set of flags.
+ * Node flags for processes that live for seconds. Optimizing hot code would take a sixth of their CPU time. All
+ * processes have the same flags, because V8 caches code for each set of flags.
  */
 export const SHORT_LIVED_FLAGS = ['--disable-warning=ExperimentalWarning', ...(LONG ? [] : ['--no-opt'])]
 
 /**
- * Starts `edge/main.ts` or `workers/main.ts` as a process that is killed after the file. Call it at the top of the file, not in
- * a hook.
- *
- * @param root the folder of the code, for another version.
+ * Starts `edge/main.ts` or `workers/main.ts` as a process that is killed after the file. Call it at the top of the
+ * file, not in a hook. @param root folder of the code; another version has its own.
  */
 export async function startProcess(
   kind: 'edge' | 'worker',
@@ -50,7 +48,10 @@ export async function startProcess(
   return child
 }
 
-/** As `startProcess`, but the caller ends the process. Adds log lines to `log`, also while it starts. @throws if it exits before it is ready. */
+/**
+ * Starts a process as `startProcess` does, but the caller must end it. Appends log lines to `log`, also during the
+ * start. @throws if the process exits before it is ready.
+ */
 export async function launch(
   kind: 'edge' | 'worker',
   url: string,
@@ -70,7 +71,7 @@ export async function launch(
       LOG_LEVEL: 'info',
       NODE_ENV: 'test',
       UWS_HTTP_MAX_HEADERS_SIZE: '16384',
-      // It exits with its test, however the test ends.
+      // Makes the process exit with its test, however the test ends.
       MILLRACE_SUPERVISED: '1',
       ...env,
     },
@@ -89,7 +90,7 @@ export async function launch(
   return { process: child, ready, kill, log }
 }
 
-/** Appends complete lines of an output stream to a log. */
+/** Appends the complete lines of an output stream to a log. */
 export function collectLines(output: Readable, log: string[]): void {
   createInterface({ input: output }).on('line', (line) => {
     if (line !== '') log.push(line)
@@ -128,7 +129,7 @@ export interface Frame {
   readonly data: { readonly status?: string; readonly label?: string; readonly [key: string]: unknown }
 }
 
-/** A client of one edge. */
+/** Client of one edge. */
 export class Client {
   readonly base: string
   token = ''
@@ -141,7 +142,7 @@ export class Client {
     path: string,
     init: RequestInit & { headers?: Record<string, string> } = {},
   ): Promise<Response> {
-    // After long computation in a test, this lets Node process sockets that have closed meanwhile.
+    // Lets Node process sockets that closed while the test was computing.
     await setImmediate()
     const headers = {
       ...(this.token === '' ? {} : { authorization: `Bearer ${this.token}` }),
@@ -184,7 +185,7 @@ export class Client {
     return this.fetch('/api/v1/documents', { method: 'POST', body: form })
   }
 
-  /** Opens an event stream. Frames collect in `frames`; `ended` is true once the server ends it or it breaks. */
+  /** Opens an event stream. Its frames collect in `frames`; `ended` becomes true when the stream ends or breaks. */
   async stream(path: string, headers: Record<string, string> = {}): Promise<Stream> {
     const abort = new AbortController()
     const response = await this.fetch(path, {
@@ -195,7 +196,7 @@ export class Client {
   }
 }
 
-/** An open event stream. */
+/** Open event stream. */
 export class Stream {
   readonly frames: Frame[] = []
   readonly response: Response
@@ -226,7 +227,7 @@ export class Stream {
     return until(what, () => condition(this.frames), deadlineMs)
   }
 
-  /** Waits until the server ends the stream. */
+  /** Waits until the server ends the stream, and returns its frames. */
   async waitForEnd(deadlineMs = 30_000): Promise<readonly Frame[]> {
     await until('the stream ends', () => this.ended, deadlineMs)
     return this.frames

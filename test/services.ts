@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** Resources that test files start: databases, edges, workers, processes. A database must outlive its users. */
+/**
+ * Stops the resources that test files start: databases, edges, workers, processes. Users of a database stop before it.
+ */
 
 type Stop = () => Promise<unknown>
 
@@ -8,19 +10,25 @@ const fileStops: Stop[] = []
 const processStops: Stop[] = []
 const shared = new AsyncLocalStorage<true>()
 
-/** Registers a stop function for the end of the file, or of the process if the resource is shared. They run in reverse order. */
+/**
+ * Registers a function that stops a resource at the end of the file, or of the process if the resource is shared. Stop
+ * functions run in reverse order.
+ */
 export function stopAfterFile(stop: Stop): void {
   const stops = isShared() ? processStops : fileStops
   stops.push(stop)
 }
 
-/** True while a resource starts that the files of a process share. */
+/** True during the start of a resource that several files share. */
 export const isShared = (): boolean => shared.getStore() ?? false
 
-/** Starts a resource once for all files of this process; later calls return the same one. */
+/**
+ * Returns a function that starts a resource at its first call. Later calls, also from other files of this process,
+ * return the same resource.
+ */
 export function sharedByFiles<T>(start: () => Promise<T>): () => Promise<T> {
   let started: Promise<T> | undefined
-  // node:test assigns code after an await to the file that created the promise, so each call returns a new one.
+  // node:test assigns code after an await to the file that created the promise, so each call creates a new promise.
   return () =>
     new Promise((resolve, reject) => {
       started ??= shared.run(true, start)

@@ -1,6 +1,6 @@
 import { type Canvas, createCanvas } from '@napi-rs/canvas'
 
-/** An image with a line of text on white. */
+/** Draws a line of text on white. */
 export function drawSign(text: string, width = 900, height = 200): Canvas {
   const canvas = createCanvas(width, height)
   const context = canvas.getContext('2d')

@@ -8,7 +8,7 @@ import { migrate } from '../sql/migrate.ts'
 import { digests, makeSnapshot, RELEASES, versionOf } from './releases.ts'
 import { launch } from './service.ts'
 
-/** `npm run snapshot`: writes the snapshot of the version in `package.json` to `test/data/releases`. */
+/** `npm run snapshot`: writes a snapshot of the current version's data to `test/data/releases`. */
 
 const version = versionOf(new URL('../package.json', import.meta.url))
 const dataDir = mkdtempSync(join(tmpdir(), `millrace-snapshot-${randomBytes(3).toString('hex')}-`))

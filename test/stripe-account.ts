@@ -1,4 +1,4 @@
-/** The state of the stand-in's Stripe account, and its API. */
+/** State of the Stripe account behind the stand-in, and the API that reads and changes it. */
 
 type Row = Record<string, unknown> & { readonly id: string }
 
@@ -7,7 +7,7 @@ export interface StripeAccount {
   /** Ids of deleted customers. */
   readonly deleted: Set<string>
   readonly sessions: Row[]
-  /** Refundable payments by charge. */
+  /** Refundable payments by charge id. */
   readonly charges: Map<
     string,
     {
@@ -22,16 +22,16 @@ export interface StripeAccount {
   /** Oldest first. */
   readonly events: Row[]
   readonly prices: Row[]
-  /** Payment intents by invoice. */
+  /** Payment intents by invoice id. */
   readonly invoices: Map<string, string>
-  /** Status of new refunds. */
+  /** Status that new refunds get. */
   refundStatus: string
 }
 
 export interface Answer {
   readonly status: number
   readonly body: unknown
-  /** True if this repeats the answer to an earlier request with the same key. */
+  /** True if the answer repeats that of an earlier request with the same key. */
   readonly isReplayed?: boolean
 }
 
@@ -56,7 +56,7 @@ export function newAccount(): StripeAccount {
   }
 }
 
-/** An error in Stripe's format. */
+/** Returns an error in Stripe's format. */
 export function error(status: number, type: string, message: string, more: object = {}): Answer {
   return { status, body: { error: { type, message, ...more } } }
 }
@@ -73,7 +73,7 @@ const now = (): number => Math.floor(Date.now() / 1000)
 let count = 0
 const newId = (prefix: string): string => `${prefix}_${String(++count).padStart(14, '0')}`
 
-/** Fields such as `metadata[key]` as an object. */
+/** Returns fields such as `metadata[key]` as an object. */
 function nestedFields(fields: Call['fields'], name: string): Record<string, string> {
   const found = Object.entries(fields).flatMap(([key, value]) => {
     const inner = key.startsWith(`${name}[`) ? /^\w+\[(\w+)\]$/.exec(key)?.[1] : undefined
@@ -82,7 +82,7 @@ function nestedFields(fields: Call['fields'], name: string): Record<string, stri
   return Object.fromEntries(found)
 }
 
-/** Executes a request. */
+/** Executes a request on the account. */
 export function dispatch(account: StripeAccount, call: Call): Answer {
   const [, , kind = '', one = '', two = '', three = ''] = call.path.split('/')
   switch (`${call.method} ${kind}`) {
@@ -177,7 +177,7 @@ function listSubscriptions(account: StripeAccount, fields: Call['fields']): Answ
   return listOfCustomer(account, running, fields)
 }
 
-/** Rows of a customer, newest first, filtered by the requested status. */
+/** Lists rows of a customer, newest first, with the requested status. */
 function listOfCustomer(account: StripeAccount, rows: readonly Row[], fields: Call['fields']): Answer {
   const { customer = '', status } = fields
   if (account.deleted.has(customer)) return missingCustomer(customer)

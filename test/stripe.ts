@@ -5,13 +5,13 @@ import { stopAfterFile } from './services.ts'
 import { type Answer, dispatch, error, newAccount, type StripeAccount } from './stripe-account.ts'
 
 /**
- * A stand-in that speaks Stripe's wire protocol to the real SDK: form bodies, errors, idempotency keys
- * (https://docs.stripe.com/api/idempotent_requests) and provider failures.
+ * Stand-in that speaks Stripe's wire protocol to the real SDK: form bodies, errors, idempotency keys
+ * (https://docs.stripe.com/api/idempotent_requests) and failures.
  */
 
 export const KEY = 'sk_test_standin'
 
-/** A failure of a request. `cut` and `hang-after` follow its execution, which the client can't know. */
+/** Failure of a request. `cut` and `hang-after` fail after the request was executed, which the client cannot know. */
 export type Fault =
   | 'declined'
   | 'invalid'
@@ -28,7 +28,7 @@ export type Fault =
 export interface StripeRequest {
   readonly method: string
   readonly path: string
-  /** Form fields, or the query of a GET, under the names that were sent. */
+  /** Form fields, or the query of a GET, by the names that the client sent. */
   readonly fields: Readonly<Record<string, string>>
   readonly idempotencyKey: string
   readonly fault: Fault | null
@@ -39,15 +39,15 @@ export interface StripeStandIn {
   readonly account: StripeAccount
   /** Requests so far, in order. */
   readonly asked: StripeRequest[]
-  /** Requests for the list of events, which a worker's schedule may send during any test. */
+  /** Requests for the event list so far. A worker's schedule may send them during any test. */
   readonly eventsAsked: StripeRequest[]
-  /** Faults of the next requests, one each; null for none. */
+  /** Faults of the next requests, one each; null for a request without a fault. */
   readonly faults: (Fault | null)[]
-  /** Faults for requests of the list of events only, which the worker's schedule sends during any test. */
+  /** Faults of the next requests for the event list, which a worker's schedule may send during any test. */
   readonly eventFaults: (Fault | null)[]
   /** Delay of answers in ms. */
   delayMs: number
-  /** API keys that it accepts. */
+  /** API keys that the server accepts. */
   readonly keys: Set<string>
   stop(): Promise<void>
 }
@@ -71,7 +71,7 @@ const FAULTS: Readonly<Partial<Record<Fault, Answer>>> = {
   broken: error(500, 'api_error', 'An unknown error occurred'),
 }
 
-/** Starts a stand-in that stops after the file. Call it at the top of the file. */
+/** Starts a stand-in that stops after the file. Call it at the top of the file, not in a hook. */
 export async function stripeStandIn(): Promise<StripeStandIn> {
   const kept = new Map<string, StoredAnswer>()
   const standIn: Omit<StripeStandIn, 'url' | 'stop'> = {
@@ -123,7 +123,7 @@ async function serve(
   send(response, answer)
 }
 
-/** Executes a request once per key; repeats its answer for later requests with that key. */
+/** Executes a request once per key. Later requests with that key get the same answer. */
 function answerOnce(account: StripeAccount, kept: Map<string, StoredAnswer>, asked: StripeRequest): Answer {
   if (asked.idempotencyKey === '') return dispatch(account, asked)
   const fingerprint = `${asked.path} ${JSON.stringify(asked.fields)}`

@@ -1,16 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { pathToFileURL } from 'node:url'
 
-/** `npm run subjects`: checks the subjects of the commits since the last version of CHANGELOG.md. */
+/** `npm run subjects`: checks the subjects of all commits since the newest version in CHANGELOG.md. */
 
 const ROOMS = 'edge|sql|tasks|workers|test|deploy|docs|build'
 const SUBJECT = new RegExp(`^(${ROOMS}): ([A-Z][a-z]+)( .+)$`)
 const MAX_LENGTH = 60
-/** No verb: question words, articles, pronouns, participles. */
+/** Words that are not imperative verbs: question words, articles, pronouns, participles. */
 const NO_IMPERATIVE =
   /^(What|Whether|Who|How|That|This|The|An?|All|Each|No|It|Its|[A-Z][a-z]*[^e]ed|[A-Z][a-z]{2,}ing)$/
 
-/** The reason to reject a commit subject; null if it is valid. */
+/** Returns the reason to reject a commit subject; null if the subject is valid. */
 export function subjectFault(subject: string): string | null {
   if (subject.length > MAX_LENGTH) return `${subject.length} characters, at most ${MAX_LENGTH}`
   const verb = SUBJECT.exec(subject)?.[2]
@@ -18,7 +18,10 @@ export function subjectFault(subject: string): string | null {
   return NO_IMPERATIVE.test(verb) ? `"${verb}" is no imperative` : null
 }
 
-/** Subjects since the commit that added the newest version heading; none without a history. */
+/**
+ * Reads the subjects of commits after the one that added the newest version heading. Returns none without a git
+ * history.
+ */
 function subjectsSinceVersion(): string[] {
   const git = (...options: string[]): string =>
     execFileSync('git', options, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()

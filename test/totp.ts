@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-/** An authenticator app: one-time codes by RFC 4226 and RFC 6238, independent of the service's code. */
+/** Authenticator app for tests. It computes one-time codes by RFC 4226 and RFC 6238, independently of the service. */
 
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
@@ -10,7 +10,7 @@ export function fromBase32(text: string): Buffer {
   return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)))
 }
 
-/** The code for a time step. */
+/** Returns the code for a time step. */
 export function codeOf(secret: Buffer, step: number): string {
   const counter = Buffer.alloc(8)
   counter.writeBigUInt64BE(BigInt(step))
@@ -19,12 +19,12 @@ export function codeOf(secret: Buffer, step: number): string {
   return String(number % 1_000_000).padStart(6, '0')
 }
 
-/** The current time step, or `later` steps after it. */
+/** Returns the current time step, or the one `later` steps after it. */
 export const stepNow = (later = 0): number => Math.floor(Date.now() / 30_000) + later
 
 /**
- * Uses the code of the previous step, which leaves the current one unused. If a new step begins meanwhile, that code is two
- * steps old and is rejected; then it uses the next one.
+ * Uses the code of the previous step, so that the current one stays unused. If a new step begins meanwhile, the code is
+ * too old and is rejected. Then this uses the new previous code.
  */
 export async function useEarlierCode<T extends { readonly status: number }>(
   secret: Buffer,

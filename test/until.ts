@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-// Detects a condition quickly if it is about to hold, and checks less often if it takes seconds.
+// Intervals between checks in ms. The first one detects quick changes soon; the last one saves CPU time when a
+// condition takes seconds.
 const FIRST_MS = 5
 const LAST_MS = 40
 
 /**
- * Checks a condition until it holds, at first every 5 ms, later every 40 ms; returns its value. @throws naming `what` after
- * `deadlineMs`.
+ * Checks a condition until it is truthy, first every 5 ms, later every 40 ms. Returns its value. @throws an error that
+ * names `what`, after `deadlineMs`.
  */
 export async function until<T>(
   what: string,
@@ -23,6 +24,6 @@ export async function until<T>(
   }
 }
 
-/** Blocks this thread, as a computation does, without using CPU. */
+/** Blocks this thread without using CPU time. */
 export const blockThread = (ms: number): void =>
   void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)

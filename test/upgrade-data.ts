@@ -6,8 +6,8 @@ import { TERMINAL } from './sql/ledger-help.ts'
 import { until } from './until.ts'
 
 /**
- * The data in a database before an upgrade: rows of several areas and waiting jobs, written through an edge. Snapshots of
- * releases (`test/data/releases`) keep what their version wrote, so check for later additions only if they are present.
+ * Data that upgrade tests write through an edge: rows of several areas, and waiting jobs. A release's snapshot
+ * (`test/data/releases`) keeps what that version wrote. Therefore check later additions only if they are present.
  */
 
 const ADMIN = 'admin@example.com'
@@ -15,7 +15,10 @@ const KEEPER = 'keeper@example.com'
 const PDF = () => textPdf(2, { line: (n) => `kept words of page ${n}` })
 const WAITING = ['documents.extract', 'load_test.io_simulation_task']
 
-/** Writes the data into a database without accounts. No worker may serve the queues `documents` and `load_test` meanwhile. */
+/**
+ * Writes the data into a database without accounts. Meanwhile no worker may serve the queues `documents` and
+ * `load_test`.
+ */
 export async function writeUpgradeData(port: number): Promise<void> {
   const admin = new Client(port)
   await admin.register(ADMIN)
@@ -44,7 +47,7 @@ async function expectStatus(asked: Promise<Response>, status: number): Promise<{
   return JSON.parse(text) as { id: number }
 }
 
-/** Asserts that all data is present and the waiting jobs are done; a worker must be running. */
+/** Asserts that all data is present and that the waiting jobs finish, for which a worker must be running. */
 export async function assertUpgradeData(port: number): Promise<void> {
   const keeper = new Client(port)
   await keeper.signIn(KEEPER)
@@ -54,7 +57,7 @@ export async function assertUpgradeData(port: number): Promise<void> {
     return (await response.json()) as T
   }
   const jobs = await until('the jobs that waited have ended', async () => {
-    // Other jobs have no owner, so every account sees them.
+    // Jobs without an owner are visible to every account, so filter by name.
     const all = (await read<Job[]>('/api/v1/jobs')).filter(({ name }) => WAITING.includes(name))
     return all.every(({ status }) => TERMINAL.includes(status)) && all
   })
@@ -65,7 +68,7 @@ export async function assertUpgradeData(port: number): Promise<void> {
   const [organization] = await read<{ slug: string; description: string }[]>('/api/v1/orgs')
   assert.deepEqual([organization!.slug, organization!.description], ['kept', 'Kept description'])
 
-  // Search for a word on a page that the job has read.
+  // The word is on a page that the waiting job has read.
   const found = await read<{ items: Document[] }>('/api/v1/documents?search=kept&tag=kept')
   const [document] = found.items
   assert.deepEqual([document!.title, document!.note, document!.page_count], ['kept.pdf', 'kept note', 2])

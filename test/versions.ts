@@ -9,15 +9,14 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { versionOf } from './releases.ts'
 import { collectLines, SECRET } from './service.ts'
 
-/** Future versions: copies of this code with changes to the schema, as later releases will have. */
+/** Creates future versions: copies of this code with schema changes, like those of later releases. */
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const COPIED_PATHS = ['edge', 'sql', 'tasks', 'workers', 'Procfile']
 
-/** Changes of a version: paths mapped to the text of a new file, or to replacements in an existing one. */
+/** Changes of a version: paths with the text of a new file, or with replacements in an existing one. */
 type Changes = Readonly<Record<string, string | readonly (readonly [old: string, replacement: string])[]>>
 
-/** A version and its folder. */
 export interface Version {
   readonly number: string
   readonly root: URL
@@ -33,7 +32,7 @@ function minorAfter({ number }: Version): string {
   return `${major}.${Number(minor) + 1}.0`
 }
 
-/** Creates a version's folder, which is removed after the file. */
+/** Creates the folder of a version, which is removed after the file. */
 function makeVersion(number: string, before: Version, changes: Changes): Version {
   const folder = mkdtempSync(join(tmpdir(), `millrace-${number}-`))
   after(() => rmSync(folder, { recursive: true, force: true }))
@@ -59,15 +58,14 @@ function applyReplacements(file: string, replacements: readonly (readonly [strin
   return text
 }
 
-/** A running command. */
+/** Command that has been started. */
 export interface Command {
   /** Lines of its output so far. */
   readonly log: readonly string[]
-  /** Resolves with its exit status. */
+  /** Resolves with the exit status. */
   readonly ended: Promise<number | null>
 }
-/** Runs a command of a version on a database; killed after the test. */
-/** Runs a command of a version on a database; ended after the test. */
+/** Runs a command of a version on a database. The command is killed after the test. */
 function runIn({ root }: Version, command: string, url: string): Command {
   const log: string[] = []
   const child: ChildProcess = spawn('sh', ['-c', command], {
@@ -80,7 +78,7 @@ function runIn({ root }: Version, command: string, url: string): Command {
   return { log, ended: once(child, 'close').then(([code]) => code as number | null) }
 }
 
-/** Runs the version's `release` command of the Procfile. */
+/** Runs the `release` command of the version's Procfile. */
 export function runRelease(version: Version, url: string): Command {
   const line = /^release: (.+)$/m.exec(readFileSync(new URL('Procfile', version.root), 'utf8'))![1]!
   return runIn(version, line, url)
@@ -94,8 +92,8 @@ export function runRestore(version: Version, url: string, file: string): Command
   return runIn(version, `exec node_modules/.bin/${scripts.restore} '${file}'`, url)
 }
 /**
- * Changes of the next version. An organization's description moves to a column `about`, and some tables get columns. There
- * is a new table of reminders with a trigger, and a busy table gets an index. The previous version runs next to it.
+ * Changes of the next version, while the previous one still runs. An organization's description moves to a column
+ * `about`. Some tables get columns, a busy table gets an index, and a table of reminders with a trigger is new.
  */
 export const EXPANDING: Changes = {
   'sql/migrations/900001-organization-about.sql': `
@@ -133,7 +131,7 @@ export const EXPANDING: Changes = {
       create index reminder_document_id_idx on reminder (document_id);`,
   'sql/migrations/900006-job-name.sql':
     '-- not in a transaction\ncreate index concurrently job_name_idx on job (name, ordinal);',
-  // A trigger on a table that the baseline does not have.
+  // The trigger's table is missing in the baseline.
   'sql/functions/documents/reminder_noted.sql': `
       create or replace function reminder_noted() returns trigger language plpgsql as $$
       begin
@@ -142,7 +140,7 @@ export const EXPANDING: Changes = {
       end $$;
       create or replace trigger reminder_noted before insert on reminder for each row execute function reminder_noted();`,
   'sql/functions/orgs/organization_json.sql': [['o.description', 'o.about']],
-  // Triggers that all functions of the ledger and its triggers are applied again.
+  // This change causes all functions and triggers of the ledger to be applied again.
   'sql/functions/jobs/job_done.sql': [['create or replace', '-- Changed.\ncreate or replace']],
   'sql/orgs.ts': [
     ['(name, slug, description, is_active', '(name, slug, about, is_active'],
@@ -153,7 +151,7 @@ export const EXPANDING: Changes = {
 
 export const createExpandedVersion = (): Version => makeVersion(minorAfter(PRESENT), PRESENT, EXPANDING)
 
-/** Changes of the version after that: it drops a column that no process has used since `number`. */
+/** Returns the changes of the version after the next: it drops a column that no process has used since `number`. */
 export const contractingChanges = (number: string): Changes => ({
   'sql/migrations/900007-organization-description.sql': `
 -- contracts: ${number}

@@ -18,7 +18,10 @@ import { createReader } from '../../sql/reader.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, assertReadByIndex, assertWriteByIndex, planRead } from './plans-help.ts'
 
-/** Lists find accounts for any combination of filters and orders, among 10,000 of them by an index. */
+/**
+ * Account lists return the right rows for every combination of filters and orders. With 10,000 accounts, each uses an
+ * index.
+ */
 
 const { query, url } = await testDatabase()
 const addAccounts = (which: string) =>
@@ -47,13 +50,13 @@ after(() => Promise.all([client.end(), reader.close()]))
 const ORDERS = Object.keys(ACCOUNT_ORDERS) as (keyof typeof ACCOUNT_ORDERS)[]
 const WAYS = ['asc', 'desc'] as const
 const ANY = [null, null] as const
-// 900 of all accounts, 180 of the rare ones.
+// This range holds 900 accounts, 180 of them with rare values.
 const HOURS = ['2026-01-02T00:00:00Z', '2026-01-02T05:00:00Z'] as const
 
 const FILTERS = [null, 'user', 'moderator'].flatMap((role) =>
   [null, false].flatMap((active) => [ANY, HOURS].map(([from, to]) => ({ role, active, from, to }))),
 )
-// Rows that are read of each list, from either end.
+// Page size of the compared lists.
 const SEEN = 30
 const KEYS = { created_at: [], email: ['email'], last_login: ["coalesce(last_login, 'epoch')"] }
 
@@ -123,7 +126,7 @@ describe('among 10,000', () => {
     await vacuumAnalyze(query)
   })
 
-  // With another index, a list reads up to 10,000 buffers.
+  // With the wrong index, a list reads up to 10,000 buffers.
   for (const [what, statement, ...values] of [...reads, ...ofHours])
     test(what, () => assertListByIndex(client, statement, values, 300))
 
@@ -146,7 +149,7 @@ describe('among 10,000', () => {
       ['take it back', () => cancelEmailChange(++n)],
       ['those that are over', () => deleteExpiredEmailChanges(5)],
     ]
-    // All other tables are empty here.
+    // All tables except accounts and changes of address are empty here.
     for (const [what, make] of writes)
       test(what, async () => {
         await assertWriteByIndex(client, make, 'account', 'email_change')

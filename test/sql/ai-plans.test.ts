@@ -67,7 +67,7 @@ const answer = await readOne(`select id from ai_message where role = 'assistant'
 const job = await readOne(`select job_id from ai_message where role = 'assistant' limit 1`)
 
 const ANY = [null, null] as const
-// The rows are from the last five days.
+// The test's rows are from the last five days.
 const DAYS = [daysAgo(4), daysAgo(1)] as const
 const reads = [
   ...(['asc', 'desc'] as const).flatMap((way) =>
@@ -91,7 +91,7 @@ const reads = [
   planRead('how conversations went', readSentiment, true),
   planRead('how those of an account went', readSentimentOf, true, 5),
 ]
-// A sequential scan of these small tables may be cheaper.
+// For these small tables, a sequential scan may be cheaper.
 const SMALL = ['ai_agent', 'llm_current']
 
 describe('reads by index', () => {
@@ -162,7 +162,7 @@ describe('writes by index', () => {
         deleteConversation(await readOne('select id from ai_conversation order by id desc limit 1')),
     ],
   ]
-  // There are few agents, so a sequential scan is allowed.
+  // A sequential scan is allowed for the few agents.
   for (const [what, make] of writes)
     test(what, () => assertWriteByIndex(client, make, 'ai_m', 'ai_c', 'ai_u', 'ai_s'))
 })

@@ -7,7 +7,7 @@ import { cancelJob, endAttempts, enqueueJobs, storeProgress } from '../../sql/jo
 import { chat } from '../../tasks/ai/chat.ts'
 import { testDatabase } from '../database.ts'
 
-/** The end of a job settles its turn, however the job ended. */
+/** A turn is settled when its job ends, however the job ended. */
 
 const { db, query } = await testDatabase()
 const LEASE = uuidv7()

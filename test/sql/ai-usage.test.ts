@@ -5,7 +5,7 @@ import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import { runs } from '../runs.ts'
 
-/** The usage of a time range equals that of its rows, although whole days come from kept sums. */
+/** Usage of a time range equals the sum of its rows, although whole days come from stored sums. */
 
 const { query } = await testDatabase()
 const { numRuns, seed } = runs(150)
@@ -13,7 +13,7 @@ const chance = chanceOf(seed)
 const DAYS = 6
 const HOUR = 3_600_000
 const START = Date.UTC(2025, 11, 29)
-/** A random time; half of them within a millisecond of the start of a day. */
+/** Returns a random time. Half of the times lie within a millisecond of the start of a day. */
 const pickMoment = (): string => {
   const at = START + chance.between(0, DAYS * 24) * HOUR
   return new Date(
@@ -55,7 +55,7 @@ await query(
 )
 await query(`update ai_usage set cost = null where model = 'f'`)
 
-// The statement without kept sums.
+// Computes usage from the rows alone, without stored sums.
 const withoutSums = (whose: string): string => `
   with model as (
     select vendor, model, count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens, sum(audio_seconds) as audio, sum(cost) as cost,

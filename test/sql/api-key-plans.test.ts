@@ -20,7 +20,7 @@ import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { testDatabase } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 
-/** API keys and access checks use an index, with 2000 accounts and 5000 keys. */
+/** Queries of API keys and access checks use an index, with 2000 accounts and 5000 keys. */
 
 const { url, query } = await testDatabase()
 await fillOrganizations(query)

@@ -20,7 +20,7 @@ import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
-/** API keys: expiry and revocation, last use, and rate limits. */
+/** API keys in the database: expiry, revocation, last use and rate limits. */
 
 const { db, query, url } = await sharedDatabase()
 const account = () => newAccount({ query })
@@ -132,7 +132,7 @@ describe('the last use', () => {
     assert.deepEqual(await readUsedAt(one), noted)
     await query(`update api_key set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
     await db.run(recordKeyUse([one]))
-    // The clock's milliseconds may be equal.
+    // Both times may fall into the same millisecond.
     assert.ok((await readUsedAt(one))! >= noted)
   })
 

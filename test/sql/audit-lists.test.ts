@@ -52,7 +52,7 @@ const reads = WAYS.flatMap((way) => {
     }),
   ]
 })
-// Custom plans, as for all lists: each filter becomes one condition. Without filters, 10,000 rows are counted.
+// Lists get custom plans, so that each filter becomes one condition. Lists without filters count 10,000 rows.
 describe('reads by index', () => testReads(client, reads, () => ['force_custom_plan']))
 
 describe('an index finds old events with as few buffers as a page has rows', () => {

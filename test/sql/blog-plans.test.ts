@@ -65,7 +65,7 @@ await vacuumAnalyze(query)
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 
-// A position in the middle of the posts.
+// Cursor in the middle of the posts.
 const CURSOR = JSON.stringify([daysAgo(30), 7])
 const reads = [
   planRead('published posts', readPublished, null, 0, 20),
@@ -81,7 +81,6 @@ const reads = [
   planRead('export a status', readExportedPosts, 2500, 'published'),
 ]
 
-/** Returns the plan of the first page of a list without other parameters. */
 async function planFirstPage(text: string): Promise<string> {
   const values = ['null::jsonb', '0', '20']
   const given = text.replace(/\$([123])::\w+/g, (_, n) => values[n - 1]!)

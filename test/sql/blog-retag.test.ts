@@ -6,11 +6,11 @@ import { retag } from '../../tasks/blog/retag.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { testDatabase } from '../database.ts'
 
-/** Tags are changed and deleted in batches of posts. */
+/** Renamed and deleted tags are applied to posts in batches. */
 
-// The task's batch size.
+// Batch size of the task.
 const BATCH = 500
-// More than a batch, even without the first few.
+// More than a batch, even without the first `FEW` posts.
 const POSTS = BATCH + 30
 const FEW = 10
 
@@ -18,14 +18,13 @@ const { url, db, query } = await testDatabase()
 const other = await connect({ url, applicationName: 'other' })
 after(() => other.end())
 
-/** Counts the rows of a table that no other transaction has locked. */
 const countUnlocked = async (table: string): Promise<number> =>
   (
     await other.query<{ n: number }>(
       `with free as (select from ${table} for update skip locked) select count(*)::int as n from free`,
     )
   ).rows[0]!.n
-/** Counts the posts whose tags agree with their rows of `blog_post_tag`. */
+/** Counts the posts whose `tags` column matches their rows in `blog_post_tag`. */
 const countCorrect = async (): Promise<unknown> =>
   (
     await query(`

@@ -4,7 +4,7 @@ import { applyTag, archivePost, hideTag, publishPost } from '../../sql/blog.ts'
 import { until } from '../until.ts'
 import { sharedDatabase } from './shared-database.ts'
 
-/** The links of a tag copy columns of their posts, and follow each change of a post. */
+/** Rows that link a tag to its posts copy columns of the posts, and follow every change of a post. */
 
 const { db, query } = await sharedDatabase()
 

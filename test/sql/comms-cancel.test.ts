@@ -33,7 +33,7 @@ interface Sent {
   readonly jobId: string
 }
 
-/** Adds a message with its job, in the mailbox of its number. With `actor: null`, it is in its owner's mailbox. */
+/** Adds a message with its job, in the mailbox of its number. With `actor: null`, the job is in its owner's mailbox. */
 async function addMessage(fields: Fields & { readonly sendAt?: string } = {}): Promise<Sent> {
   const { sendAt, ...more } = fields
   const delay_ms = sendAt === undefined ? null : (await db.one(msUntil(sendAt))).ms

@@ -17,7 +17,7 @@ import { type Chance, chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import { runs, SEED } from '../runs.ts'
 
-/** Applies providers' events about accepted messages in any order. */
+/** Providers' events about accepted messages lead to the same state in any order. */
 
 const { db, query } = await testDatabase()
 
@@ -49,7 +49,7 @@ const accept = async (id: string, providerId: string | null = null): Promise<voi
   await db.one(markSent(id, { providerId, status: 'queued', detail: 'but not for b@example.com' }))
 }
 
-/** Brings a send into each state that does not come from the provider's events. */
+/** Functions that bring a send into each state that it can have before the provider's events. */
 const before: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   queued: () => Promise.resolve(),
   scheduled: (id) => query(`update comms_send set status = 'scheduled', send_at = now() where id = $1`, [id]),
@@ -80,7 +80,7 @@ test('any order of events, repeated at will, in any portions, gives the same end
         .map(({ status }) =>
           eventOf(chance.happens(0.9) ? id : null, status, { providerId: `provider-${id}` }),
         )
-      // The first event carries our id; otherwise no event would match.
+      // At least one event must carry our id, or none would match.
       events[0] = { ...events[0]!, sendId: id }
       while (events.length > 0) await apply(...events.splice(0, chance.between(1, events.length)))
       assert.equal(await readStatus(id), expected, `${reported} (seed ${SEED}, run ${run})`)

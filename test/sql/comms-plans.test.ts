@@ -15,7 +15,7 @@ import { liftSuppression, readSuppressions, suppressedAmong } from '../../sql/su
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, assertWriteByIndex, GENERIC_PLANS, planRead, testReads } from './plans-help.ts'
 
-/** Lists of the ledger use an index, with 8,000 sends, and all callers find the sends that they may see. */
+/** Lists of sends use an index, with 8,000 sends, and return exactly the sends that the caller may see. */
 
 const { query, url } = await testDatabase()
 await query(
@@ -106,7 +106,7 @@ describe('what events and admins write', () => {
     test(what, () => assertWriteByIndex(client, make, 'comms_s'))
 })
 
-// Rows that are read of each list, from either end.
+// Page size of the compared lists.
 const SEEN = 60
 
 interface Send {
@@ -163,8 +163,8 @@ describe('each combination of caller, channel, status, time and direction', () =
 })
 
 describe('an index finds rare sends with as few buffers as a page has rows', () => {
-  // There are 8 calls, 26 failed sends and 360 sends in 5 hours. With another index, a list reads up to 8,000
-  // buffers.
+  // There are 8 calls, 26 failed sends and 360 sends in the 5 hours of the filter. With the wrong index, a list reads
+  // up to 8,000 buffers.
   for (const filters of [
     [1, true, 'call', null, ...ANY],
     [1, true, null, 'failed', ...ANY],
@@ -185,6 +185,6 @@ test('a status that a channel never has is known to be rare there, so that no pl
     `explain (format json) select from comms_send where channel = 'call' and status = 'delivered'`,
   )
   const [{ Plan: top }] = plan!['QUERY PLAN'] as [{ Plan: { 'Plan Rows': number } }]
-  // The planner would expect 780 rows if it took the two columns for independent.
+  // If the planner treated the two columns as independent, it would expect 780 rows.
   assert.ok(top['Plan Rows'] < 100, `${top['Plan Rows']} rows expected`)
 })

@@ -12,7 +12,7 @@ import {
 } from '../../sql/comms.ts'
 import { testDatabase } from '../database.ts'
 
-/** The ledger of sends: its states, and its constraints. */
+/** States and constraints of the ledger of sends. */
 
 const { db, query } = await testDatabase()
 
@@ -29,12 +29,11 @@ async function send(channel: Channel = 'sms'): Promise<string> {
   await db.run(insertSend(fields))
   return id
 }
-/** Attempt `n` of a new job. */
 const attempt = (n: number) => ({ id: randomUUID(), attempt: n })
 const readStatus = async (id: string): Promise<string> => (await db.one(sendById(id))).status
 const acceptance = (providerId: string | null) => ({ providerId, status: 'queued', detail: null })
 
-/** Brings a send into each state. */
+/** Functions that bring a send into each state. */
 const reach: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   queued: () => Promise.resolve(),
   scheduled: (id) => query(`update comms_send set status = 'scheduled', send_at = now() where id = $1`, [id]),

@@ -9,7 +9,7 @@ import { migrate } from '../../sql/migrate.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
-/** Builds indexes while other transactions write. */
+/** Migrations build indexes concurrently, while other transactions write. */
 
 const { url, query } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-migrations-'))

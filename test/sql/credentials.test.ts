@@ -10,12 +10,15 @@ import { insertPasskey, recordPasskeyLogin, recordPasskeyUse } from '../../sql/p
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
-/** Revokes everything that signs in to an account, acts for it or receives its notifications. */
+/**
+ * Tests the statement that revokes an account's credentials: everything that signs in, acts for the account or receives
+ * its notifications.
+ */
 
 const { db, query } = await sharedDatabase()
 
 test('it names every table that refers to accounts, but for those that do none of it', async () => {
-  // Data, actions, settings and memberships of an account, which its owner can see and delete.
+  // Tables that hold data, actions, settings or memberships, which the owner can see and delete.
   const OTHERS = [
     ...[
       'account_export',
@@ -45,7 +48,7 @@ test('it names every table that refers to accounts, but for those that do none o
   assert.deepEqual([...new Set(unnamed)].sort(), OTHERS.sort())
 })
 
-/** Adds an account with both factors, with the statements that begin and end each of its sign-ins. */
+/** Adds an account with both second factors. Returns the statements that begin and end each of its sign-ins. */
 async function addPerson() {
   const email = newAddress()
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [

@@ -38,8 +38,8 @@ const findBackends = (name: string) =>
   query('select 1 from pg_stat_activity where application_name = $1', [name])
 const terminate = (name: string) =>
   query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
-// Waits for the caller's query. A new pool first queries types; if that is cut off, it fails in another way, or its
-// idle connection does.
+// Waits until the caller's own query runs. A new pool first queries types. If that query is cut off, the call fails
+// with another error.
 const waitUntilAsleep = (name: string) =>
   until('it sleeps', async () => {
     const text = `select from pg_stat_activity where application_name = $1 and state = 'active' and query like '%pg_sleep(30)%'`

@@ -26,7 +26,8 @@ test('two transactions that wait for each other both commit: the one that was cu
       await tx.run(add(second))
     })
   await Promise.all([addInOrder(1, 2), addInOrder(2, 1)])
-  // The retried transaction may lock its row again before the waiting one wakes up, so there can be more runs.
+  // The retried transaction may lock its row again before the waiting one wakes up, so more than three runs are
+  // possible.
   assert.ok(runs >= 3, String(runs))
   assert.deepEqual(await query('select n from pair order by id'), [{ n: 2 }, { n: 2 }])
 })

@@ -4,7 +4,10 @@ import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import { SEED } from '../runs.ts'
 
-/** Derived columns and tables of documents, which spare scans of all documents. */
+/**
+ * Documents have derived columns and tables, so that queries need not scan all documents. They stay correct after any
+ * writes.
+ */
 
 const { query } = await testDatabase()
 await query(
@@ -35,8 +38,8 @@ const KINDS = [
 ] as const
 
 /**
- * Errors of the losing write, which is rolled back completely. It makes a cycle or a second successor of one document,
- * references a document that the other write deletes, or deadlocks with it.
+ * Error codes of writes that were rolled back. Such a write made a cycle or a second successor, referenced a deleted
+ * document, or deadlocked.
  */
 const REFUSALS = ['23514', '23505', '23503', '40P01']
 
@@ -85,13 +88,13 @@ test('tags are counted and linked, and superseded documents known, whatever is w
     })
   await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
     select 1, 'T', 'text/plain', 1, sha256(n::text::bytea) from generate_series(1, 20) n`)
-  // Random writes alone might supersede no document.
+  // Ensures one superseded document; random writes alone might create none.
   await query('update document set supersedes_id = 1 where id = 2')
   let maxSuperseded = 0
   for (let step = 0; step < 60; step++) {
     if (chance.happens(0.1))
       await query('update document set tags = $2 where owner_id = $1', [pickOwner(), pickTags()])
-    // Two writes in parallel: neither loses the other's counts.
+    // Two parallel writes: neither may lose the other's counts.
     else await Promise.all([attempt(), attempt()])
     assert.deepEqual(await query(COUNTED), await query(THERE))
     assert.deepEqual(await query(LINKED), await query(TAGGED))
@@ -99,6 +102,6 @@ test('tags are counted and linked, and superseded documents known, whatever is w
     assert.deepEqual(documents, await query(SUPERSEDED))
     maxSuperseded = Math.max(maxSuperseded, documents.filter(({ by }) => by !== null).length)
   }
-  // The maximum of all steps, since at the end every superseded document may be deleted.
+  // Compares the maximum over all steps, because the last step may have no superseded documents left.
   assert.ok(maxSuperseded > 0, `at most ${maxSuperseded} superseded at once`)
 })

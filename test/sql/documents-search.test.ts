@@ -4,7 +4,7 @@ import { searchDocuments } from '../../sql/documents/search.ts'
 import { createReader } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 
-/** A search scans a bounded number of pages, reports that, and still finds rare and new ones. */
+/** A search scans a bounded number of pages and says so. It still finds rare words and new documents. */
 
 const { url, query } = await testDatabase()
 const reader = createReader({ url, applicationName: 'search' })

@@ -11,7 +11,7 @@ import { createPurgeWorld } from './purge-help.ts'
 /** An account's export has all rows that reference it, no secrets, and no data of others. */
 
 const { db, query, other, account } = await createPurgeWorld()
-// More than a batch of each file.
+// More rows than one batch of each file.
 const MANY = 520
 const mine = await account(MANY)
 const theirs = await account(10)
@@ -49,7 +49,6 @@ test('every table that refers to an account is in its export, or there is a reas
   )
 })
 
-/** Reads all rows of a file, in batches. */
 async function readRows(part: (typeof PARTS)[number], owner: number) {
   const found: { key: string; json: string }[] = []
   for (let key = part.rows.start; ; key = found.at(-1)!.key) {

@@ -44,7 +44,7 @@ test('a database that stops answering is known, what waits for it fails at once,
   let ended = 0
   const ends = held.map((one) => assert.rejects(one, isDown).then(() => ended++))
   await until('it is known', isSilent)
-  // All end together, before their own timeouts.
+  // All requests fail together, before their own timeouts.
   for (let n = 0; n < 20; n++) await turn()
   assert.equal(ended, held.length)
   await Promise.all(ends)
@@ -74,7 +74,7 @@ test('a database that takes no writes is read-only; its clock is compared with o
     answerMs: 30_000,
   })
   after(() => healthCheck.close())
-  // While an answer takes long, its exact time is unknown, so the offset is inaccurate at first.
+  // While answers are slow, the server's time is known only roughly, so the first offsets are inaccurate.
   await until('the clocks are the same', () => Math.abs(healthCheck.clockOffsetMs) < 1_000)
   const name = new URL(url).pathname.slice(1)
   await query(`alter database ${name} set default_transaction_read_only = on`)
@@ -112,7 +112,7 @@ test('its time goes on evenly while the clock of this process is set, and set ba
   t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
   assert.ok(isRight(), 'set, before it has asked again')
   const asked = probes
-  // Waits for the probe that was in flight when the clock was set, and for a complete one.
+  // Waits for two probes: one may have started before the clock was set.
   while (probes < asked + 2) await turn()
   assert.ok(isRight(), 'set, once it has asked again')
   t.mock.timers.reset()
@@ -156,7 +156,7 @@ test('where it can connect but not ask, it says that the database is silent, and
   await until('it is back', () => healthCheck.state === 'writable')
 })
 
-/** A pooler that accepts clients while its server is away, and answers their first query with an error. */
+/** Starts a pooler that accepts clients while its server is down, and answers their first query with an error. */
 async function startPooler() {
   const { hostname, port, username, password, pathname } = new URL(url)
   const host = decodeURIComponent(hostname)

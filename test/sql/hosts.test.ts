@@ -46,7 +46,7 @@ test('the next server is tried when one does not take the connection, and rememb
   const proxy = await startProxy(url)
   after(() => proxy.close())
   const { port } = new URL(proxy.url)
-  // No server listens on port 1.
+  // Port 1, on which no server listens, comes first.
   const both = proxy.url.replace(`127.0.0.1:${port}`, `127.0.0.1:1,127.0.0.1:${port}`)
   for (let i = 0; i < 3; i++) {
     const client = await connect({ url: both, applicationName: 'hosts' })

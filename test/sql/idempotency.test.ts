@@ -29,7 +29,7 @@ const answer = { status: 201, headers: [['content-type', 'application/json']] as
 const age = (key: string, interval: string) =>
   query('update idempotency_key set created_at = now() - $2::interval where key = $1', [key, interval])
 
-/** Claims a key over another connection, even while a transaction is open here. */
+/** Claims a key over another connection, so that it works while a transaction is open here. */
 const claimElsewhere = async (key: string, fingerprint: string, scope: string): Promise<Claim> => {
   const [row] = await query('select * from idempotency_claim($1, $2, $3)', [scope, key, print(fingerprint)])
   return row as unknown as Claim

@@ -120,9 +120,8 @@ describe('job_claim', () => {
   })
 })
 
-// The lock of a reader that is about to write about the job, or of a late end that checks the row.
+// Another transaction locks the row: it is about to write about the job, or handles a late end of an attempt.
 describe('the row of a job that waits is locked by others', () => {
-  /** Runs `work` while another transaction locks the row of a job. */
   const whileLocked = <T>(id: string, lock: string, work: () => Promise<T>): Promise<T> =>
     withClient(url, async (client) => {
       await client.query('begin')
@@ -131,7 +130,7 @@ describe('the row of a job that waits is locked by others', () => {
       await client.query('rollback')
       return result
     })
-  /** Claims as the queue does: each delivery is deleted when its claim returns. */
+  /** Claims a job as the queue does, which deletes each delivery when its claim returns. */
   const claimAll = async (id: string) => {
     const deliveries = await ledger.deliveries(id)
     assert.equal(deliveries.length, 1)

@@ -7,7 +7,7 @@ import { cancelJob, rescueRunningJobs, SUSPECT_FROM } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 import { type Attempt, jobSpec, ledgerOf } from './ledger-help.ts'
 
-/** Details of a job: its past attempts, its dependencies and its retries. */
+/** Details of a job: its attempts, its dependencies and its chain of retries. */
 
 const base = await testDatabase()
 const { db, query } = base

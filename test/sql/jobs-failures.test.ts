@@ -5,7 +5,7 @@ import { MAX_COUNTED } from '../../sql/lists.ts'
 import { createReader } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 
-/** Failures are counted up to a maximum. */
+/** Statistics count failures up to a maximum. */
 
 const { query, url } = await testDatabase()
 const reader = createReader({ url, applicationName: 'failures' })

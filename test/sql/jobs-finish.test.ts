@@ -9,7 +9,7 @@ const { db, url, query } = base
 const ledger = ledgerOf(base)
 const lease = await ledger.lease()
 
-/** A running job of an actor, and a message that waits behind it. */
+/** Adds a running job of an actor, and a message that waits behind it. */
 async function addBusyActor(actor: string) {
   const first = await ledger.running({ actor }, lease)
   const next = jobSpec({ actor })
@@ -121,7 +121,7 @@ describe('job_finish', () => {
       )
       await ledger.claim(job.id, lease)
     }
-    // The death of its worker does not count as a failure of the job.
+    // The death of a worker does not count as a failure of the job.
     await ledger.finish({ id: job.id, attempt: attempt++, outcome: 'interrupted' })
     assert.equal((await ledger.row(job.id)).interruptions, SUSPECT_FROM + MAX_CRASHES - 1)
     await ledger.claim(job.id, lease)

@@ -5,7 +5,7 @@ import { cancelJob } from '../../sql/jobs.ts'
 import { testDatabase, waitForLock } from '../database.ts'
 import { type Fields, jobSpec, ledgerOf, withClient } from './ledger-help.ts'
 
-/** Each job that waits in a mailbox has a delivery, or is behind a job that will send it one. */
+/** Each waiting job has a delivery, or waits behind a job whose end sends one. */
 
 const base = await testDatabase()
 const { db, query, url } = base

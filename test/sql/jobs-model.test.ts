@@ -25,7 +25,7 @@ test('whatever clients, workers and crashes do at once, no job is lost, doubled 
       await world.drain()
       await world.check()
     }),
-    // The interleaving differs from run to run, so shrinking would find another example.
+    // The interleaving differs between runs, so shrinking would find another example.
     { ...runs(8), endOnFailure: true, includeErrorInReport: true },
   )
 })

@@ -116,7 +116,7 @@ describe('job_rescue_running', () => {
     assert.deepEqual(await judge(60_000), [], 'it has just come')
     await query(`update worker_lease set steady_since = now() - interval '2 minutes' where id = $1`, [lease])
     await db.one(renewLease(lease, use, 3_600_000))
-    // The lease was renewed with less than a quarter of its time left, so the database or the worker had been away.
+    // A renewal came when less than a quarter of the lease was left, so the database or the worker had been away.
     assert.deepEqual(await judge(60_000), [], 'it was late')
     await query(`update worker_lease set steady_since = now() - interval '2 minutes' where id = $1`, [lease])
     await db.one(renewLease(lease, use, 60_000))
@@ -312,7 +312,7 @@ describe('job_cancel', () => {
     assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000)), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
     })
-    // The answer is the same if the worker asks only for jobs that it knows.
+    // A worker that lists only its known jobs gets the same answer.
     assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000, [randomUUID(), job.id])), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
     })

@@ -5,7 +5,7 @@ import { cancelJob, rescueQueuedJobs, rescueRunningJobs } from '../../sql/jobs.t
 import { testDatabase } from '../database.ts'
 import { type Fields, jobSpec, ledgerOf, withClient } from './ledger-help.ts'
 
-/** The rescuer finds a waiting job in any state, even if its delivery is gone or outdated. */
+/** The rescuer finds every waiting job, even if its delivery is missing or outdated. */
 
 const base = await testDatabase()
 const { db, query, url } = base

@@ -5,7 +5,7 @@ import { tasks } from '../../tasks/index.ts'
 import { testDatabase } from '../database.ts'
 import { jobSpec, ledgerOf } from './ledger-help.ts'
 
-/** A task's settle function is called once, in the transaction that ends its jobs, however they end. */
+/** A task's settle function runs once for each job, in the transaction that ends the job, however it ends. */
 
 const base = await testDatabase()
 const { db, query } = base

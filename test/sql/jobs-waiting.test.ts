@@ -5,7 +5,7 @@ import { createReader } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 import { jobSpec, ledgerOf } from './ledger-help.ts'
 
-/** The waiting time of a queue's oldest job. */
+/** The waiting time of a queue is that of its oldest due job. */
 
 const base = await testDatabase()
 const help = ledgerOf(base)

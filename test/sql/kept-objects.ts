@@ -7,18 +7,18 @@ import { createSemaphore } from '../../sql/semaphore.ts'
 import { until } from '../until.ts'
 
 /**
- * Counts the objects that remain after many repetitions. Each case runs in a new thread: in a heap with everything
- * that test files load, each count takes seconds and includes what they compile.
+ * Counts the objects that remain after many repetitions. Each case runs in a new thread. In a heap with all test files,
+ * a count would take seconds and include compiled code.
  */
 
-/** Repetitions of each case. */
+/** Number of repetitions of each case. */
 export const TIMES = 500
 
 const CASES = { served: countAfterServing, givenUp: countAfterGivingUp, probes: countAfterProbes }
 
 type Case = keyof typeof CASES
 
-/** Runs a case in a new thread; returns the number of objects that it kept. @throws the case's error. */
+/** Runs a case in a new thread, and returns the number of objects that it left behind. @throws the case's error. */
 export async function countKept(name: Case, url = ''): Promise<number> {
   const thread = new Worker(new URL(import.meta.url), { workerData: { name, url } })
   try {
@@ -32,7 +32,7 @@ export async function countKept(name: Case, url = ''): Promise<number> {
 const count = (kind: new (...args: never[]) => unknown): number =>
   queryObjects(kind as new (...args: unknown[]) => unknown, { format: 'count' })
 
-/** Counts promises that callers keep after they were served. Two callers wait at any time, with one promise each. */
+/** Counts the promises that remain after callers got a permit. Two callers wait at any time, with one promise each. */
 async function countAfterServing(): Promise<number> {
   const semaphore = createSemaphore(1)
   const before = count(Promise)
@@ -50,7 +50,7 @@ async function countAfterServing(): Promise<number> {
   return found.kept
 }
 
-/** Counts promises that callers keep after they gave up. */
+/** Counts the promises that remain after callers gave up waiting. */
 async function countAfterGivingUp(): Promise<number> {
   const semaphore = createSemaphore(1, { waitMs: 1, createError: () => new Error('late') })
   const gate = Promise.withResolvers<void>()
@@ -66,9 +66,9 @@ async function countAfterGivingUp(): Promise<number> {
   return kept
 }
 
-/** Counts objects of any kind that probes of a health check keep. */
+/** Counts the objects that remain after probes of a health check. */
 async function countAfterProbes(url: string): Promise<number> {
-  // The other cases do not need these modules.
+  // Imported here, because the other cases do not need these modules.
   const { Connections } = await import('../../sql/driver.ts')
   const { startHealthCheck } = await import('../../sql/health-check.ts')
   let probed = 0

@@ -15,7 +15,7 @@ import {
 } from '../../sql/jobs.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Short names for the ledger's statements, and reads of their effects. */
+/** Short names for the ledger's statements and for reads of its tables. */
 
 export interface JobRow {
   readonly id: string
@@ -59,14 +59,14 @@ export interface Delivery {
   readonly owner: number | null
   readonly run_at: Date
   readonly locked_by: string | null
-  /** Id of the delivery's row in the queue. */
+  /** Id of the delivery in graphile-worker's table. */
   readonly row: number
 }
 
-/** The state that an idle worker reports. */
+/** State that an idle worker reports with its lease. */
 export const IDLE = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
 
-/** An attempt as clients see it. */
+/** Attempt as the API returns it. */
 export interface Attempt {
   readonly attempt: number
   readonly worker: string | null
@@ -78,7 +78,7 @@ export interface Attempt {
   readonly error: { readonly code: string; readonly detail: string } | null
 }
 
-/** The fields of `readJobDetails` that tests use. */
+/** Those fields of `readJobDetails` that tests use. */
 export interface Details {
   readonly mailbox: unknown
   readonly payload: unknown
@@ -95,7 +95,7 @@ export interface Details {
 
 export const TERMINAL = ['done', 'failed', 'cancelled']
 
-/** A job to add, by default in its own mailbox. With `actor`, it is a message to that actor. */
+/** Fields of a job to add; by default it has a mailbox of its own. With `actor`, the job is a message to that actor. */
 export type Fields = Partial<JobSpec> & { readonly actor?: string | null }
 
 export function jobSpec({ actor = null, ...fields }: Fields = {}): JobSpec {
@@ -116,7 +116,7 @@ export function jobSpec({ actor = null, ...fields }: Fields = {}): JobSpec {
   }
 }
 
-/** Opens a connection for transactions that stay open during `work`. */
+/** Runs `work` with a connection of its own, for transactions that stay open meanwhile. */
 export async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await connect({ url, applicationName: 'test-client' })
   try {
@@ -126,7 +126,7 @@ export async function withClient<T>(url: string, work: (client: Client) => Promi
   }
 }
 
-/** A finish entry whose result is a value instead of JSON. */
+/** Finish entry whose result is a value instead of JSON. */
 export interface End extends Omit<FinishEntry, 'result'> {
   readonly result?: unknown
 }
@@ -148,7 +148,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
 
   const status = async (id: string): Promise<string> => (await row(id)).status
 
-  /** Status of the job; `delivered` if it is queued and has a delivery. */
+  /** Returns the job's status, or `delivered` if it is queued and has a delivery. */
   const state = async (id: string): Promise<string> => {
     const found = await status(id)
     return found === 'queued' && (await deliveries(id)).length > 0 ? 'delivered' : found
@@ -159,7 +159,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
       id,
     ])) as unknown as EventRow[]
 
-  /** Deliveries in the queue: those of the given jobs, or all. */
+  /** Reads the deliveries of the given jobs, or all if none are given. */
   const deliveries = async (...ids: readonly string[]): Promise<Delivery[]> =>
     (await query(
       `select job.id, j.payload ->> 'mailbox' as mailbox, (j.payload ->> 'limit')::int as limit, (j.payload ->> 'first')::int as first, (j.payload ->> 'last')::int as last,
@@ -180,13 +180,13 @@ export function ledgerOf({ db, query }: TestDatabase) {
     return id
   }
 
-  /** A delivery for this job, as the queue would hand it out. */
+  /** Returns the delivery that the queue would hand out for this job. */
   const deliveryOf = async (id: string) => {
     const { name: task, mailbox, mailbox_limit: limit, ordinal, owner_id: owner } = await row(id)
     return { task, mailbox, limit, first: Number(ordinal), last: null, owner }
   }
 
-  /** Claims with a delivery of this job's mailbox, as a worker would. Returns the job; null if it was not claimed. */
+  /** Claims a job as a worker does, with a delivery of its mailbox. Returns null if nothing was claimed. */
   const claim = async (id: string, leaseId: string) => {
     const [claimed] = await claimMany(leaseId, { delivery: await deliveryOf(id), places: 1 })
     assert.ok(claimed === undefined || claimed.id === id, 'another job of its mailbox was claimed')
@@ -219,14 +219,14 @@ export function ledgerOf({ db, query }: TestDatabase) {
       (stored) => stored.id,
     )
 
-  /** Details of a job as the account `who` sees them, or an admin if that is null. */
+  /** Reads the details of a job as the account `who` sees them; null reads them as an admin. */
   const details = async (id: string, who: number | null = null): Promise<Details> => {
     const [found] = await query(readJobDetails.text, [who, who === null, id, 3600])
     assert.ok(found !== undefined, `${id} is not to be seen`)
     return JSON.parse(found.json_build_object as string) as Details
   }
 
-  /** Asserts the invariants of every job, and further ones if it has ended. */
+  /** Asserts the invariants of a job, and further ones if it has ended. */
   const assertSound = async (id: string): Promise<void> => {
     const job = await row(id)
     const all = await events(id)

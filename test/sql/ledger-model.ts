@@ -4,9 +4,9 @@ import { cancelJob, endAttempts, type FinishEntry, rescueRunningJobs } from '../
 import type { TestDatabase } from '../database.ts'
 import { type Fields, jobSpec, ledgerOf, TERMINAL } from './ledger-help.ts'
 
-/** Random operations of workers, a queue and clients on the ledger, and the invariants that always hold. */
+/** Runs random operations of workers, a queue and clients on the ledger, and checks the invariants that always hold. */
 
-/** Two actors, a mailbox with a limit of two, and mailboxes of two owners. */
+/** Mailboxes of two actors, one with a limit of two, and those of two owners. */
 const MAILBOXES: readonly Fields[] = [
   { mailbox: 'x', mailbox_limit: 1 },
   { mailbox: 'y', mailbox_limit: 1 },
@@ -26,7 +26,7 @@ export const operation = fc.oneof(
       kind: fc.constant('enqueue' as const),
       mailboxes: fc.array(mailbox, { minLength: 1, maxLength: 4 }),
       join: fc.boolean(),
-      // True if the jobs are scheduled a moment later.
+      // True if the jobs are scheduled `LATER_MS` ahead.
       later: fc.integer({ min: 0, max: 3 }).map((n) => n === 0),
     }),
   },
@@ -37,7 +37,8 @@ export const operation = fc.oneof(
       lease: fc.nat({ max: LEASES - 1 }),
       pick,
       places: fc.integer({ min: 1, max: 5 }),
-      // True if the delivery stays: the answer is lost with its worker, or another worker gets the delivery, too.
+      // True if the delivery stays in the queue, as when a worker dies before its answer, or another worker gets it
+      // too.
       again: fc.boolean(),
     }),
   },
@@ -69,7 +70,7 @@ export const operation = fc.oneof(
 )
 export type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never
 
-/** An attempt that a worker believes it holds, although it may be superseded. */
+/** Attempt that a worker still believes it holds; another may have superseded it. */
 interface Held {
   readonly id: string
   readonly limited: string | null
@@ -89,8 +90,8 @@ export async function createWorld(base: TestDatabase) {
   const claims = new Map<string, string>()
 
   /**
-   * Hands out any due delivery, as the queue does, even one that another worker is handling. Backoffs count as over
-   * here; scheduled jobs are due at their time.
+   * Hands out a due delivery as the queue does, even one that another worker is handling. Ignores backoffs, but not
+   * scheduled times.
    */
   const fetch = async (lease: string, at: number, places: number, again = false): Promise<boolean> => {
     const all = (await ledger.deliveries()).filter(
@@ -105,7 +106,7 @@ export async function createWorld(base: TestDatabase) {
       held.push({ id, limited: mailbox_limit === null ? null : mailbox, attempt, lastProgress: 0 })
       assert.ok(!claims.has(`${id}/${attempt}`), `${id} was claimed once`)
       claims.set(`${id}/${attempt}`, lease)
-      // A scheduled job runs at its time, among jobs that others have added since.
+      // A scheduled job runs at its time, in any order with jobs that were added later.
       if (mailbox_limit !== 1 || later.has(id)) continue
       const before = await query(
         `select id, status from job where mailbox = $1 and not status = any($2) and ordinal < (select ordinal from job where id = $3)`,
@@ -174,7 +175,7 @@ export async function createWorld(base: TestDatabase) {
         )
         return finish(all, op.outcome)
       }
-      // Adds jobs at the very moment that earlier ones end or are claimed.
+      // Adds jobs at the moment when earlier ones end or are claimed.
       case 'collide': {
         const one = held[op.pick % (held.length || 1)]
         const mailbox = MAILBOXES.find((fields) => fields.mailbox === one?.limited) ?? op.mailbox
@@ -186,14 +187,14 @@ export async function createWorld(base: TestDatabase) {
       case 'cancel':
         if (jobs.length > 0) await db.one(cancelJob(jobs[op.pick % jobs.length]!))
         return
-      // Locks a job's row, as a writer about the job does, whatever its state.
+      // Locks a job's row in any state, as a transaction does that writes about the job.
       case 'lock':
         await query('select pg_sleep(0.005) from (select from job where id = $1 for share) one', [
           jobs[op.pick % (jobs.length || 1)] ?? null,
         ])
         return
       case 'expire':
-        // Its attempts stay in `held`: the worker does not know yet that it lost its lease.
+        // The lease's attempts stay in `held`: the worker does not know yet that its lease is gone.
         await query(`update worker_lease set expires_at = now() - interval '1 s' where id = $1`, [
           leases[op.lease]!,
         ])
@@ -204,7 +205,7 @@ export async function createWorld(base: TestDatabase) {
     }
   }
 
-  /** Selects rows that break an invariant of every committed state. */
+  /** Selects the rows that break an invariant. Every committed state must satisfy the invariants. */
   const violations = () =>
     query(`
       with delivery as (
@@ -237,9 +238,9 @@ export async function createWorld(base: TestDatabase) {
     while (!over) assert.deepEqual(await violations(), [])
   }
 
-  /** Lets one last worker finish all jobs, using only the queue's deliveries. */
+  /** Lets one worker finish all jobs, using only the queue's deliveries. */
   const drain = async (): Promise<void> => {
-    // Expires all leases: two concurrent `expire` operations on one lease each create another.
+    // Expires every lease, also those not in `leases`: parallel `expire` operations on one lease each create another.
     await query(`update worker_lease set expires_at = now() - interval '1 s'`)
     leases[0] = await ledger.lease()
     await run({ kind: 'recover' })
@@ -250,7 +251,7 @@ export async function createWorld(base: TestDatabase) {
       await finish([...held], 'done')
   }
 
-  /** Asserts that a job's events follow its claims, and that only the running attempt wrote any. */
+  /** Asserts that a job's events match its claims, and that only the running attempt wrote progress. */
   const replay = async (id: string): Promise<void> => {
     let attempt = 0
     let lastSeen = 0

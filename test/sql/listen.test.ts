@@ -131,7 +131,7 @@ describe('a listener', () => {
     const other = await connect({ url: pooler.url, applicationName: 'listen-other' })
     await other.query('begin; select 1')
     const { errors } = await open('listen-pooled', { at: pooler.url, heartbeatMs: 20 })
-    // Frees its server, on which the pooler then runs the listener's next statement.
+    // The commit frees its server, on which the pooler then runs the listener's next statement.
     await other.query('commit')
     await until('it has found out', () => errors.length > 0)
     assert.match(String(errors[0]), /has lost channels/)

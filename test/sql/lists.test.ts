@@ -26,7 +26,7 @@ type OfThings = ReadStatement<[kind: string | null, ...page: PageValues]>
 
 const lists: List[] = []
 
-/** Returns the same name for the same list, because the connection keeps prepared statements by name. */
+/** Returns the same name for the same list, because connections cache prepared statements by name. */
 function nameOf(list: List): string {
   if (!lists.includes(list)) lists.push(list)
   return `things ${lists.indexOf(list)}`
@@ -50,7 +50,7 @@ async function readPage(list: List, kind: string | null, after: string | null, o
   return JSON.parse(text!) as Page
 }
 
-/** Reads a list page by page, following `next`. */
+/** Reads all pages of a list by their `next` cursors. */
 async function followPages(list: List, kind: string | null, size: number): Promise<readonly number[][]> {
   const pages: number[][] = []
   let next: string | null = null

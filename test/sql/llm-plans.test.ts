@@ -5,7 +5,7 @@ import { priceOn } from '../../sql/llm.ts'
 import { testDatabase } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
-/** With all of models.dev in it, the catalog still finds its rows by an index. */
+/** The catalog uses an index, even with all models of models.dev. */
 
 const { query, url } = await testDatabase()
 await query(`
@@ -28,7 +28,7 @@ const reads = [
 ]
 describe('reads by index', () => testReads(client, reads))
 
-// A search by name scans all models, which takes 5 ms.
+// Searches by name scan all models, which takes 5 ms.
 test('the latest models', () =>
   assertReadByIndex(client, readModels, [null, null, null, false, null, 0, 50], ['auto']))
 

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { applyList, chosenModel, type ListedModel, type ModelList, priceOn } from '../../sql/llm.ts'
 import { testDatabase } from '../database.ts'
 
-/** The catalog's tables: the effects of lists, and their constraints. */
+/** Applying lists to the catalog's tables, and the constraints of the tables. */
 
 const { db, query } = await testDatabase()
 await query('truncate llm_vendor, llm_model, llm_price, llm_current, llm_list')

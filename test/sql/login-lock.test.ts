@@ -17,7 +17,9 @@ const { db, query, url } = await sharedDatabase()
 const MAX = 5
 const LOCK_SECONDS = 900
 
-/** An address for sign-ins; the lock does not depend on whether it has an account. */
+/**
+ * Returns functions that sign in with a new address. The lock does not depend on whether an account has the address.
+ */
 function createAddress() {
   const subject = createHash('sha256').update(randomUUID()).digest()
   const end = async (matches: boolean, max = MAX): Promise<string> =>
@@ -27,7 +29,7 @@ function createAddress() {
     right: () => end(true),
     wrong: (max?: number) => end(false, max),
     row: async () => (await query('select * from login_failure where subject = $1', [subject]))[0],
-    /** Moves all failures this many seconds into the past. */
+    /** Moves all failures `seconds` into the past. */
     age: (seconds: number) =>
       query(
         `update login_failure set failed_at = failed_at - make_interval(secs => $2),
@@ -150,7 +152,7 @@ describe('failed logins', () => {
       const locks = told.filter(({ outcome }) => outcome === 'wrong, now locked')
       const right = told.find(({ outcome }) => outcome === 'ok')
       assert.equal(locks.length, 1)
-      // A correct password resets the count, which helps no attacker: the password is known by then.
+      // A correct password resets the count. That helps no attacker, who knows the password by then.
       assert.ok(wrong >= MAX && wrong <= MAX + (right === undefined ? 0 : MAX - 1), `${wrong} told wrong`)
       if (right === undefined) assert.equal(wrong, MAX)
       else assert.ok(right.at < locks[0]!.until, 'nobody who asks after the lock is told that it was right')
@@ -171,7 +173,7 @@ describe('failed logins', () => {
     t.after(() => holder.end())
     await holder.query('begin')
     await holder.query('select from account_totp where id = $1 for update', [totpId])
-    // The sign-in has seen no failure, and waits for the second factor.
+    // This sign-in has seen no failure, and waits for the second factor.
     const ending = db.one(
       decideLogin(one.subject, true, MAX, LOCK_SECONDS, { totpId, step: 1, recovery: null }),
     )

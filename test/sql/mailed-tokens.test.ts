@@ -29,7 +29,7 @@ async function addAccount(): Promise<{ id: number; email: string }> {
   return { id, email }
 }
 
-/** Stores a token as the task does; `again` repeats that attempt. */
+/** Stores a token as the task does. `again` repeats that, as another attempt of the job does. */
 async function addToken(accountId: number, kind: MailedKind = 'reset', seconds = 60) {
   const id = randomUUID()
   const key = digest(id)
@@ -88,7 +88,7 @@ describe('mailed tokens', () => {
     for (let round = 0; round < rounds(20); round++) {
       const { id } = await addAccount()
       const tokens = await Promise.all(Array.from({ length: 4 }, () => addToken(id)))
-      // The transaction continues after the token, as a password reset does.
+      // Each transaction goes on after it has used the token, as a password reset does.
       const used = await Promise.all(
         tokens.map((token) =>
           db.transaction(async (tx) => {

@@ -11,7 +11,7 @@ import { parseSettings } from '../../tasks/settings.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
-/** Migrates tables that a long transaction uses. */
+/** Migrations change tables that a long transaction uses. */
 
 const { url, query } = await testDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-migrations-'))
@@ -40,7 +40,7 @@ function run(wait: Partial<LockWait> = {}): Run {
   return { applied, log, isOver: () => over }
 }
 
-/** Runs `work` while another program's transaction has read a table. */
+/** Runs `work` while another transaction, which has read the table, stays open. */
 async function withOpenRead(table: string, work: (older: Client) => Promise<void>): Promise<void> {
   const older = await connect({ url, applicationName: 'a long report' })
   try {
@@ -67,7 +67,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
     await withOpenRead('organization', async (older) => {
       const { applied, log, isOver } = run({ waitMs: 300, pauseMs: 50 })
       await waitForLock()
-      // This read queues behind the migration, which waits for the transaction.
+      // This read waits behind the migration, which waits for the open transaction.
       await query('select from organization limit 1')
       assert.equal(isOver(), false)
       await until('it has told twice', () => log.length >= 2)

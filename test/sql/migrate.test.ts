@@ -25,14 +25,14 @@ async function create(template = 'template0'): Promise<string> {
 }
 
 const createEmpty = () => create()
-/** Creates a migrated database, from the run's template; returns its URL. */
+/** Creates a database from the run's template, which is migrated; returns its URL. */
 const createMigrated = () => create(process.env.TEST_TEMPLATE)
 
 const readRows = (url: string, text: string) =>
   withClient(url, async (client) => (await client.query<Record<string, unknown>>(text)).rows)
 const names = await migrationNames()
 
-/** Asserts that no connection to the database stays open. A backend ends a moment after its connection. */
+/** Asserts that all connections to the database close. A backend ends a moment after its connection. */
 async function assertNoConnection(url: string): Promise<void> {
   const name = new URL(url).pathname.slice(1)
   await until('no connection is left', async () => {
@@ -92,7 +92,7 @@ describe('migrate', () => {
 
   test('one that is applied in part goes on where it stopped', async () => {
     const url = await createMigrated()
-    // A migration that cannot be applied twice.
+    // This migration fails if it is applied twice.
     const seeds = names[1]!
     await readRows(url, `delete from migration where name = '${seeds}'`)
     await assert.rejects(migrate(url), new RegExp(seeds))
@@ -106,7 +106,7 @@ describe('migrate', () => {
     await readRows(url, 'select from graphile_worker.jobs')
   })
 
-  // Such a migration of the queue's tables would stop workers of the previous version.
+  // A breaking migration of these tables would stop workers of the previous version.
   test('the tables of the queue have no breaking migration after 1.0.0', async () => {
     const url = await createMigrated()
     const [last] = await readRows(url, 'select max(id) as id from graphile_worker.migrations where breaking')

@@ -5,7 +5,7 @@ import { migrationNames, migrationText } from '../../sql/migrations.ts'
 import { contractingChanges, EXPANDING } from '../versions.ts'
 import { findViolations } from './migration-rules.ts'
 
-/** Migrations run next to processes of the previous version. */
+/** Migrations must not break processes of the previous version, which still run. */
 
 const root = new URL('../../', import.meta.url)
 const read = (path: string): string => readFileSync(new URL(path, root), 'utf8')

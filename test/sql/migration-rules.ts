@@ -1,15 +1,15 @@
 /**
- * Rules for migrations that run next to the previous version: they must not break its statements or lock a table for
- * long. A header `-- contracts: VERSION` lifts the rules; it names the first release that no longer used the removed
- * parts. The parser covers only our own style.
+ * Rules for migrations, which run while processes of the previous version still work. They must not break those
+ * processes' statements or lock a table for long. The header `-- contracts: VERSION` lifts the rules. It names the
+ * first release that no longer used the removed parts. The parser covers only our own style.
  */
 
 export interface Known {
-  /** The released versions. */
+  /** Versions that were released. */
   readonly released: readonly string[]
-  /** The migrations before this one. */
+  /** Texts of the migrations before this one. */
   readonly earlier?: readonly string[]
-  /** Tables whose rows a function returns. A migration must change that function with the table. */
+  /** Tables whose row type a function returns. A migration that changes such a table must also change the function. */
   readonly rowTypes?: ReadonlySet<string>
 }
 
@@ -29,7 +29,7 @@ const STATEMENTS: readonly Rule[] = [
   { pattern: /^(cluster|lock|vacuum full) /, reason: 'locks a table' },
 ]
 
-// Actions of `alter table`.
+// Rules for the actions of `alter table`.
 const ACTIONS: readonly Rule[] = [
   { pattern: /^drop (?!constraint)/, reason: BREAKS },
   { pattern: /^rename /, reason: BREAKS },
@@ -47,7 +47,7 @@ const ACTIONS: readonly Rule[] = [
   { pattern: /^add constraint (?!.* (not valid|using index \S+)$)/, reason: SCANS },
 ]
 
-/** Returns the migration's violations; none if it may run next to the previous version. */
+/** Returns the rules that a migration violates; none if the previous version can run meanwhile. */
 export function findViolations(
   text: string,
   { released, earlier = [], rowTypes = new Set() }: Known,
@@ -79,7 +79,7 @@ export function findViolations(
   })
 }
 
-/** True if `set not null` scans the table; a validated check of the same condition avoids that. */
+/** True if `set not null` scans the whole table, because no validated check of the same condition exists. */
 function requiresScan(action: string, before: string): boolean {
   const column = /^alter (?:column )?(\S+) set not null/.exec(action)?.[1]
   if (column === undefined) return false
@@ -96,7 +96,7 @@ function findNewTables(statements: readonly string[]): (table: string) => boolea
   return (table) => made.includes(table)
 }
 
-/** Splits text into statements: lower case, one line each, without comments and contents of strings. */
+/** Splits text into statements of one line each, in lower case, without comments and the contents of strings. */
 function splitStatements(text: string): string[] {
   const plain = text
     .replace(/(\$\w*\$)[\s\S]*?\1/g, "''")
@@ -106,7 +106,7 @@ function splitStatements(text: string): string[] {
   return split(plain.toLowerCase(), ';')
 }
 
-/** Splits at separators outside of parentheses. */
+/** Splits text at separators that are outside of parentheses. */
 function split(text: string, separator: string): string[] {
   const parts = ['']
   let depth = 0

@@ -19,7 +19,7 @@ const listener = await listen({
 })
 after(() => listener.close())
 
-/** A publisher with a database that records the time of each statement and can fail it. */
+/** Creates a publisher. Its database records the time of each statement, and can be made to fail. */
 function open() {
   const errors: unknown[] = []
   const statements: number[] = []
@@ -67,7 +67,7 @@ describe('a publisher', { concurrency: false }, () => {
     await publisher.close()
     await until('all are heard', () => new Set(receivedIds()).size === 1000)
     const gaps = statements.slice(1).map((at, i) => at - statements[i]!)
-    // Each of the two timers in a gap may fire a millisecond early.
+    // Timers may fire a millisecond early, and two of them make up a gap.
     assert.ok(
       gaps.every((gap) => gap > 22),
       `gaps of ${gaps.join(' ')} ms`,
@@ -133,7 +133,7 @@ describe('a publisher', { concurrency: false }, () => {
   })
 })
 
-/** A publisher with a mocked clock: `after` advances it and returns the number of statements so far. */
+/** Creates a publisher with a mocked clock. `after` advances the clock and returns the number of statements so far. */
 function createClockedPublisher(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
   let sent = 0

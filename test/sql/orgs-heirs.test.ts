@@ -8,12 +8,12 @@ import { purge } from '../purge.ts'
 import { rounds } from '../runs.ts'
 import { newAccount } from './shared-database.ts'
 
-/** The fate of organizations when accounts are deleted. */
+/** When accounts are deleted, their organizations get an heir or are deleted. */
 
 const { db, query } = await testDatabase()
 const account = () => newAccount({ query })
 
-/** Adds an organization whose members joined in the given order, a day apart, the last one now. */
+/** Adds an organization. Its members joined in the given order, a day apart, the last one now. */
 async function addOrganization(...members: readonly [user: number, role: OrgRole][]): Promise<number> {
   const [row] = await query(`insert into organization (name, slug) values ('N', $1) returning id`, [
     `s-${randomUUID()}`,

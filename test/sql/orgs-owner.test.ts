@@ -17,14 +17,14 @@ import { rounds } from '../runs.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
-/** An organization keeps an owner under concurrent changes, and its lock reads the state at that time. */
+/** An organization keeps an owner under concurrent changes. Its lock returns the state after those changes. */
 
 const { db, query } = await sharedDatabase()
 const account = () => newAccount({ query })
 const assertFails = (code: string, action: Promise<unknown>) =>
   assert.rejects(action, (error) => error instanceof Failure && error.code === code)
 
-/** Adds an organization with this many owners and one plain member. */
+/** Adds an organization with `owners` owners and one plain member. */
 async function addOrganization(owners: number) {
   const ids = await Promise.all(Array.from({ length: owners }, account))
   const { id } = await db.one(
@@ -57,7 +57,7 @@ const countWaiting = async (): Promise<number> =>
     )
   )[0]!.n as number
 
-/** Runs `first` in a transaction, starts `second`, and runs `last` once `second` waits for the transaction. */
+/** Runs `first` in a transaction and starts `second`. Runs `last` once `second` waits for the transaction. */
 async function runInBetween<T>(
   first: (tx: Queries) => Promise<unknown>,
   second: () => Promise<T>,
@@ -114,7 +114,7 @@ describe('an organization keeps an owner', () => {
         db.one(hideOrganization(id)),
         db.run(deleteMember(id, owners[0]!)),
       ])
-      // A deadlock may end one of the two; then the other one has succeeded.
+      // A deadlock may end one of the two calls; then the other one has succeeded.
       if (gone.status === 'rejected') await db.one(hideOrganization(id))
       assert.ok(left.status === 'fulfilled' || left.reason instanceof Failure)
       await purge(db)

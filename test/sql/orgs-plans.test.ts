@@ -31,7 +31,7 @@ import {
 import { testDatabase } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
-/** Queries of organizations use an index, in tables of 2000 rows and more. */
+/** Queries of organizations use an index, in tables of at least 2000 rows. */
 
 const { url, query } = await testDatabase()
 await query(
@@ -40,7 +40,7 @@ await query(
 await query(
   `insert into organization (name, slug) select repeat('N', 200), 's' || n from generate_series(1, 2000) n`,
 )
-// Ten members each, who are in several organizations; the first is the owner.
+// Each organization has ten members, the first of whom is the owner. Each account is in several organizations.
 await query(
   `insert into organization_member (organization_id, user_id, role)
    select o, 1 + (o + 37 * m) % 2000, case m when 0 then 'owner' when 1 then 'admin' else 'member' end

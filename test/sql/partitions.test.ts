@@ -7,7 +7,7 @@ import { maintainPartitions } from '../../sql/retention.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { until } from '../until.ts'
 
-/** Monthly partitions of the audit trail: new events always have one, and old partitions are dropped. */
+/** The audit trail has monthly partitions. Every new event finds one, and old ones are dropped. */
 
 const { url, db, query } = await testDatabase()
 const client = await connect({ url, applicationName: 'plans' })
@@ -16,7 +16,7 @@ after(() => Promise.all([client.end(), reader.close()]))
 
 const keep = (days = 0) => db.one(maintainPartitions('audit_event', days))
 const EVENT = `insert into audit_event (kind, account_id, at) select 'account.updated', n % 100`
-/** Offsets of the months with partitions; 0 is the current month. */
+/** Reads which months have partitions, as offsets from the current month. */
 const readMonths = async (): Promise<unknown[]> =>
   (
     await query(`select (extract(year from m) * 12 + extract(month from m) - extract(year from now() at time zone 'utc') * 12
@@ -105,13 +105,13 @@ describe('partitions', { concurrency: false }, () => {
     await vacuumAnalyze(query)
     assert.ok((await readMonths()).length > 12)
     await client.query(`prepare audit as ${readAudit.at.desc.text}`)
-    // A custom plan, as for all lists.
+    // Lists run with custom plans.
     await client.query('set plan_cache_mode = force_custom_plan')
     const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
       'explain (analyze, buffers, format json) execute audit(null, null, null, null, null, null, 0, 50)',
     )
     const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': read } = rows[0]!['QUERY PLAN'][0]!.Plan
-    // Counting to 10,000 takes about a hundred buffers. All events fill 420.
+    // Counting up to 10,000 rows takes about 100 buffers. All events fill 420.
     assert.ok(hit! + read! < 400, `${hit! + read!} buffers`)
     const page = JSON.parse(
       (await reader.text(readAudit.at.desc, [null, null, null, null, null, null, 0, 50]))!,

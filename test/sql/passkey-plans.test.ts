@@ -70,7 +70,7 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'what its owner is checked against': () => credentialsById(next()),
 }
 
-// Only these tables have many rows.
+// Only accounts and passkeys have many rows here.
 describe('writes by index', () => {
   for (const [what, make] of Object.entries(writes))
     test(what, () => assertWriteByIndex(client, make, 'account', 'passkey'))

@@ -11,11 +11,11 @@ import { LIFECYCLES, type Lifecycle, lifecycleEvents } from '../payment-lifecycl
 import { runs } from '../runs.ts'
 import { readPaymentRows } from './payment-rows.ts'
 
-/** Events in any order, with any number of repetitions and in parallel, lead to the same final state. */
+/** Payment events lead to the same rows in any order, with any repetitions and in parallel. */
 
 const database = await testDatabase()
 const AT_ONCE = 8
-// Each run has one life of each kind, and as many permutations.
+// Rows that each lifecycle leaves when its events arrive in order.
 
 const expected = new Map<Lifecycle, unknown>()
 let names = 0
@@ -26,7 +26,7 @@ const apply = (event: TestEvent): Promise<unknown> => {
   return database.db.transaction((tx) => tx.run(applyChanges(changesOf(change))))
 }
 
-/** Applies events with `atOnce` in parallel. */
+/** Applies events, `atOnce` of them in parallel. */
 async function applyAll(events: readonly TestEvent[], atOnce: number): Promise<void> {
   const queue = [...events]
   const lane = async (): Promise<void> => {
@@ -43,7 +43,7 @@ before(async () => {
   }
 })
 
-/** Decides how often each event comes, and the order of all events. */
+/** Random numbers of copies, which the events use in turn. */
 const shuffling = fc.array(fc.record({ copies: fc.integer({ min: 1, max: 5 }), seed: fc.integer() }), {
   minLength: 9,
   maxLength: 9,

@@ -13,7 +13,7 @@ import {
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
-/** Queries of payments use an index, in tables of 1000 rows and more. */
+/** Queries of payments use an index, in tables of at least 1000 rows. */
 
 const { query, url } = await testDatabase()
 await query(

@@ -1,8 +1,8 @@
 import type { TestDatabase } from '../database.ts'
 
 /**
- * All payment rows with this name, in a form that two lives can be compared by. Rows reference each other by the
- * provider's ids instead of their own, which depend on the order of inserts, and the name is removed.
+ * Reads all payment rows whose provider ids contain `name`, in a form that is equal for equal lifecycles. Rows refer to
+ * each other by provider ids, because our own ids depend on the order of inserts. The name itself is removed.
  */
 export async function readPaymentRows(
   { query }: Pick<TestDatabase, 'query'>,

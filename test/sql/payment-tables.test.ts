@@ -2,8 +2,6 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { testDatabase } from '../database.ts'
 
-/** Constraints of the payment tables. */
-
 const { query } = await testDatabase()
 const tried = new Set<string>()
 

@@ -9,23 +9,26 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { jobSpec } from './ledger-help.ts'
 
-/** Plans that the server makes for an empty table, before the first analyze, and keeps while the table fills. */
+/**
+ * The server plans statements for an empty table, before its first analyze, and keeps those plans while the table
+ * fills.
+ */
 
 const FLOOD = 2000
 const FEW = 12
 
 const { url } = await testDatabase()
-// A connection keeps its plans.
+// One connection for all statements, because plans belong to a connection.
 const client = await connect({ url, applicationName: 'test' })
 after(() => client.end())
 
-/** Runs a statement that is prepared once. */
+/** Runs a statement that is prepared at its first call. */
 async function query(text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
   const name = createHash('sha256').update(text).digest('hex').slice(0, 20)
   return (await client.query({ name, text, values })).rows
 }
 
-/** Rows of the ledger that were read without an index so far. */
+/** Counts the rows of `job` that sequential scans have read. */
 async function countReads(): Promise<number> {
   await query('select pg_stat_force_next_flush()')
   const [row] = await query(`select seq_tup_read::int as n from pg_stat_user_tables where relname = 'job'`)
@@ -44,7 +47,7 @@ interface Attempt {
   readonly attempt: number
 }
 
-/** Index entries of the ledger that were read so far. */
+/** Counts the index entries of `job` that have been read. */
 async function countVisits(): Promise<number> {
   await query('select pg_stat_force_next_flush()')
   const [row] = await query(
@@ -53,7 +56,7 @@ async function countVisits(): Promise<number> {
   return row!.n as number
 }
 
-/** Claims the first few waiting jobs. */
+/** Claims the first `FEW` waiting jobs. */
 async function claim(): Promise<Attempt[]> {
   const [row] = await query(
     `select job_claim((select id from worker_lease), array['test.task'], array['test.task/0'], array[null::int], array[null::int], array[0::bigint],
@@ -94,7 +97,7 @@ test('a flood does not make claims, progress and ends read the whole ledger', as
     const refused = await end(claimed)
     assert.equal(refused.length, 0)
   }
-  // Often enough for the server to choose generic plans.
+  // The server may choose a generic plan after five executions.
   for (let i = 0; i < 8; i++) {
     await enqueue(FEW)
     await runCycle()
@@ -141,7 +144,7 @@ test('a batch finds its jobs by their ids, however few of a kind the statistics 
   await query(`update job set status = 'done', finished_at = now()
     where id in (select id from job order by ordinal limit ${FLOOD})`)
   await query('vacuum analyze job')
-  // By its statistics, no job is running and hardly any is waiting.
+  // The statistics say that no job is running and hardly any is waiting.
   const claimed = await claim()
   const before = await countScans()
   const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))

@@ -6,7 +6,7 @@ import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import type { WireStatement } from '../../sql/wire.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Detects statements that scan whole tables. */
+/** Helpers that fail if a statement scans a whole table. */
 
 interface Node {
   readonly 'Node Type': string
@@ -16,7 +16,7 @@ interface Node {
   readonly 'Shared Read Blocks'?: number
 }
 
-/** The tables that a plan scans sequentially, without catalogs, whose size follows the schema. */
+/** Returns the tables that a plan scans sequentially. Ignores catalogs, whose size depends only on the schema. */
 function findScannedTables(node: Node): string[] {
   const name = node['Relation Name'] ?? ''
   const own = node['Node Type'] === 'Seq Scan' && !name.startsWith('pg_') ? [name] : []
@@ -28,19 +28,19 @@ const literal = (value: ReadValue): string => {
   return value === null ? 'null' : typeof value === 'string' ? `'${value}'` : String(value)
 }
 
-/** Modes that force a plan: for the values of an execution, or for any values. */
+/** Modes that force a custom or a generic plan. */
 export const FORCED_MODES = ['force_custom_plan', 'force_generic_plan'] as const
 
 /**
- * Mode in which the server plans a prepared statement. `auto` chooses one of the two forced plans, so both together
- * cover it.
+ * Mode in which the server plans a prepared statement. `auto` chooses a custom or a generic plan, so testing both
+ * forced modes covers it.
  */
 export type PlanMode = (typeof FORCED_MODES)[number] | 'auto'
 
-/** Start options that plan each statement once. Planning a list for its values costs more than reading it. */
+/** Start options that plan each statement once. Planning a list for its values costs more than executing it. */
 export const GENERIC_PLANS = '-c plan_cache_mode=force_generic_plan'
 
-// Small tables, which need no index.
+// Small tables that need no index.
 const FEW = [
   'worker_lease',
   'blog_post_count',
@@ -55,14 +55,14 @@ const EMPTY_MONTHS = `select relname as name from pg_class where relnamespace = 
 
 type Planned = readonly [what: string, WireStatement, ...ReadValue[]]
 
-/** A read with values of its types. */
+/** Returns a read with values that match its parameter types. */
 export const planRead = <P extends readonly ReadValue[] = []>(
   what: string,
   statement: ReadStatement<P>,
   ...values: P
 ): Planned => [what, statement, ...values]
 
-/** Adds a test for each read: it uses an index in each mode. */
+/** Adds a test for each read, which must use an index in each mode. */
 export function testReads(
   client: Client,
   reads: readonly Planned[],
@@ -74,7 +74,7 @@ export function testReads(
 
 let prepared = 0
 
-/** Runs a read once. Fails if its plan scans a whole table in one of the modes. */
+/** Runs a read, and asserts that its plan scans no whole table in any of the modes. */
 export async function assertReadByIndex(
   client: Client,
   statement: WireStatement,
@@ -85,7 +85,7 @@ export async function assertReadByIndex(
     await client.query(execute)
     for (const mode of modes) {
       await client.query(`set plan_cache_mode = ${mode}`)
-      // After five plans for values, the server may choose a generic one. EXPLAIN counts as an execution.
+      // After five custom plans, the server may choose a generic one. EXPLAIN counts as an execution.
       for (let run = 0; run < (mode === 'auto' ? 6 : 0); run++) await client.query(`explain ${execute}`)
       await assertNoneScanned(client, await planOf(client, `explain (format json) ${execute}`), mode)
     }
@@ -93,8 +93,8 @@ export async function assertReadByIndex(
 }
 
 /**
- * Like `assertReadByIndex` for lists, which are planned for their values. With the wrong index, a list exceeds the
- * limit of buffers.
+ * Asserts that a list uses an index, with a plan for its values. A list with the wrong index reads more buffers than
+ * `bufferLimit`.
  */
 export async function assertListByIndex(
   client: Client,
@@ -110,7 +110,7 @@ export async function assertListByIndex(
   })
 }
 
-/** Prepares a statement and calls back with the text that executes it. The server plans it for its values. */
+/** Prepares a statement in custom plan mode, and passes the text that executes it to `explain`. */
 async function prepareAndExplain(
   client: Client,
   { text }: WireStatement,
@@ -138,7 +138,7 @@ async function assertNoneScanned(client: Client, plan: Node, mode: PlanMode): Pr
 }
 
 /**
- * Like `assertReadByIndex` for a write, by its effects: this covers its functions, triggers and foreign keys.
+ * Asserts that a write scans no table. It executes the write, so that functions, triggers and foreign keys count too.
  * `tables` are prefixes of the tables to check, since others may be empty.
  */
 export async function assertWriteByIndex(
@@ -159,8 +159,8 @@ export async function assertWriteByIndex(
 }
 
 /**
- * Counts this session's sequential scans; other sessions update the tables' counts up to ten seconds late. Reads the
- * functions behind `pg_stat_xact_user_tables`, which would sum up all indexes on each call.
+ * Counts this session's sequential scans by table. Statistics of other sessions may be ten seconds late.
+ * `pg_stat_xact_user_tables` would sum up all indexes at each call, so this reads the functions behind it.
  */
 async function countScans(client: Client, tables: readonly string[]): Promise<Record<string, unknown>[]> {
   const { rows } = await client.query<Record<string, unknown>>({
@@ -174,7 +174,7 @@ async function countScans(client: Client, tables: readonly string[]): Promise<Re
   return rows
 }
 
-/** Adds 2000 accounts, five in each of 400 organizations; the first is the owner. */
+/** Adds 2000 accounts in 400 organizations of five members each; the first member is the owner. */
 export async function fillOrganizations(query: TestDatabase['query']): Promise<void> {
   await query(
     `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 2000) n`,
@@ -188,5 +188,5 @@ export async function fillOrganizations(query: TestDatabase['query']): Promise<v
   )
 }
 
-/** The time this many days ago: plans should be made for values that have rows. */
+/** Returns the time `days` ago. Values should match rows, or the planner expects none. */
 export const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString()

@@ -69,7 +69,7 @@ import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { IDLE, jobSpec } from './ledger-help.ts'
 import { assertWriteByIndex, FORCED_MODES, planRead, testReads } from './plans-help.ts'
 
-/** Frequent queries use an index, in tables of 1500 rows and more. */
+/** Frequent queries use an index, in tables of at least 1500 rows. */
 
 const { url, query } = await testDatabase()
 await query(
@@ -135,7 +135,7 @@ const readOne = async (text: string): Promise<string> => String(Object.values((a
 const job = await readOne('select min(id::text) from job where owner_id = 5 and finished_at is not null')
 const waiting = await readOne(`select id from job where owner_id = 5 and status = 'queued' limit 1`)
 
-/** No kind, no tags, any day. */
+/** No filter: any kind, tags and day. */
 const ALL = [null, null, null, null] as const
 const TAGGED = [null, ['tag 5'], null, null] as const
 const FAILED: JobSelection = {
@@ -287,9 +287,9 @@ const reads = [
 
 describe('reads by index', () =>
   testReads(client, reads, (what) => {
-    // With known values, the costs of both plans differ by a few pages, so the planner may choose either.
+    // For these values, both plans cost nearly the same, so the planner may choose either.
     if (what === 'failed jobs') return ['auto', 'force_generic_plan']
-    // Lists are planned for their values (slow-reads.ts); a generic plan would have to allow for any state.
+    // Lists get custom plans (slow-reads.ts). A generic plan would have to fit every state.
     return /^(found|sorted) jobs/.test(what) ? ['auto', 'force_custom_plan'] : FORCED_MODES
   }))
 

@@ -1,13 +1,16 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { listenOn, listenOnFreePort } from '../free-port.ts'
 
-/** A TCP proxy of the test database that can be cut, refuse connections or swallow everything. */
+/** TCP proxy of the test database, which can refuse or silently hold its connections. */
 export interface Proxy {
   readonly url: string
   /** Closes all connections and refuses new ones. */
   refuse(): Promise<void>
   accept(): Promise<void>
-  /** Keeps all connections open and forwards nothing; with `permanently`, new connections get the same. */
+  /**
+   * Forwards nothing more on open connections. With `permanently`, new connections are accepted but forward nothing
+   * either.
+   */
   swallow(permanently?: boolean): void
   close(): Promise<void>
   readonly connections: number

@@ -16,7 +16,7 @@ import { purge } from '../purge.ts'
 import { jobSpec } from './ledger-help.ts'
 import { createPurgeWorld, MANY, tablesOf } from './purge-help.ts'
 
-/** Visibility of deleted accounts, organizations and collections until their rows are gone. */
+/** Visibility of deleted accounts, organizations and collections until their rows are purged. */
 
 const { db, query, other, account, count, countUnlocked } = await createPurgeWorld()
 
@@ -41,7 +41,7 @@ describe('a deleted account', () => {
     const { sql, values } = document(id)
     await other.query({ text: sql.replaceAll('$slonik_', '$'), values: values as unknown[] })
     const deleted = db.one(deleteAccount(id))
-    // The deletion waits for that transaction, whose row references the account.
+    // The deletion waits for the open transaction, whose row references the account.
     await waitForLock(query)
     await other.query('commit')
     await deleted

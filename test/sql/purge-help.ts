@@ -3,14 +3,15 @@ import { type Client, connect } from '../../sql/driver.ts'
 import { type Dependents, PURGE_BATCH } from '../../sql/purge.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
 
-/** Accounts with many rows, and counts of their remaining and unlocked rows. */
+/** Creates accounts with many rows, and counts the rows that remain and those that are unlocked. */
 
-/** More than a batch. */
+/** Number of rows that exceeds a batch. */
 export const MANY = PURGE_BATCH + 100
-/** More than a batch, for tables with small batches. */
+/** Number of rows that exceeds the batches of tables with small ones. */
 export const FEWER = 70
 
-// $2 rows of each kind that belong to the account $1, some with as many child rows. Tables with small batches get $3.
+// Statements that add $2 rows of each kind to the account $1, some with as many child rows. Tables with small batches
+// get $3 rows.
 const FILL = [
   `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, finished_at)
    select gen_random_uuid(), 'n', 'q', $1, 'n/' || $1, '{}', 'done', 1, now() from generate_series(1, $2) n`,
@@ -24,7 +25,7 @@ const FILL = [
    select gen_random_uuid(), $1, 'reset', sha256(($1 || '-' || n)::bytea), now() from generate_series(1, $2) n`,
   `insert into account_export (id, account_id, sha256, byte_size)
    select gen_random_uuid(), $1, sha256(($1 || '*' || n)::bytea), 1 from generate_series(1, $2) n`,
-  // Far more than an account's limit.
+  // Far more keys than an account may have.
   `insert into api_key (id, account_id, name, digest, hint, scopes)
    select gen_random_uuid(), $1, 'n', sha256(($1 || '+' || n)::bytea), 'hint', '{jobs:read}' from generate_series(1, $2) n`,
   `insert into api_key_allowance (key_id, began_at, taken, granted) select id, now(), 1, 1 from api_key where account_id = $1`,
@@ -35,7 +36,7 @@ const FILL = [
      select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $3) n`,
   `insert into job_callback (job_id, endpoint_id, url, host) select gen_random_uuid(), id, 'https://example.com/', 'example.com' from (
      select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $3) n`,
-  // Every seventh supersedes the one before it, and every tenth is in the trash.
+  // Every seventh document supersedes the one before it, and every tenth is in the trash.
   `insert into document (owner_id, title, media_type, byte_size, sha256, tags, deleted_at, expires_at)
    select $1, 'T' || n, 'text/plain', 1, sha256(($1 || '/' || n)::bytea), '{tag}', deleted_at, deleted_at + interval '30 days'
    from generate_series(1, $2) n, lateral (select case when n % 10 = 0 then now() end as deleted_at) deleted`,
@@ -78,7 +79,7 @@ export interface PurgeWorld extends TestDatabase {
   countUnlocked(table: string): Promise<number>
 }
 
-/** Call it at the top of the file, not in a hook. */
+/** Creates the database of a purge test. Call it at the top of the file, not in a hook. */
 export async function createPurgeWorld(): Promise<PurgeWorld> {
   const database = await testDatabase()
   const { url, query } = database
@@ -108,5 +109,5 @@ export async function createPurgeWorld(): Promise<PurgeWorld> {
   }
 }
 
-/** The tables from which a batch deletes rows. */
+/** Returns the tables from which a batch deletes rows. */
 export const tablesOf = ({ table, children = {} }: Dependents): string[] => [table, ...Object.keys(children)]

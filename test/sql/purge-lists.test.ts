@@ -20,7 +20,7 @@ const organization = (await query(`select id from organization`))[0]!.id as numb
 await vacuumAnalyze(query)
 
 describe('the lists of what is deleted in batches', () => {
-  // Each has at most one row for an account, or one for each queue or schedule.
+  // Each of these tables has at most one row for an account, or one for each queue or schedule.
   const SINGLE = [
     'account_totp_account_id_fkey',
     'email_change_account_id_fkey',
@@ -31,7 +31,7 @@ describe('the lists of what is deleted in batches', () => {
     'schedule_control_paused_by_fkey',
     'voice_settings_updated_by_fkey',
   ]
-  // `account_leave` has its own batches.
+  // `account_leave` deletes memberships, in its own batches.
   const LEFT = ['organization_member_user_id_fkey']
 
   for (const [table, constant, belongings, others] of [
@@ -57,8 +57,8 @@ describe('the lists of what is deleted in batches', () => {
     })
 
   test('have every table below theirs that may have many rows for one of theirs', async () => {
-    // Each row has few of these: a conversation has one score, a file at most two vectors, a document few successors.
-    // An organization has few of an account's at most 100 keys.
+    // A row has few rows of these tables: a conversation one score, a file at most two vectors, a document few
+    // successors. An organization has few of an account's at most 100 keys.
     const FEW = ['ai_sentiment', 'rag_vector', 'document', 'api_key']
     for (const { table, clears, children = {} } of [
       ...ACCOUNT_DEPENDENTS,
@@ -78,7 +78,7 @@ describe('the lists of what is deleted in batches', () => {
 })
 
 describe('by index', () => {
-  // Seven batches reach both the child rows and then the rows themselves.
+  // `assertWriteByIndex` runs seven batches: enough to delete child rows, then their parents.
   for (const [of, all] of [
     [organization, ORGANIZATION_DEPENDENTS],
     [id, ACCOUNT_DEPENDENTS],

@@ -5,7 +5,7 @@ import { ACCOUNT_DEPENDENTS, type Dependents, PURGE_BATCH, purgeRows } from '../
 import { type Progress, purge } from '../purge.ts'
 import { createPurgeWorld, FEWER, MANY, tablesOf } from './purge-help.ts'
 
-/** Rows of a deleted account are deleted in batches. */
+/** A purge deletes the rows of a deleted account in batches. */
 
 const { db, other, account, count, countUnlocked } = await createPurgeWorld()
 const rowsPerKind = ({ max }: Dependents): number => (max === undefined ? MANY : FEWER)
@@ -16,7 +16,7 @@ describe('at most a batch of each table is locked at once', () => {
     id = await account(MANY, FEWER)
   })
 
-  // One kind after the other, in the task's order.
+  // Tables are purged one after the other, in the task's order.
   for (const some of ACCOUNT_DEPENDENTS)
     test(some.label, async () => {
       const max = some.max ?? PURGE_BATCH

@@ -4,7 +4,7 @@ import { openQueuePool } from '../../sql/queue-pool.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
-/** The pool of the queue's runners, as graphile-worker uses it. */
+/** Connection pool of the queue's runners, used as graphile-worker does. */
 
 const { url, query } = await testDatabase()
 const pool = await openQueuePool({
@@ -46,7 +46,7 @@ test('all runners hear of jobs over one connection, which is not of the pool', a
   await until('the other hears it', () => second.received.length === 2)
   assert.equal(first.received.length, 1)
   assert.equal((await findListeners()).length, 1)
-  // The pool's only connection is free, for a client as well as for a query.
+  // Listening does not use the pool's only connection, which is still free for clients and queries.
   const client = await pool.connect()
   assert.equal((await client.query('show synchronous_commit')).rows[0].synchronous_commit, 'off')
   client.release()

@@ -10,13 +10,13 @@ import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { jobSpec } from './ledger-help.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
-/** Quotas of accounts: their counts, and limits that hold however many transactions add rows in parallel. */
+/** Quotas count what an account has, and hold even if many transactions add rows in parallel. */
 
 const { db, query, url } = await sharedDatabase()
 const reader = createReader({ url, applicationName: 'test' })
 after(() => reader.close())
 
-/** Statements that add one of each kind and remove it again. */
+/** Statements that add a row of each kind and remove it again. */
 const CHANGES: Readonly<Record<QuotaKind, { add: string; remove: string; each?: number }>> = {
   documents: {
     add: `insert into document (owner_id, title, media_type, byte_size, sha256)

@@ -9,7 +9,7 @@ import { createReader } from '../../sql/reader.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
-/** Collections of documents: owners, collections that a change affects, and hidden documents. */
+/** Collections of documents: their owners, which changes affect them, and hidden documents. */
 
 const { db, query, url } = await sharedDatabase()
 const reader = createReader({ url, applicationName: 'test' })

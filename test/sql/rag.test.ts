@@ -34,7 +34,7 @@ import {
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
-/** Constraints of the retrieval tables, and queries of them, which use an index. */
+/** Constraints of the retrieval tables. Queries of these tables use an index. */
 
 const { query, url } = await testDatabase()
 await query(`insert into rag_collection (name, version) select 'c' || n, 1 from generate_series(1, 800) n`)

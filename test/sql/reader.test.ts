@@ -48,19 +48,19 @@ test('values that a statement was not made for do not compile', async () => {
   const values = ['a', 1] as const
   await reader.text(pair, values)
   await reader.texts(pair, ['a', null])
-  // @ts-expect-error one too few
+  // @ts-expect-error one value too few
   await reader.text(pair, ['a'])
-  // @ts-expect-error one too many
+  // @ts-expect-error one value too many
   await reader.text(pair, ['a', 1, 2])
-  // @ts-expect-error the other way round
+  // @ts-expect-error values in the wrong order
   await reader.text(pair, [1, 'a'])
-  // @ts-expect-error null is a value, undefined is none
+  // @ts-expect-error null is allowed, but undefined is not
   await reader.texts(pair, ['a', undefined])
-  // @ts-expect-error a number in words
+  // @ts-expect-error a numeric string is not a number
   await reader.texts(pair, ['a', '1'])
-  // @ts-expect-error what says nothing of parameters has none
+  // @ts-expect-error a statement without declared parameters takes none
   await reader.text({ name: 'echo', text: 'select $1::text' }, ['a'])
-  // @ts-expect-error it does not take null
+  // @ts-expect-error the statement does not accept null
   const wider: ReadStatement<[text: string | null]> = echo
   assert.equal(wider, echo)
 })
@@ -151,7 +151,7 @@ describe('a reader', () => {
     let stop = false
     const killer = (async () => {
       for (let before = 0; !stop; before = answered) {
-        // Answers come in order, so by then all reads that were interrupted before have ended.
+        // Answers come in order, so all reads that earlier kills interrupted have been answered by then.
         await until('all have been answered since', () => stop || answered >= before + 2 * callers, 60_000)
         await terminate('reader-storm')
         kills++
@@ -196,7 +196,7 @@ describe('a reader', () => {
   test('a statement that the server cut short is told so, and not done again', async () => {
     const reader = await open('reader-cancel')
     const slow = reader.text(sleep, ['x', 30])
-    // A signal that arrives before the statement begins is lost, so it is repeated.
+    // PostgreSQL ignores a cancel signal that arrives before the statement begins, so the test repeats it.
     const again = setInterval(() => {
       void query(
         `select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'reader-cancel'`,

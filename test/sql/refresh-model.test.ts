@@ -21,7 +21,7 @@ test('whatever clients, thieves, lost answers and crashes do at once: replays en
         await base.query('delete from account')
         const world = await createWorld(base)
         const clients = await Promise.all(clientLanes.map(world.signIn))
-        // The last client is never stolen from, so one always stays honest.
+        // No thief steals from the last client, so at least one stays honest.
         const victims = clients.slice(0, -1)
         const busy = Promise.all([
           ...clientLanes.map(async (steps, i) => {

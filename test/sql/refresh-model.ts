@@ -13,14 +13,14 @@ import type { Queries } from '../../sql/db.ts'
 import { digestOf, successorOf } from '../../tasks/accounts/tokens.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Clients and thieves that exchange refresh tokens at random, and the invariants that always hold. */
+/** Clients and thieves exchange refresh tokens at random, and the invariants hold in every committed state. */
 
 const SECRET = 'a secret for tests, long enough to be one'
 const pick = fc.nat({ max: 1000 })
 
 /**
- * A step of a client: one exchange at a time, with the same Idempotency-Key until an answer arrives. Answers get
- * lost, servers die before the commit, and the network may deliver a request twice in parallel.
+ * Step of a client, which makes one exchange at a time. It retries with the same Idempotency-Key until an answer
+ * arrives. Answers get lost, servers die before the commit, and the network may deliver a request twice in parallel.
  */
 export const clientStep = fc.oneof(
   { weight: 8, arbitrary: fc.constant('refresh' as const) },
@@ -33,7 +33,8 @@ export const clientStep = fc.oneof(
 export type ClientStep = typeof clientStep extends fc.Arbitrary<infer T> ? T : never
 
 /**
- * A step of a thief: it copies a client's current or old token and uses it, or repeats a whole request with its key.
+ * Step of a thief, who copies a client's current or old token and uses it. A thief may also repeat a whole request with
+ * its key.
  */
 export const thiefStep = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('steal' as const), pick, old: fc.boolean() }) },
@@ -43,7 +44,7 @@ export const thiefStep = fc.oneof(
 )
 export type ThiefStep = typeof thiefStep extends fc.Arbitrary<infer T> ? T : never
 
-/** One presentation of a token, by a client or a thief. */
+/** Use of a token by a client or a thief. */
 interface Presentation {
   readonly token: string
   readonly successor: string
@@ -56,7 +57,7 @@ interface Family {
   readonly id: string
   readonly tokens: string[]
   readonly presentations: Presentation[]
-  /** True if a thief has used one of the family's tokens. */
+  /** True if a thief has used a token of the family. */
   isStolen: boolean
   isSignedOut: boolean
 }
@@ -64,7 +65,7 @@ interface Family {
 export interface Client {
   family: Family
   token: string
-  /** Successor of the exchange that is still unanswered; null if there is none. */
+  /** Successor in the exchange that is still unanswered; null if every exchange is answered. */
   pending: string | null
 }
 
@@ -124,7 +125,7 @@ export async function createWorld({ db, query }: TestDatabase) {
     return one.outcome === 'exchanged'
   }
 
-  /** Runs a step. A client that has signed out, or was signed out for a reason, signs in again. */
+  /** Runs a step. A client whose session has ended for a legitimate reason signs in again. */
   const run = async (client: Client, step: ClientStep): Promise<void> => {
     const { family } = client
     if (step === 'sign out') {
@@ -169,7 +170,7 @@ export async function createWorld({ db, query }: TestDatabase) {
     }
   }
 
-  /** Asserts the invariants of every committed state, and that ended families stay as they were. */
+  /** Asserts the invariants of every committed state, and that ended families do not change. */
   const endedWith = new Map<string, number>()
   const checkState = async (): Promise<void> => {
     const rows = (await query(
@@ -209,9 +210,9 @@ export async function createWorld({ db, query }: TestDatabase) {
     const replays = (usedBefore: (one: Presentation, use: Presentation) => boolean): boolean =>
       done.some(
         (one) =>
-          // A replay: another key than that of the exchange, in either order,
+          // A replay is an exchange of the same token with another key, in either order,
           exchanged.some((other) => other.token === one.token && other.successor !== one.successor) ||
-          // or a use after the successor was used.
+          // or a use of the token after its successor was used.
           exchanged.some((use) => use.token === one.successor && usedBefore(one, use)),
       )
     if (replays((one, use) => use.ended < one.begun)) assert.ok(ended, 'a replay ends the family')
@@ -223,7 +224,9 @@ export async function createWorld({ db, query }: TestDatabase) {
     if (!family.isStolen) assert.equal(ended, false)
   }
 
-  /** Checks the final state: honest clients are still signed in, and replays end the remaining families. */
+  /**
+   * Checks the final state: honest clients are still signed in, and then the replay of an old token ends each family.
+   */
   const check = async (clients: readonly Client[]): Promise<void> => {
     await checkState()
     const ended = await readEnded()

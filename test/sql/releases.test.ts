@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { digests, needsSnapshot, RELEASES, releasedVersions, versionOf } from '../releases.ts'
 
-/** Files that each release leaves, so that later versions are tested on its data. */
+/** Each release leaves a snapshot of its data, and later versions are tested with it. */
 
 const version = versionOf(new URL('../../package.json', import.meta.url))
 

@@ -18,7 +18,7 @@ after(() => Promise.all(others.map((other) => other.close())))
 const MAX = 5
 const SPAN = 600
 
-/** A client of a limit. */
+/** Returns functions that use the limit `name` as one client. */
 function client(name = 'login') {
   const subject = randomUUID()
   return {
@@ -37,7 +37,7 @@ function client(name = 'login') {
   }
 }
 
-/** Time of the last request that was admitted, in ms. */
+/** Reads the time in ms of the last request that was admitted. */
 const lastHit = (subject: string): Query<{ at: number }> =>
   sql.type(z.object({ at: z.number() }))`
     select extract(epoch from hits[cardinality(hits)])::float8 * 1000 as at from request_limit where subject = ${subject}`
@@ -67,7 +67,7 @@ describe('request limits', () => {
       assert.equal(await one.take(), 0)
       await one.age(100)
     }
-    // There are five, 100 to 500 s old: the oldest expires in 100 s.
+    // Five requests count, made 100 to 500 s ago. The oldest expires in 100 s.
     const wait = await one.take()
     assert.ok(wait > 50_000 && wait <= 100_000, `${wait} ms`)
     await one.age(100)
@@ -81,8 +81,7 @@ describe('request limits', () => {
       await one.take()
       await one.age(100)
     }
-    // There are five, 100 to 500 s old. A limit of 4 admits the next request after two have expired, the second in
-    // 200 s.
+    // Five requests count, made 100 to 500 s ago. A limit of 4 admits the next one when two have expired, in 200 s.
     const wait = await one.take(db, 4)
     assert.ok(wait > 150_000 && wait <= 200_000, `${wait} ms`)
   })
@@ -123,7 +122,7 @@ describe('request limits', () => {
     )
     admitted.sort((a, b) => a - b)
     assert.ok(admitted.length > MAX)
-    // Milliseconds since 1970 as a double are exact to a quarter of a microsecond.
+    // A double holds the milliseconds since 1970 to a quarter of a microsecond.
     const rounding = 0.001
     for (let i = MAX; i < admitted.length; i++) {
       const span = admitted[i]! - admitted[i - MAX]!

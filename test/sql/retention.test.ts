@@ -5,11 +5,11 @@ import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListed, lineOf } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
-/** Every table stops growing, or grows only with data that its owner keeps. */
+/** Every table has a retention setting, or a reason why it does not grow forever. */
 
 const { url, query } = await testDatabase()
 
-/** Reasons why tables need no retention setting. */
+/** Reasons why tables need no retention setting, with the tables. */
 const REASONS: Readonly<Record<string, readonly string[]>> = {
   'pruned soon': [
     'job',
@@ -152,7 +152,7 @@ describe('what is old is found by an index', async () => {
   await vacuumAnalyze(query)
   const client = await connect({ url, applicationName: 'plans' })
   after(() => client.end())
-  // search-words.test.ts covers `search_word`.
+  // search-words.test.ts covers the pruning of `search_word`.
   for (const { table, prune: sweep } of PRUNED_TABLES.filter(({ table }) => table !== 'search_word'))
     test(table, () => assertWriteByIndex(client, () => sweep(700, 10)))
 })

@@ -12,7 +12,7 @@ import {
 import { testDatabase } from '../database.ts'
 import { jobSpec, ledgerOf } from './ledger-help.ts'
 
-/** Paused schedules, and the last job of each schedule. */
+/** Schedules can be paused, and remember their last job. */
 
 const database = await testDatabase()
 const { db, query } = database

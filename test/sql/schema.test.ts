@@ -9,7 +9,7 @@ const root = new URL('../../', import.meta.url)
 const { url, query } = await testDatabase()
 
 test('sql/schema.sql is what `schema` and `functions` make', async () => {
-  // PostgreSQL 15 does not quote this name.
+  // PostgreSQL 15 prints this name without quotes.
   const linesOf = (dump: string): string[] => dump.replaceAll('"json"', 'json').split('\n')
   const committed = linesOf(readFileSync(new URL('sql/schema.sql', root), 'utf8'))
   const made = linesOf(await dumpSchema(url))
@@ -53,7 +53,7 @@ test('every constraint and index has a name that says what it is', async () => {
   }
 })
 
-// The referencing table has one row.
+// The referencing table has only one row.
 const TINY = ['llm_current_model_fkey']
 
 test('every foreign key has an index, or deleting what it refers to would read whole tables', async () => {

@@ -8,7 +8,7 @@ import { testDatabase, vacuumAnalyze, waitForLock } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
-/** A word stays while a text has it. */
+/** The index keeps a word until no text has it any more. */
 
 const { url, db, query } = await testDatabase()
 const { prune } = PRUNED_TABLES.find(({ table }) => table === 'search_word')!
@@ -105,7 +105,7 @@ describe('words', { concurrency: false }, () => {
     await other.query('begin')
     await other.query(PAGE, [id, 1, 'okapi'])
     const sweeping = sweepWords()
-    // The deletion waits for the row that the page's transaction has marked.
+    // The deletion waits for the row, which the page's transaction has marked as used.
     await waitForLock(query)
     await other.query('commit')
     assert.deepEqual(await sweeping, { count: 1, deleted: 0 }, 'it has looked at the document')

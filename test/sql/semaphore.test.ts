@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { createSemaphore } from '../../sql/semaphore.ts'
 import { countKept, TIMES } from './kept-objects.ts'
 
-/** Work that takes permits of a semaphore. */
+/** Creates a semaphore, and functions that begin and end work with one of its permits. */
 
 function createWorkers(places: number) {
   const semaphore = createSemaphore(places)

@@ -8,7 +8,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
-/** Time and location of the last use of sessions. */
+/** Sessions record the time and the location of their last use. */
 
 const { db, query, url } = await sharedDatabase()
 const owner = await newAccount({ query })
@@ -49,7 +49,7 @@ test('it is noted for several sessions at once, and not again within half a minu
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
   await db.run(recordSessionUse([from(one, '10.0.0.4')]))
   const later = await useOf(one)
-  // The clock's milliseconds may be equal.
+  // Both times may fall into the same millisecond.
   assert.ok(later.at! >= noted.at!)
   assert.deepEqual([later.address, later.place], ['10.0.0.4', null])
 })

@@ -287,7 +287,7 @@ describe('accounts', () => {
     }
     assert.equal(await upsert('hash 1'), 'created')
     assert.equal(await upsert('hash 2'), undefined)
-    // The last active admin cannot lose the role, so another one is needed.
+    // The last active admin cannot lose the role, so the test adds another one.
     await db.maybeOne(upsertAdmin('second@example.com', 'hash'))
     await query(`update account set role = 'user', is_active = false where email = 'root@example.com'`)
     assert.equal(await upsert('hash 3'), 'promoted')

@@ -3,12 +3,12 @@ import { type TestDatabase, testDatabase } from '../database.ts'
 import { sharedByFiles } from '../services.ts'
 
 /**
- * A database that the files of a process share, one after the other, for tests that read only their own rows. A copy
- * with its connections costs as much as the tests of a small file.
+ * Returns a database that the files of a process share, one after the other. Use it for tests that read only their own
+ * rows. For a small file, a copy with its connections would cost as much as its tests.
  */
 export const sharedDatabase = sharedByFiles(testDatabase)
 
-/** An e-mail address that no other file uses. */
+/** Returns an email address that no other file uses. */
 export const newAddress = (): string => `${randomUUID()}@example.com`
 
 /** Adds an account that never signs in; returns its id. */

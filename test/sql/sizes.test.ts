@@ -16,7 +16,7 @@ after(() => Promise.all([reader.close(), client.end()]))
 
 const ROWS = 2000
 const AGO = `now() - n * interval '150 minutes'`
-// The same number of rows as for AGO, over four times as many days.
+// SQL expression that spreads the rows of `AGO` over four times as many days.
 const LONG_AGO = `now() - n * interval '10 hours'`
 await query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
   select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', ${LONG_AGO}, ${LONG_AGO}, ${LONG_AGO} from generate_series(1, ${ROWS}) n`)
@@ -45,7 +45,7 @@ await query(
   `insert into audit_event (kind, at) select 'account.updated', ${AGO} from generate_series(1, ${ROWS}) n`,
 )
 await query(`select partitions_maintain('audit_event', 0)`)
-// Only the oldest row of these tables is read.
+// Of these tables, the measurement reads only the oldest row.
 for (const rows of [
   `account (email, password_hash) select 'a' || n || '@example.com', 'x'`,
   `blob (sha256) select sha256(n::text::bytea)`,
@@ -151,7 +151,7 @@ describe('tables', { concurrency: false }, () => {
     assert.equal(readRetention('comms_send').rows, 9)
     const { bytes, rows } = of.get('comms_send')!
     assert.equal(readRetention('comms_send').bytes, Math.round((bytes * 9) / rows))
-    // Waiting payment events are not counted.
+    // Events that are not applied yet do not count.
     assert.equal(readRetention('payment_event').rows, 41)
     assert.ok(Math.abs(readRetention('ai_usage').rows! - 1785) < 50, `${readRetention('ai_usage').rows}`)
     assert.deepEqual(

@@ -4,7 +4,7 @@ import { createSlots } from '../../sql/slots.ts'
 
 const LONG = 60_000
 
-/** Slots, with a record of each owner and its slots, in order. */
+/** Creates slots and records which owner gets which slot, in order. */
 function createRecordedSlots(count: number) {
   const slots = createSlots(count)
   const given: [owner: number, n: number][] = []

@@ -8,7 +8,7 @@ import { startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
 import { sharedDatabase } from './shared-database.ts'
 
-/** Slow reads: each kind has its limit, and callers take turns. */
+/** Each kind of slow read has its time limit, and callers take turns. */
 
 const { url, query } = await sharedDatabase()
 const pooler = await startPooler({ url, size: CONNECTIONS })

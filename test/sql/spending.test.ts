@@ -7,7 +7,7 @@ import { readSpending } from '../../sql/spending.ts'
 import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { planRead, testReads } from './plans-help.ts'
 
-/** Daily costs of models and sends from kept sums equal those of the rows. */
+/** Stored sums of daily costs equal those computed from the rows of models and sends. */
 
 const { url, query } = await testDatabase()
 const reader = createReader({ url, applicationName: 'spending' })
@@ -15,7 +15,7 @@ const client = await connect({ url, applicationName: 'plans' })
 after(() => Promise.all([reader.close(), client.end()]))
 
 const AGO = `now() - n * interval '400 minutes'`
-// A fifth of the rows has no price, and one model has none at all.
+// A fifth of the rows has no price, and one model has no price at all.
 await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success, created_at)
   select (n % 50)::text, 'chat', 'v', 'm' || n % 3, n % 7, 1, n % 5 * 0.5, case when n % 5 > 0 and n % 3 > 0 then n * 0.0001 end, false, true, ${AGO}
   from generate_series(0, 1500) n`)
@@ -85,7 +85,7 @@ for (const days of [1, 30, 366])
           count(*) filter (where status in ('scheduled', 'queued', 'sending'))::int as waiting
         from comms_send where ${SINCE} group by 1, 2 order by 1, 2`)
       assert.deepEqual(sends, rows)
-      // Today may have just begun, so it may lack some channels.
+      // A day that has just begun may lack some channels.
       if (days > 1) assert.deepEqual(new Set(sends.map(({ channel }) => channel)), new Set(CHANNELS))
     })
   })

@@ -1,7 +1,7 @@
 import ts from 'typescript'
 import { indentedTokens } from './structure-parse.ts'
 
-/** Functions of more lines than `max`, as `name: lines`. */
+/** Finds functions of more than `max` lines, as `name: lines`. */
 export function findLongFunctions(file: string, text: string, max: number): string[] {
   if (!hasLongStatement(text, max)) return []
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
@@ -20,13 +20,13 @@ export function findLongFunctions(file: string, text: string, max: number): stri
 }
 
 /**
- * True if a top-level statement may have more lines than `max`. This check avoids the parser, which takes a second
- * for all files.
+ * True if a top-level statement may have more than `max` lines. This check is cheap; parsing all files would take a
+ * second.
  */
 function hasLongStatement(text: string, max: number): boolean {
   let begin = 0
   return [...indentedTokens(text).split('\n'), 'end'].some((line, n) => {
-    // The formatter indents all lines of a statement except the first and closing brackets.
+    // The formatter indents every line of a statement except the first one and closing brackets.
     if (!/^[\w$/'"`@]/.test(line)) return false
     const lines = n - begin
     begin = n

@@ -1,7 +1,7 @@
-/** A minimal parser for our own style: a file's imports, and its code without comments and contents of strings. */
+/** Parses our own code style: a file's imports, and its code without comments and the contents of strings. */
 
 export interface Import {
-  /** The module's name; '' if it is computed. */
+  /** Module specifier; '' if it is computed. */
   readonly target: string
   /** True for type-only imports, which load nothing. */
   readonly erased: boolean
@@ -15,7 +15,7 @@ export function plainCode(text: string): string {
   return text.replace(TOKENS, (token) => (/^['"`]/.test(token) ? `${token[0]}${token[0]}` : ' '))
 }
 
-/** Indents the continuation lines of comments and strings. */
+/** Indents continuation lines of comments and strings, so that they do not look like top-level code. */
 export const indentedTokens = (text: string): string =>
   text.replace(TOKENS, (token) => token.replaceAll('\n', '\n '))
 
@@ -24,7 +24,7 @@ const SIDE_EFFECT = /^\s*import\s*(['"])([^'"]+)\1/gm
 const CALLS =
   /\b(?:import|import\.meta\.resolve|createRequire\([^()]*(?:\([^()]*\))?[^()]*\)(?:\.resolve)?|require)\(\s*(?:(['"])([^'"]+)\1|[^)])/g
 
-/** All imports of a file: static, re-exported, dynamic, or resolved to a path. */
+/** Finds all imports of a file: static and dynamic ones, re-exports, and modules resolved to a path. */
 export function findImports(text: string): Import[] {
   const code = text.replace(TOKENS, (token) => (/^\/[*/]/.test(token) ? ' ' : token))
   return [

@@ -5,7 +5,9 @@ import { describe, test } from 'node:test'
 import { findLongFunctions } from './structure-functions.ts'
 import { findImports, plainCode } from './structure-parse.ts'
 
-/** The rooms and their allowed imports. A forbidden import, a vendor library in two files or a cycle fails here. */
+/**
+ * The rooms and their allowed imports. Forbidden imports, vendor libraries in two files and import cycles fail here.
+ */
 
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   sql: ['sql'],
@@ -14,7 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   edge: ['sql', 'tasks', 'edge'],
 }
 
-// Libraries and the files that may import them: one file each, unless more are listed.
+// Libraries, each with the files that may import it: one unless more are listed.
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['tasks/documents/blobs/s3.ts'],
   '@fastify/busboy': ['edge/uploads.ts'],
@@ -74,10 +76,10 @@ const SEVERAL = new Map([
   ['stripe', 2],
   ['twilio', 2],
 ])
-// Payloads, rows and routes use this schema language directly, so it is no vendor behind a seam.
+// Payloads, rows and routes use zod directly, so it needs no single importing file.
 const EVERYWHERE = new Set(['zod'])
 
-// Imports with a computed target: the system's server, pdf.js's own worker, and task modules that tests pass in.
+// Modules with computed targets: the system's server, the worker of pdf.js, and task modules from tests.
 const COMPUTED = new Set([
   'sql/embedded/binaries.ts',
   'workers/children/documents/pdf.ts',
@@ -140,7 +142,7 @@ describe('the structure', () => {
     for (const name of [...Object.keys(MAY_IMPORT), 'test']) {
       const text = readFileSync(new URL(`${name}/README.md`, root), 'utf8')
       assert.ok(text.split('\n').length <= 120, `${name}/README.md`)
-      // Paths from the first column of the tables; capitals stand for any name.
+      // Paths in the first column of the tables. Capitals stand for any name.
       const cells = [...text.matchAll(/^\| (`[^|]+?) \|/gm)].flatMap(([, cell]) => [
         ...cell!.matchAll(/`([^`]+)`/g),
       ])
@@ -227,7 +229,7 @@ describe('the structure', () => {
   test('no file needs itself by way of others, not even for a type', () => {
     const edges = new Map(files.map((file) => [file, new Set<string>()]))
     for (const { file, target, erased } of imports) {
-      // A task's work refers to the types of its declaration, which loads the work on its first run.
+      // The module that declares a task loads its work at the first run. The work imports only types from it.
       const isOwn = erased && resolve(file, target) === file.replace(/-run\.ts$/, '.ts')
       if (isRelative(target) && !isOwn) edges.get(file)!.add(resolve(file, target))
     }
@@ -245,13 +247,13 @@ describe('the structure', () => {
     for (const [file, text] of texts) {
       assert.doesNotMatch(text, /\b(TODO|FIXME|XXX|HACK)\b/, file)
       assert.doesNotMatch(text, /@ts-(ignore|nocheck|expect-error)/, file)
-      // `any` as a type: after a colon, `as`, or inside type arguments. `any(` and `any:` are names.
+      // Matches `any` as a type: after a colon, after `as`, or inside type arguments. `any(` and `any:` are names.
       assert.doesNotMatch(plainCode(text), /(?::|\bas|<|,|\||&|=>|\breadonly)\s*any\b(?!\s*[(:<'])/, file)
     }
   })
 })
 
-/** The files of one cycle, in order; empty if there is none. */
+/** Returns the files of one cycle, in order; empty if there is no cycle. */
 function findCycle(edges: ReadonlyMap<string, ReadonlySet<string>>): string[] {
   const done = new Set<string>()
   const path: string[] = []

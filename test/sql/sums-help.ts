@@ -3,13 +3,13 @@ import type { Query } from '../../sql/db.ts'
 import type { Client } from '../../sql/driver.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** The tables of kept sums, and their correct contents. */
+/** Compares the tables of stored sums with sums computed from the rows. */
 
 const OWNERS = (column: string): string =>
   `(select 0 as whose union all select ${column} where ${column} is not null)`
 const DAY = `(created_at at time zone 'utc')::date`
 
-/** For each table of sums: its key, its sums, and the query that computes them from the rows. */
+/** Key, sums, and the query that computes them from the rows, for each table of sums. */
 const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string[], rows: string]>> = {
   ai_conversation_count: [
     'day',
@@ -86,7 +86,7 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
 
 export const SUM_TABLES = Object.keys(SUMS)
 
-/** Differences between kept and computed sums, by table. */
+/** Returns the differences between stored and computed sums, by table. */
 export async function findDifferences(query: TestDatabase['query']): Promise<Record<string, unknown[]>> {
   const found: Record<string, unknown[]> = {}
   for (const [table, [key, sums, rows]] of Object.entries(SUMS)) {
@@ -98,7 +98,7 @@ export async function findDifferences(query: TestDatabase['query']): Promise<Rec
   return found
 }
 
-/** Runs a query of the service, or SQL text. */
+/** Runs a query of the service, or plain SQL. */
 export async function run(
   client: Client,
   query: Query<unknown> | string,

@@ -21,9 +21,9 @@ import { applyChanges, linkCustomer, refuseRefund, reserveRefund } from '../../s
 import { ACCOUNT_DEPENDENTS, purgeRows } from '../../sql/purge.ts'
 import type { Chance } from '../chance.ts'
 
-/** Random writes to all tables that have kept sums, with the service's statements. */
+/** Writes at random, with the service's statements, to all tables that have stored sums. */
 
-/** Ids of the latest rows of each table. */
+/** Latest ids of each table. */
 export type Ids = Readonly<Record<'blog_post' | 'document' | 'payment_transaction', readonly number[]>>
 export const LATEST_IDS = (['blog_post', 'document', 'payment_transaction'] as const)
   .map(
@@ -32,7 +32,7 @@ export const LATEST_IDS = (['blog_post', 'document', 'payment_transaction'] as c
   )
   .join(', ')
 
-/** A write to one of a few rows, so that concurrent writes conflict. */
+/** Returns a write to one of a few rows, so that concurrent writes conflict. */
 type Write = (chance: Chance, ids: Ids) => Query<unknown> | string
 
 const named = (kind: string, chance: Chance): string => `${kind}_${chance.between(1, 12)}`
@@ -40,7 +40,7 @@ const stamped = (chance: Chance, value: unknown): readonly [string, unknown] => 
   String(chance.between(1, 5)),
   value,
 ]
-// Times of three days, including their boundaries.
+// Returns a time within three days; the boundaries between days are frequent.
 const seconds = (chance: Chance): number => 1_700_006_400 + chance.pick([-1, 0, 1, 40_000, 86_399, 86_400])
 const owner = (chance: Chance): number => chance.between(1, 4)
 
@@ -48,7 +48,7 @@ const transaction: Write = (chance) =>
   applyChanges([
     {
       kind: 'transaction',
-      // Sometimes two payments turn out to be one.
+      // Sometimes names two payments, which the change then merges.
       ids: [named('pi', chance), ...(chance.happens(0.1) ? [named('pi', chance)] : [])],
       facts: {
         money: stamped(chance, { amount: chance.between(100, 500), currency: chance.pick(['usd', 'eur']) }),
@@ -226,7 +226,7 @@ const comms: readonly Write[] = [
 const accounts: readonly Write[] = [
   ...[newAccounts, newAccounts],
   (chance) => purgeRows({ ...chance.pick(ACCOUNT_DEPENDENTS), max: 3 }, owner(chance)),
-  // Foreign keys delete or clear the rows that a purge has left.
+  // Afterwards foreign keys delete or clear the rows that a purge has left.
   (chance) => `delete from account where id = ${owner(chance)}`,
 ]
 
@@ -245,5 +245,4 @@ const webhooks: readonly Write[] = [
 
 const KINDS = [payments, payments, ai, ai, blog, comms, documents, accounts, webhooks]
 
-/** A write to any of the tables. */
 export const randomWrite: Write = (chance, ids) => chance.pick(chance.pick(KINDS))(chance, ids)

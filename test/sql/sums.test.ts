@@ -8,7 +8,7 @@ import { runs } from '../runs.ts'
 import { addRowOfEach, findDifferences, run, SUM_TABLES } from './sums-help.ts'
 import { type Ids, LATEST_IDS, randomWrite } from './sums-writes.ts'
 
-/** Kept sums equal those of the rows, after any writes and any concurrency. */
+/** Stored sums equal those of the rows after any writes, however concurrent. */
 
 const { query, url } = await testDatabase()
 const AT_ONCE = 6
@@ -18,7 +18,7 @@ const clients = await Promise.all(
 )
 after(() => Promise.all(clients.map((client) => client.end())))
 
-// Errors that roll a transaction back: refunds beyond the payment, duplicates, missing owners, deadlocks.
+// Errors that roll back a transaction: refunds beyond the payment, duplicates, missing owners, deadlocks.
 const REFUSALS = ['23514', '23505', '23503', '40P01']
 
 const readLatestIds = async (): Promise<Ids> => {
@@ -26,7 +26,7 @@ const readLatestIds = async (): Promise<Ids> => {
   return Object.fromEntries(Object.entries(row!).map(([table, ids]) => [table, ids ?? [1]])) as Ids
 }
 
-/** Runs some transactions, some of which roll back; returns the number that failed. */
+/** Runs some random transactions and returns the number that failed. Some roll back on purpose. */
 async function writeSome(client: Client, chance: Chance, ids: Ids): Promise<number> {
   let refused = 0
   for (let n = 0; n < TRANSACTIONS; n++) {
@@ -71,7 +71,7 @@ test('transactions that add to the same sums do not wait for each other, and wha
   const before = await readRows()
   for (const client of [one, other]) {
     await client.query('begin')
-    // A transaction that had to wait would fail.
+    // Any wait for a lock fails the transaction.
     await client.query('set local lock_timeout = 1')
     await addRowOfEach(client)
   }

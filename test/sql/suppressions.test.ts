@@ -7,7 +7,7 @@ import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import { runs, SEED } from '../runs.ts'
 
-/** Suppressed addresses: the effects of events in any order, and of an admin's changes. */
+/** The list of suppressed addresses is the same for any order of events, and follows an admin's changes. */
 
 const { db, query } = await testDatabase()
 

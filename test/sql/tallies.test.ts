@@ -10,7 +10,7 @@ import {
 } from '../../sql/jobs/tallies.ts'
 import { testDatabase } from '../database.ts'
 
-/** Statistics of ended jobs. */
+/** Statistics of ended jobs, added up for time spans of several lengths. */
 
 const { db, query } = await testDatabase()
 const counts = (at: Readonly<Record<number, number>>): number[] =>
@@ -47,7 +47,7 @@ test('counts are added to those of each span, and to those of all time', async (
     rows.map(({ span }) => span),
     [0, ...Object.values(WINDOWS).map(({ span }) => span)].sort((a, b) => Number(a) - Number(b)),
   )
-  // A span may have ended between the two calls.
+  // A new time span may begin between the two calls.
   const sums =
     await query(`select span, sum(attempts)::int as attempts, sum(run_seconds)::float8 as run, sum(runs[4])::int as fourth,
     sum(waits[37])::int as last from job_tally where name = 'a' group by span`)

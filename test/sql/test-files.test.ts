@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { testsAffectedBy } from '../changed.ts'
 import { allFiles, interleaveRings, selectFiles } from '../files.ts'
 
-/** The files that a test run selects from its arguments. */
+/** A test run selects its files from its arguments. */
 
 const all = selectFiles([], 'quick')
 const ringsOf = (files: readonly string[]): string[] => [...new Set(files.map((file) => file.split('/')[1]!))]

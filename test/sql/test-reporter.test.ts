@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 
-/** The exit code of a run, and its second run of failed files. */
+/** The reporter sets the exit code of a run, and failed files run a second time. */
 
 const SUITES = {
   'a file that ends while it is loaded': `suite('file', async () => { await null; throw new Error('what failed') })`,
@@ -74,7 +74,7 @@ describe('the second look', () => {
   })
 })
 
-// Without this variable; with it, node:test would report to a parent process.
+// With this variable, node:test would report to a parent process.
 const { NODE_TEST_CONTEXT: _, ...env } = process.env
 
 interface Reported {
@@ -83,7 +83,7 @@ interface Reported {
   readonly failed: unknown
 }
 
-/** Runs suites with the reporter alone. */
+/** Runs suites with the reporter, in a new process. */
 function runReporter(body: string): Reported {
   const at = folder()
   const [file, failures] = [join(at, 'suite.mjs'), join(at, 'failures.json')]

@@ -8,15 +8,14 @@ import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
 /**
- * A one-time code works once, however many sign-ins use it in parallel, and only with the secret that it was checked
- * against.
+ * A one-time code works once, even if parallel sign-ins use it, and only with the secret that it was checked against.
  */
 
 const { db, query } = await sharedDatabase()
 const [MAX, LOCK_SECONDS] = [3, 900]
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** Adds an account with one-time codes; `end` ends a login whose password matched. */
+/** Adds an account with one-time codes. `end` ends a sign-in whose password was right. */
 async function addPerson() {
   const email = newAddress()
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [

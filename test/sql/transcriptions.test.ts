@@ -18,7 +18,7 @@ import { testDatabase } from '../database.ts'
 import { jobSettings } from '../job-settings.ts'
 import { assertReadByIndex, assertWriteByIndex } from './plans-help.ts'
 
-/** The end of a job settles its transcription, however the job ended, and counts its usage. */
+/** The end of a job settles its transcription, however the job ended, and counts usage. */
 
 const { db, query, url } = await testDatabase()
 const LEASE = uuidv7()
@@ -235,7 +235,7 @@ test('a retry of a failed one makes it after all, and counts its own requests on
   const { status, job_id, text, error } = await readShown(of)
   assert.deepEqual([status, job_id, text, error], ['done', again.jobId, 'Hallo', null])
   assert.equal((await readUsage()).length, 2)
-  // A finished transcription stays.
+  // A late call of the first job changes nothing.
   assert.equal(await call(of), null)
 })
 

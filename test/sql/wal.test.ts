@@ -8,7 +8,7 @@ import { testDatabase } from '../database.ts'
 import { startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
 
-/** The position of the WAL's end, and the time at which each reader learned it. */
+/** Readers know the end of the WAL and the time at which they learned it. */
 
 const { url, query } = await testDatabase()
 const pooler = await startPooler({ url, size: 2 })
@@ -23,7 +23,7 @@ after(async () => {
 await query('create table written (n int primary key)')
 let n = 0
 const At = z.object({ at: z.string() })
-// Minimum size of a commit record.
+// Minimum size of a commit record in bytes.
 const COMMIT_BYTES = 34
 const insert = () => sql.type(noRows)`insert into written values (${++n})`
 const readFlushed = async () =>

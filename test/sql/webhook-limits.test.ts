@@ -12,7 +12,7 @@ import {
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { createWebhookWorld } from './webhooks-help.ts'
 
-/** Webhooks do not amplify: limits of deliveries, and the end of those that an API key created. */
+/** Webhooks have limits, so that they cannot flood a target. Endpoints that an API key created end with the key. */
 
 const world = await createWebhookWorld()
 const { db, query, ledger, account, endpoint, delivery, deliveries, callback, ended, settle, take } = world

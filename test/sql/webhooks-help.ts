@@ -2,7 +2,7 @@ import { addCallback, claimDeliveries, recordDeliveryAttempt, type WebhookRates 
 import { testDatabase } from '../database.ts'
 import { ledgerOf } from '../edge/ledger.ts'
 
-/** Endpoints, deliveries and jobs of an account; `fresh` starts with a new account and no endpoints. */
+/** Adds endpoints, deliveries and jobs of an account. `fresh` starts over with a new account and no endpoints. */
 
 export const WAITS = [100_000, 200_000, 300_000]
 export const ANSWER = { at: '2026-01-01T00:00:00.000Z', ms: 1, status: 500, body: '', error: null }

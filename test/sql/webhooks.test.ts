@@ -16,7 +16,7 @@ import {
 } from '../../sql/webhooks.ts'
 import { ANSWER, createWebhookWorld, WAITS } from './webhooks-help.ts'
 
-/** Deliveries that rows lead to: their content, receivers and times. */
+/** Changes of rows create deliveries with the right content, receivers and times. */
 
 const world = await createWebhookWorld()
 const { db, query, ledger, insert, account, endpoint, delivery, deliveries, callback, ended, settle, take } =
@@ -134,7 +134,7 @@ describe('other events', () => {
       transaction,
       facts({ ...money, outcome: ['2', 'succeeded'] }),
     ])
-    // This change is invisible to clients.
+    // Clients cannot see this change.
     await query(`update payment_transaction set reserved = 0 where id = $1`, [transaction])
     await insert(`payment_subscription (customer_id, provider_subscription_id, facts) values ($1, $2, $3)`, [
       customer,
@@ -190,7 +190,7 @@ describe('deliveries', () => {
     const id = await endpoint(['job.done'])
     const one = await delivery(id)
     for (const wait of WAITS) {
-      // In one transaction, `now()` is the same for both statements.
+      // Both statements run in one transaction, so that `now()` is the same.
       const { ms } = await db.transaction(async (tx) => {
         assert.equal((await tx.one(recordDeliveryAttempt(one, 'failed', ANSWER, WAITS))).end, 'pending')
         return tx.one(sql.type(z.object({ ms: z.number() }))`

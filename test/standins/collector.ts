@@ -12,7 +12,7 @@ export interface ReceivedSpan {
   readonly startMs: number
   readonly endMs: number
   readonly attributes: Readonly<Record<string, unknown>>
-  /** True if its status is an error. */
+  /** True if the span's status is an error. */
   readonly failed: boolean
   readonly service: string
 }
@@ -22,7 +22,7 @@ export interface CollectorStandIn {
   readonly spans: ReceivedSpan[]
   /** Headers of each request. */
   readonly headers: Readonly<Record<string, unknown>>[]
-  /** Its reaction to requests. */
+  /** Reaction to the next requests. */
   mode: Mode
   stop(): Promise<void>
 }

@@ -3,11 +3,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Shared parts of stand-ins for HTTP providers: a server on a free port, and its failure modes. */
+/** Runs stand-ins for HTTP providers: a server on a free port, with failure modes. */
 
 /**
- * A stand-in's reaction to a request: accept it, reject it with a status, or fail before or after it is accepted. `hang` never
- * answers, `cut` closes the connection, `error` answers 500, `twice` answers twice, `garbage` answers invalid JSON.
+ * Reaction of a stand-in to a request. It accepts the request, rejects it with a status, or fails before or after
+ * accepting it. `hang` never answers, `cut` closes the connection, `error` answers 500, `twice` answers twice,
+ * `garbage` answers invalid JSON.
  */
 export type Mode =
   | 'take'
@@ -21,9 +22,9 @@ export const neverAnswers = (mode: unknown): boolean => typeof mode === 'string'
 
 export interface HttpStandIn {
   readonly url: string
-  /** Duration of a request in ms: one half before it is accepted, one half after. */
+  /** Returns the duration of a request in ms. Half of it passes before the request is accepted, half after. */
   pace: () => number
-  /** Delays answers until this resolves, once their requests are accepted; null for no delay. */
+  /** Delays the answers to accepted requests until this promise resolves; null does not delay them. */
   blockedBy: Promise<unknown> | null
   stop(): Promise<void>
 }
@@ -36,10 +37,10 @@ export interface Asked {
   readonly body: string
 }
 
-/** The effect of a request and its answer; runs once the request is accepted. */
+/** Carries out an accepted request and returns its answer. */
 export type Take = () => { readonly status: number; readonly body: unknown }
 
-/** Starts a server; `decide` chooses the reaction to each request. */
+/** Starts a server. `decide` chooses the reaction to each request. */
 export async function httpStandIn(
   decide: (asked: Asked) => { mode: Mode; take: Take },
 ): Promise<HttpStandIn> {

@@ -2,10 +2,10 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after } from 'node:test'
 
-/** A server for a list in the format of models.dev. */
+/** Server that serves a list in the format of models.dev. */
 export interface ModelsDevStandIn {
   readonly url: string
-  /** Number of requests. */
+  /** Number of requests so far. */
   asked: number
   answer: (response: ServerResponse) => void
 }
@@ -34,7 +34,7 @@ export interface GivenVendor {
   models: Record<string, any>
 }
 
-/** A model in the format of models.dev. */
+/** Returns a model in the format of models.dev. */
 export const listedModel = (id: string, more: Fields = {}): Fields => ({
   id,
   name: `Model ${id}`,
@@ -51,7 +51,7 @@ export const listedModel = (id: string, more: Fields = {}): Fields => ({
   ...more,
 })
 
-/** A vendor with these models. */
+/** Returns a vendor with these models, in the format of models.dev. */
 export const listedVendor = (id: string, ...models: readonly Fields[]): GivenVendor => ({
   id,
   name: id.toUpperCase(),
@@ -59,7 +59,7 @@ export const listedVendor = (id: string, ...models: readonly Fields[]): GivenVen
   models: Object.fromEntries(models.map((model) => [model.id, model])),
 })
 
-/** A valid list: four models of each of the six providers, and another vendor. */
+/** Returns a list that passes validation: four models of each of the six providers, and another vendor. */
 export function plausibleList(): Record<string, GivenVendor> {
   const six = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere']
   const vendors = six.map((id) => listedVendor(id, ...[1, 2, 3, 4].map((n) => listedModel(`${id}-${n}`))))

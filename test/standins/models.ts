@@ -3,29 +3,29 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** A model provider that speaks OpenAI's wire protocol and follows a script. */
+/** Stand-in for a model provider that speaks OpenAI's wire protocol and follows a script. */
 
-/** The answer to a request. */
+/** Script of the answer to a request. */
 export interface Script {
-  /** A status other than 200, with this body. */
+  /** If set, the answer has this status instead of 200, with `body`. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
-  /** The pieces of the answer; strings for most providers. */
+  /** Pieces of the answer's text. They are strings for most providers. */
   readonly pieces?: readonly unknown[]
-  /** Delay before the first piece, and between two pieces, in ms. */
+  /** Delays in ms before the first piece, and between two pieces. */
   readonly firstMs?: number
   readonly betweenMs?: number
-  /** Null: usage is not sent. */
+  /** Usage at the end of the answer; null leaves it out. */
   readonly usage?: object | null
-  /** A failure after this many pieces. */
+  /** Breaks the answer off after `after` pieces. */
   readonly breaks?: { readonly after: number; readonly does: 'hang' | 'cut' | 'end' | 'garbage' | 'error' }
-  /** Splits the output into chunks of this size. */
+  /** Writes the output in chunks of this many bytes. */
   readonly bytesEach?: number
-  /** Deltas before the pieces, of other kinds. */
+  /** Deltas of other kinds, which come before the pieces. */
   readonly aside?: readonly object[]
   readonly finish?: string | null
-  /** A failure after the finish reason, instead of the usage. */
+  /** Breaks the answer off after the finish reason, in place of the usage. */
   readonly breaksAtEnd?: 'hang' | 'cut' | 'error'
 }
 
@@ -44,7 +44,7 @@ export interface ModelStandIn {
   readonly url: string
   readonly asked: ModelRequest[]
   script: (asked: ModelRequest) => Script
-  /** Requests whose clients are connected and whose answers have not ended. */
+  /** Number of requests whose client is connected and whose answer is not finished. */
   readonly open: number
   stop(): Promise<void>
 }
@@ -164,7 +164,7 @@ async function stream(
 }
 
 function breakOff(response: ServerResponse, does: NonNullable<Script['breaks']>['does']): void {
-  // By then the client has received the earlier output.
+  // By then the client has received what was written before.
   if (does === 'cut') setTimeout(() => response.destroy(), 20)
   else if (does === 'end') response.end()
   else if (does === 'garbage') response.end('data: {"choices": [\n\n')
@@ -175,7 +175,7 @@ function breakOff(response: ServerResponse, does: NonNullable<Script['breaks']>[
 async function writeBytes(response: ServerResponse, bytes: Buffer, each = bytes.length): Promise<void> {
   for (let at = 0; at < bytes.length; at += each) {
     response.write(bytes.subarray(at, at + each))
-    // Each chunk goes into its own packet.
+    // Sends each chunk in a packet of its own.
     if (each < bytes.length) await new Promise((resolve) => setImmediate(resolve))
   }
 }

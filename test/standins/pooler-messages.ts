@@ -1,4 +1,7 @@
-/** Messages of PostgreSQL's protocol (https://www.postgresql.org/docs/current/protocol-message-formats.html) for the pooler. */
+/**
+ * Messages of PostgreSQL's wire protocol, as the pooler reads and writes them
+ * (https://www.postgresql.org/docs/current/protocol-message-formats.html).
+ */
 
 export interface Message {
   /** Type letter; '' for the startup message, which has none. */
@@ -21,7 +24,7 @@ export class Messages {
     this.rest = Buffer.concat([this.rest, chunk])
   }
 
-  /** The next complete message; null if there is none yet. */
+  /** Returns the next complete message; null if it has not arrived yet. */
   next(): Message | null {
     const head = this.lettered ? 1 : 0
     if (this.rest.length < head + 4) return null
@@ -47,13 +50,13 @@ export function int32(value: number): Buffer {
   return bytes
 }
 
-/** The string up to the zero byte, and the bytes after it. */
+/** Returns the string up to the next zero byte, and the bytes after that byte. */
 export function textAt(body: Buffer, at = 0): [text: string, rest: Buffer] {
   const zero = body.indexOf(0, at)
   return [body.toString('utf8', at, zero), body.subarray(zero + 1)]
 }
 
-/** Parameters of a client's startup message. */
+/** Returns the parameters of a client's startup message. */
 export function parametersOf(startup: Buffer): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (let rest = startup.subarray(4); rest.length > 1; ) {
@@ -65,5 +68,5 @@ export function parametersOf(startup: Buffer): ReadonlyMap<string, string> {
   return found
 }
 
-/** An error that ends the connection. */
+/** Creates an error message that ends the connection. */
 export const fatal = (text: string): Buffer => message('E', `SFATAL\0VFATAL\0C08P01\0M${text}\0\0`)

@@ -1,37 +1,40 @@
 import type { Socket } from 'node:net'
 import { type Message, message, textAt } from './pooler-messages.ts'
 
-/** Keeps named statements of the pooler's clients apart. */
+/** Translates names of prepared statements, so that clients of the pooler do not share them. */
 
-/** A client of the pooler. */
+/** Client of the pooler. */
 export interface Client {
   readonly id: number
   readonly socket: Socket
   readonly said: Message[]
-  /** Its named statements: their names at the servers, and the rest of each Parse. */
+  /** Named statements of this client: the name at the servers, and the rest of the Parse message. */
   readonly statements: Map<string, { readonly name: string; readonly rest: Buffer }>
   server: Server | null
   last: Server | null
   waits: boolean
-  /** Answers to Sync or Query that are still due. */
+  /** Number of answers to Sync or Query that the servers still owe. */
   due: number
-  /** True if a Sync must still follow its messages. */
+  /** True if the client has sent messages but not yet the Sync after them. */
   open: boolean
 }
 
-/** A server connection of the pooler. */
+/** Server connection of the pooler. */
 export interface Server {
   readonly socket: Socket
   client: Client | null
   resetting: boolean
   readonly known: Set<string>
-  /** Parses in progress, grouped by the Sync after them. `own` marks those that the pooler added. */
+  /** Parse messages in progress, grouped by the Sync that follows them. `own` marks those that the pooler added. */
   batches: { readonly name: string; readonly own: boolean }[][]
 }
 
 let prepared = 0
 
-/** Replaces client statement names by server names; first adds a Parse for a statement that this server lacks. */
+/**
+ * Replaces the client's statement name by its name at the server. If the server lacks the statement, a Parse message
+ * comes first.
+ */
 export function translate(client: Client, server: Server, { type, whole, body }: Message): Buffer {
   const known = (name: string, rest: Buffer, own: boolean): Buffer => {
     server.known.add(name)
@@ -45,7 +48,7 @@ export function translate(client: Client, server: Server, { type, whole, body }:
     client.statements.set(name, { name: given, rest })
     return known(given, rest, false)
   }
-  // In Bind, the portal precedes the name; in Describe and Close, a letter does.
+  // The name comes after the portal in Bind, and after a letter in Describe and Close.
   const named =
     type === 'B' ? textAt(body)[1] : body[0] === 0x53 && 'DC'.includes(type) ? body.subarray(1) : null
   if (named === null) return whole
@@ -59,7 +62,7 @@ export function translate(client: Client, server: Server, { type, whole, body }:
   return Buffer.concat([known(statement.name, statement.rest, true), itself])
 }
 
-/** Handles the answer to a Sync: statements that an error made the server skip are not prepared. */
+/** Handles the answer to a Sync. Forgets the statements that the server skipped because of an error. */
 export function finishBatch(server: Server): void {
   for (const { name } of server.batches.shift()!) server.known.delete(name)
 }

@@ -4,14 +4,14 @@ import { fatal, int32, type Message, Messages, message, parametersOf } from './p
 import { type Client, finishBatch, type Server, translate } from './pooler-statements.ts'
 
 /**
- * A pooler in transaction mode, like PgBouncer from 1.21 on, but stricter. A client gets another server connection for each
- * transaction if one is free, and the session that it leaves is discarded.
+ * Pooler in transaction mode, like PgBouncer since 1.21, but stricter. For each transaction, a client gets another
+ * server connection if one is free. The previous session's state is discarded.
  */
 export interface Pooler {
   readonly url: string
-  /** Number of transactions for which a client changed its server connection. */
+  /** Number of transactions that ran on another server connection than the client's previous one. */
   readonly moves: number
-  /** Breaks every connection, as a restart does. */
+  /** Breaks all connections, as a restart does. */
   restart(): void
   stop(): Promise<void>
 }
@@ -20,11 +20,14 @@ export interface PoolerOptions {
   readonly url: string
   /** Number of server connections. */
   readonly size: number
-  /** False if named statements reach an arbitrary server connection, as with PgBouncer before 1.21. */
+  /**
+   * False if the pooler does not translate statement names, like PgBouncer before 1.21. They then reach arbitrary
+   * server connections.
+   */
   readonly maps?: boolean
 }
 
-// PgBouncer tracks these, and rejects all others unless its settings ignore them.
+// Startup parameters that PgBouncer tracks. It rejects all others, unless its settings ignore them.
 const PARAMETERS = new Set([
   'user',
   'database',
@@ -71,7 +74,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     })
   })
 
-  /** Handles a startup message; false if it only requests TLS. */
+  /** Handles a startup message. Returns false if the message only requests TLS. */
   function handleStartup({ id, socket }: Client, { body }: Message): boolean {
     if (body.readInt32BE() === SSL_REQUEST) return !socket.write('N') && false
     const unknown = [...parametersOf(body).keys()].find((name) => !PARAMETERS.has(name.toLowerCase()))
@@ -88,7 +91,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     return true
   }
 
-  /** Forwards the client's messages once it has a server connection. */
+  /** Forwards a client's messages, if it has a server connection. */
   function forward(client: Client): void {
     if (client.said.length === 0 || client.waits) return
     if (client.server === null) {
@@ -182,7 +185,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     assignServers()
   }
 
-  /** Removes a client. One that leaves during a transaction also closes its server connection. */
+  /** Removes a client. If it leaves during a transaction, its server connection closes too. */
   function removeClient(client: Client): void {
     clients.delete(client)
     if (client.waits) waiting.splice(waiting.indexOf(client), 1)

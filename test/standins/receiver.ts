@@ -3,13 +3,13 @@ import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { CHALLENGE } from '../../sql/webhooks.ts'
 
-/** A receiver of webhooks: collects requests, and answers as `answer` says. */
+/** Webhook receiver that collects requests. Its `answer` function answers them. */
 
 export interface Received {
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: string
-  /** The parsed body. */
+  /** Parsed body. */
   readonly message: {
     readonly type: string
     readonly timestamp: string
@@ -20,9 +20,9 @@ export interface Received {
 export interface Receiver {
   readonly url: string
   readonly received: Received[]
-  /** True if challenges are echoed and excluded from `received`; initially true. */
+  /** True by default: challenges are echoed, and are missing from `received`. */
   echoes: boolean
-  /** Answers a request; by default with 204. */
+  /** Answers a request, by default with 204. */
   answer: (response: ServerResponse, request: Received) => void
   stop(): Promise<void>
 }
@@ -57,7 +57,7 @@ export async function startReceiver(): Promise<Receiver> {
   return receiver
 }
 
-/** Verifies a message with the reference implementation for receivers. @throws if the secret did not sign it. */
+/** Verifies a message with the reference implementation for receivers. @throws if another secret signed it. */
 export function verify(secret: string, { headers, body }: Received): void {
   new Webhook(secret).verify(body, headers as Record<string, string>)
 }

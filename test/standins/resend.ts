@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { type Asked, type HttpStandIn, httpStandIn, type Mode, type Take } from './http.ts'
 
-/** A server that implements the domain part of Resend's REST API, and signs its events. */
+/** Stand-in for Resend: the domain part of its REST API, and signed events. */
 export interface ResendStandIn extends HttpStandIn {
   readonly domains: ResendDomain[]
   /** Requests so far, as `METHOD /path`. */
   readonly asked: string[]
   mode: (asked: Asked) => Mode
-  /** Number of domains on a page of the list. */
+  /** Number of domains on a page of the domain list. */
   pageSize: number
 }
 
@@ -23,7 +23,7 @@ export interface ResendDomain {
 export const KEY = 're_hunter2_key'
 export const WEBHOOK_SECRET = `whsec_${Buffer.from('a secret of its webhooks').toString('base64')}`
 
-/** A mail event for these recipients; `id` is our id, which the Message-ID contains. */
+/** Returns a mail event for these recipients. `id` is our id, which the Message-ID contains. */
 export function mailEvent(
   type: string,
   {
@@ -55,7 +55,10 @@ interface MailFacts {
   readonly emailId?: string
 }
 
-/** An event with Svix's signature, which Resend uses (https://docs.svix.com/receiving/verifying-payloads/how-manual). */
+/**
+ * Returns an event with Svix's signature, which Resend uses
+ * (https://docs.svix.com/receiving/verifying-payloads/how-manual).
+ */
 export function signedEvent(
   event: object,
   { secret = WEBHOOK_SECRET, at = Date.now(), id = `msg_${randomUUID()}` } = {},
@@ -84,7 +87,7 @@ export async function resendServer(): Promise<ResendStandIn> {
   return standIn
 }
 
-/** The rejection of a key that is limited to sending. */
+/** Resend's answer to a key that may only send mail. */
 export const SEND_ONLY: Mode = {
   status: 401,
   body: {

@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { SMTPServer, type SMTPServerSession } from 'smtp-server'
 
 /**
- * A mail server's reaction to a message. It accepts it, rejects it with a status at RCPT or after its content, or fails before
- * or after accepting it. `hang` never answers, `cut` closes the connection, `half` closes it within the content, `twice` answers
- * twice.
+ * Reaction of the mail server to a message. It accepts the message, rejects it with a status at RCPT or after its
+ * content, or fails before or after accepting it. `hang` never answers, `cut` closes the connection, `half` closes it
+ * within the content, `twice` answers twice.
  */
 export type MailMode =
   | 'take'
@@ -19,15 +19,15 @@ export interface MailStandIn {
   readonly url: string
   /** Message-IDs of accepted messages, in order. */
   readonly taken: string[]
-  /** The same messages as received. */
+  /** Accepted messages as received, in the same order. */
   readonly raw: string[]
   /** Number of messages with at least one RCPT, accepted or not. */
   requests: number
-  /** Recipients that it always rejects. */
+  /** Recipients that the server always rejects. */
   readonly unknownRecipients: Set<string>
-  /** Duration of a message in ms: one half before it is accepted, one half after. */
+  /** Returns the duration of a message in ms. Half of it passes before the message is accepted, half after. */
   pace: () => number
-  /** The reaction to the next message; called once per message, at its first recipient. */
+  /** Chooses the reaction to the next message; called once per message, at its first recipient. */
   mode: (recipient: string) => MailMode
   stop(): Promise<void>
 }

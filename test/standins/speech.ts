@@ -2,16 +2,16 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { after } from 'node:test'
 
-/** A text-to-speech provider that speaks OpenAI's protocol. */
+/** Stand-in for a text-to-speech provider that speaks OpenAI's protocol. */
 export interface SpeechStandIn {
   readonly url: string
-  /** Bodies, keys and paths of the requests so far. */
+  /** Requests so far, each with its body's fields, its key and its path. */
   readonly asked: Readonly<Record<string, unknown>>[]
   /** Answers a request. */
   answer: (response: ServerResponse, body: Readonly<Record<string, unknown>>) => void
 }
 
-/** `size` pseudo-random bytes with the start of an MP3 frame; they depend on `seed`. */
+/** Returns `size` pseudo-random bytes that begin like an MP3 frame. `seed` varies them. */
 export function randomAudio(size: number, seed = 1): Buffer {
   const bytes = Buffer.alloc(size)
   for (let i = 0, x = seed; i < size; i++) {
@@ -22,7 +22,7 @@ export function randomAudio(size: number, seed = 1): Buffer {
   return bytes
 }
 
-/** Answers with the complete audio. */
+/** Returns a function that answers with the complete audio. */
 export const answerWithAudio =
   (bytes: Buffer) =>
   (response: ServerResponse): void => {
@@ -56,7 +56,7 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
   return JSON.parse(Buffer.concat(chunks).toString() || '{}')
 }
 
-/** An answer that the test sends piece by piece. */
+/** Answer that the test sends piece by piece. */
 export interface SlowSpeech {
   write(bytes: Buffer): void
   end(): void
@@ -65,7 +65,7 @@ export interface SlowSpeech {
   readonly begun: Promise<unknown>
 }
 
-/** Makes the server answer requests under the control of the test. */
+/** Lets the test send the answers of the server. */
 export function answerSlowly(server: SpeechStandIn): SlowSpeech {
   const begun = Promise.withResolvers<ServerResponse>()
   server.answer = (response) => {

@@ -5,8 +5,8 @@ import type { MailMode, MailStandIn } from './smtp.ts'
 import type { TwilioStandIn } from './twilio.ts'
 
 /**
- * A storm of sends: providers hang, cut and fail before and after they accept a message, while workers are killed. The tally
- * counts duplicates and sends whose row is wrong.
+ * Sends many messages while providers fail before and after accepting them, and workers are killed. The tally counts
+ * duplicates and sends with a wrong row.
  */
 
 export interface StormOptions {
@@ -17,7 +17,7 @@ export interface StormOptions {
   readonly seed: number
   readonly twilio: TwilioStandIn
   readonly mail: MailStandIn
-  /** The edge's URL. */
+  /** URL of the edge. */
   readonly url: string
   ask(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
   /** Starts a worker; `kill` sends SIGKILL. */
@@ -40,18 +40,18 @@ export type Fault =
 export type Channel = 'email' | 'sms' | 'call'
 const CHANNELS = ['email', 'sms', 'call'] as const
 
-/** Outcomes of a channel's sends. */
+/** Outcomes of the sends of a channel. */
 export interface Tally {
   readonly asked: number
-  /** Accepted by the provider more than once. */
+  /** Sends that the provider accepted more than once. */
   doubled: number
-  /** Without a row, or with a wrong one: `sent` but not accepted, or `failed` but accepted. */
+  /** Sends without a row or with a wrong one: `sent` but not accepted, or `failed` but accepted. */
   untrue: number
-  /** `sent`, but with the provider's id of another message. */
+  /** Sends with status `sent` and the provider's id of another message. */
   mistaken: number
   sent: number
   unknown: number
-  /** Unknown sends that the provider accepted. */
+  /** Sends with status `unknown` that the provider accepted. */
   unknownTaken: number
   failed: number
   open: number
@@ -71,7 +71,7 @@ interface Asked {
 
 const PACE_MS = 60
 
-/** Sends messages, kills workers, waits for the last job, and counts outcomes. */
+/** Sends messages, kills workers, waits until all jobs have finished, and counts outcomes. */
 export async function storm(options: StormOptions): Promise<StormResult> {
   const random = chanceOf(options.seed).next
   const { twilio, mail } = options
@@ -113,7 +113,7 @@ async function requestSends({ perChannel, url }: StormOptions): Promise<readonly
   return asked
 }
 
-// Every fifth message goes to a number that others also use.
+// Returns the number for message `n`. Every fifth message shares its number with others.
 const numberOf = (n: number): string => `+1415555${String(n % 5 === 0 ? n % 50 : n).padStart(4, '0')}`
 const contentOf = (n: number): string => `https://example.com/number-${n}`
 
@@ -124,7 +124,7 @@ function requestOf(channel: Channel, n: number): { path: string; body: object } 
   return { path: '/call', body: { to: numberOf(n), script_url: contentOf(n) } }
 }
 
-/** Kills a worker each time the providers' request count passes a random threshold. */
+/** Kills a worker each time the providers' request count passes a random threshold. Returns the number of kills. */
 async function killAtRandom(
   { kills, perChannel, twilio, mail, startWorker, replaced, deadlineMs }: StormOptions,
   crew: Set<{ kill(): Promise<void> }>,

@@ -2,14 +2,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { stopAfterFile } from '../services.ts'
 
-/** A transcription provider that speaks OpenAI's protocol: forms in, JSON or server-sent events out. */
+/** Stand-in for a transcription provider that speaks OpenAI's protocol: forms in, JSON or server-sent events out. */
 
 export interface AskedTranscription {
   readonly path: string
   readonly authorization: string
-  /** The form's fields except the file, in order; repeated ones are joined by commas. */
+  /** Form fields other than the file, in order. Repeated fields are joined by commas. */
   readonly fields: Readonly<Record<string, string>>
-  /** The uploaded file; null if the form has none. */
+  /** Uploaded file; null if the form has none. */
   readonly file: { readonly name: string; readonly type: string; readonly bytes: Buffer } | null
 }
 
@@ -17,15 +17,15 @@ type Answer = (response: ServerResponse, asked: AskedTranscription) => void
 
 export interface TranscriptionStandIn {
   readonly url: string
-  /** The complete requests so far. */
+  /** Complete requests so far. */
   readonly asked: AskedTranscription[]
   /** Answers a complete request. */
   answer: Answer
-  /** Answers a request before its body has arrived; null to wait for the body. */
+  /** Answers a request before its body arrives; null waits for the body. */
   early: ((response: ServerResponse) => void) | null
 }
 
-/** A valid WAV file: `seconds` of silence at 8 kHz; `seed` varies its content. */
+/** Returns a valid WAV file with `seconds` of silence at 8 kHz. `seed` varies its content. */
 export function recording(seconds: number, seed = 0): Buffer {
   const size = Math.round(seconds * 8000)
   const bytes = Buffer.alloc(44 + size, 128)
@@ -53,7 +53,7 @@ export const json =
       .end(typeof body === 'string' ? body : JSON.stringify(body))
   }
 
-/** A rejection in OpenAI's format. */
+/** Returns a function that rejects a request in OpenAI's format. */
 export const rejectWith = (
   status: number,
   message: string,
@@ -69,7 +69,7 @@ const SEGMENTS = [
 ]
 const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`
 
-/** The events of a streamed answer, as `gpt-transcribe` sends them. */
+/** Returns the events of a streamed answer, as `gpt-transcribe` sends them. */
 export const events = (words: readonly string[] = WORDS, more: object = {}): string[] => [
   ...words.map((delta) => event({ type: 'transcript.text.delta', delta })),
   event({
@@ -86,7 +86,7 @@ export const beginEvents = (response: ServerResponse): ServerResponse => {
   return response
 }
 
-/** Answers as each model does; rejects requests that the real models reject. */
+/** Answers as the real models do, and rejects requests that they reject. */
 export const transcribe: Answer = (response, asked) => {
   const { model, response_format: format, stream } = asked.fields
   const { 'timestamp_granularities[]': times } = asked.fields

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { type Asked, type HttpStandIn, httpStandIn, type Mode, type Take } from './http.ts'
 
-/** A server that implements the part of Twilio's REST API for text messages and calls. */
+/** Stand-in for Twilio: the part of its REST API for text messages and calls. */
 export interface TwilioStandIn extends HttpStandIn {
   /** Accepted messages and calls, in order. */
   readonly taken: Taken[]
@@ -9,9 +9,9 @@ export interface TwilioStandIn extends HttpStandIn {
   requests: number
   /** Number of list requests. */
   lists: number
-  /** The reaction to a request that sends or calls; accepts it by default. */
+  /** Chooses the reaction to a request that sends or calls. Accepts it by default. */
   mode: (asked: Asked) => Mode
-  /** The reaction to list requests. */
+  /** Chooses the reaction to a list request. */
   listMode: (asked: Asked) => Mode
   /** Posts a status callback to the path of the send's StatusCallback, at the base URL `at`. */
   tell(at: string, taken: Taken, status: string, more?: Readonly<Record<string, string>>): Promise<Response>
@@ -22,7 +22,7 @@ export interface Taken {
   readonly kind: 'Messages' | 'Calls'
   readonly to: string
   readonly from: string
-  /** The text of a message, or the script's URL of a call. */
+  /** Text of a message, or script URL of a call. */
   readonly content: string
   readonly parameters: URLSearchParams
   readonly at: number
@@ -32,7 +32,7 @@ export const ACCOUNT = `AC${'0123456789abcdef'.repeat(2)}`
 export const TOKEN = 'hunter2-token'
 export const SENDER = '+14155550100'
 
-/** Settings that point the service to this server. */
+/** Returns settings that point the service to this server. */
 export const twilioEnv = (url: string): Record<string, string> => ({
   TELEPHONY_ACCOUNT_SID: ACCOUNT,
   TELEPHONY_AUTH_TOKEN: TOKEN,
@@ -70,7 +70,7 @@ export async function twilioServer(): Promise<TwilioStandIn> {
   return standIn
 }
 
-/** The parameters of a status callback. */
+/** Returns the parameters of a status callback. */
 const statusOf = ({ sid, kind, to, from }: Pick<Taken, 'sid' | 'kind' | 'to' | 'from'>, status: string) => ({
   AccountSid: ACCOUNT,
   ApiVersion: '2010-04-01',
@@ -81,7 +81,9 @@ const statusOf = ({ sid, kind, to, from }: Pick<Taken, 'sid' | 'kind' | 'to' | '
     : { CallSid: sid, CallStatus: status }),
 })
 
-/** A callback with Twilio's signature (https://www.twilio.com/docs/usage/security#validating-requests). */
+/**
+ * Returns a status callback with Twilio's signature (https://www.twilio.com/docs/usage/security#validating-requests).
+ */
 export function signedCallback(
   url: string,
   parameters: Readonly<Record<string, string>>,

@@ -17,7 +17,7 @@ import { storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
 import { runs } from '../runs.ts'
 
-/** The contents of an export, and the remains of an interrupted one. */
+/** An export has the right contents, and interrupted exports leave nothing behind. */
 
 const database = await testDatabase()
 const { db, query } = database
@@ -33,7 +33,7 @@ for (const kind of await storeKinds(database))
     const blobs = createBlobs(db, parseSettings(kind.env))
     const seen: [string, number | undefined, number | undefined][] = []
 
-    /** An export job that can run several times. */
+    /** Returns an export job that can run several times. */
     function createJob(signal = new AbortController().signal) {
       const id = randomUUID() as string
       const context = {

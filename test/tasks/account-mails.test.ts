@@ -21,7 +21,9 @@ import { createMailContext } from './mail-context.ts'
 const { db, query } = await testDatabase()
 const SECRET = 'a secret for tests, long enough to be one'
 
-/** A job of a mail task that can run several times, with its mails and its provider's failures. */
+/**
+ * Returns a job of a mail task that can run several times. The test reads its mails and sets its provider's failures.
+ */
 function createJob(settings: Record<string, string> = {}) {
   const sent: EmailMessage[] = []
   const warnings: string[] = []

@@ -4,11 +4,11 @@ import { retrieveContext } from '../../tasks/ai/context.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import type { Search } from '../../tasks/rag/searcher.ts'
 
-/** Retrieves context for an answer with a provider's vectors. */
+/** An agent's answer gets context, searched by a provider's vectors or by words. */
 
 const drawing = { collection: 'facts', top_k: 5, sees_all: false }
 
-/** Searches with a provider that never returns vectors. */
+/** Retrieves context with a provider that never returns vectors. Calls `asking` when it is asked for them. */
 async function runSearch(signal: AbortSignal, asking: () => void): Promise<Search[]> {
   const searches: Search[] = []
   await retrieveContext(

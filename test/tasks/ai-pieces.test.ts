@@ -9,7 +9,7 @@ import { loadCounter } from '../../tasks/ai/tokens.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { runs } from '../runs.ts'
 
-/** The pieces of turns. */
+/** Answers are sent in pieces, and old messages are dropped to fit the context window. */
 
 describe('pieces of answers', () => {
   test('the first goes out at once, others together, the rest at the end', (t) => {
@@ -57,7 +57,7 @@ describe('what of a conversation is sent', () => {
   test('all that fits; the question always; never an answer first', async () => {
     const history = say('q1', 'a1', 'q2', 'a2', 'q3')
     assert.deepEqual(await fitHistory(history, 1000), history)
-    // Each message counts two tokens plus four.
+    // A message counts as its two tokens plus four.
     assert.deepEqual(await fitHistory(history, 18), say('q2', 'a2', 'q3'))
     assert.deepEqual(await fitHistory(history, 12), say('q3'))
     assert.deepEqual(await fitHistory(history, 1), say('q3'))

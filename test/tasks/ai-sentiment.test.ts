@@ -8,7 +8,7 @@ import type { TaskContext } from '../../tasks/context.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { edgeAndDatabase, startEdge } from '../edge/harness.ts'
 
-/** Sentiment of conversations: its computation, and its fields in the API. */
+/** A model judges the sentiment of conversations, and the API returns its verdicts. */
 
 const { api, db, query, url } = await edgeAndDatabase({ env: { AI_SENTIMENT_ENABLED: 'true' } })
 const off = await startEdge(url)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { apiKeyOf, hasKeyPrefix, isApiKey } from '../../tasks/accounts/api-keys.ts'
 
-/** The text of API keys. */
+/** Format of API keys. */
 
 const SECRET = 'a secret for tests, long enough to be one'
 const KEY = apiKeyOf(SECRET, '01980000-0000-7000-8000-000000000001')

@@ -8,7 +8,7 @@ import { parseSettings } from '../../tasks/settings.ts'
 import { storeKinds } from '../blobs.ts'
 import { testDatabase } from '../database.ts'
 
-/** The behaviour that every blob store shares. */
+/** All kinds of blob stores behave the same. */
 
 const database = await testDatabase()
 const { db, query } = database
@@ -31,7 +31,7 @@ const countRows = async () => (await query('select count(*)::int as n from blob'
 for (const kind of kinds) {
   describe(`a store of kind ${kind.name}`, { concurrency: false }, () => {
     const blobs = createBlobs(db, parseSettings(kind.env))
-    /** Number of bytes that the store writes or reads together. */
+    /** Number of bytes that the store writes or reads at a time. */
     const unit = kind.name === 's3' ? 5 * MB : 256 * 1024
     const put = (bytes: Uint8Array, pieceSize = 70_001) => blobs.store(splitBytes(bytes, pieceSize))
 

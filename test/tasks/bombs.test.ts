@@ -4,7 +4,7 @@ import { bombReaders } from '../bomb-readers.ts'
 import { type Bomb, indexBombs, postBombs, zipBombs } from '../bombs.ts'
 import { documentBombs } from '../document-bombs.ts'
 
-/** One bomb of each mechanism; `long/bombs.test.ts` has all of them. */
+/** Runs one bomb of each mechanism. `long/bombs.test.ts` runs all of them. */
 
 const { pool, importBomb, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument } =
   bombReaders()
@@ -25,14 +25,14 @@ const POSTS = [
   'names that are those of every object', // prototypes
 ]
 const DOCUMENTS = [
-  'a document of 90 MB of paragraphs', // CPU: its child is killed
+  'a document of 90 MB of paragraphs', // CPU: the child is killed
   'zeros that are packed five times', // memory
-  'a million pages', // a false count
+  'a million pages', // wrong page count
   'pages that hold themselves', // a cycle
   'entities of entities', // expansion
   'a document of 400 MB', // packing
   'a picture of 4 thousand million pixels', // size
-  '20,000 frames', // number of pages
+  '20,000 frames', // frame count
 ]
 
 describe('posts', () => {

@@ -38,7 +38,7 @@ const FIELDS = {
   note: undefined,
 }
 
-/** Creates the document of an upload whose bytes are stored; returns its id. */
+/** Creates a document for an upload whose bytes are stored; returns the document's id. */
 async function addDocument({ at, sha256, byteSize }: UploadedBlob): Promise<number> {
   const { id } = await db.transaction(async (tx) => {
     await tx.run(lockDigest(sha256))
@@ -48,7 +48,7 @@ async function addDocument({ at, sha256, byteSize }: UploadedBlob): Promise<numb
   return id
 }
 
-/** Ages all rows by this many seconds. */
+/** Makes all rows older by this many seconds. */
 const age = async (seconds: number): Promise<void> => {
   await query('update blob set created_at = created_at - make_interval(secs => $1)', [seconds])
   await query(

@@ -6,11 +6,11 @@ import type { TaskContext } from '../../tasks/context.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** A send with a provider that the test controls, and attempts at it. */
+/** Runs attempts at a send, with a provider that the test controls. */
 
 /**
- * The provider's response to a request: an answer, or an error to throw. `dies` simulates a worker that is killed
- * meanwhile.
+ * Response of the provider to a request: an answer, or an error to throw. With `dies`, the worker is killed during the
+ * request.
  */
 export type Behaviour = SubmitResult | Promise<SubmitResult> | Failure | 'dies' | 'dies before'
 
@@ -18,18 +18,18 @@ export class Died extends Error {}
 
 export interface Bench {
   readonly id: string
-  /** Requests that reached the provider. */
+  /** Number of requests that reached the provider. */
   requests: number
-  /** Lookups that reached the provider. */
+  /** Number of lookups that reached the provider. */
   lookups: number
   behaviour: Behaviour
-  /** The provider's list of messages, or its failure. */
+  /** Messages that the provider lists, or its failure. */
   list:
     | readonly ProviderMessage[]
     | Failure
     | ((look: number) => readonly ProviderMessage[] | Promise<readonly ProviderMessage[]>)
   isRepeatable: boolean
-  /** True if the attempt is no longer the running one. */
+  /** True if a later attempt has replaced this one. */
   isSuperseded: boolean
   readonly abort: AbortController
   readonly context: TaskContext

@@ -10,7 +10,7 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { accepted, type Bench, createBench, Died, unknown } from './comms-help.ts'
 
-/** A message is sent once, whatever happens to the attempts to send it. */
+/** A message is sent at most once, whatever happens to the attempts to send it. */
 
 const database = await testDatabase()
 const TO = '+14155552671'
@@ -137,7 +137,8 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       const [begins, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       const answer = Promise.withResolvers<SubmitResult>()
       const { context } = one
-      // The database fails while the first attempt begins, and is back once the second one has begun.
+      // The database fails while the first attempt begins its request, and works again once the second attempt has
+      // begun its own.
       const first = {
         ...context,
         db: { ...context.db, run: async (query: never) => held.promise.then(() => context.db.run(query)) },

@@ -10,7 +10,7 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { type Bench, createBench, unknown } from './comms-help.ts'
 
-/** The ledger learns the outcome of sends that no job handles any more. */
+/** A scheduled task determines the outcome of sends that no job handles any more. */
 
 const database = await testDatabase()
 const { db, query } = database

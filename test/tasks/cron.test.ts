@@ -6,14 +6,14 @@ import { nextRun } from '../../tasks/cron.ts'
 import { schedule } from '../../tasks/schedule.ts'
 import { runs } from '../runs.ts'
 
-/** The edge's next run agrees with the queue library. */
+/** The edge predicts the same next run as the queue library. */
 
 const MINUTE = 60_000
 const DAY = 1440 * MINUTE
-// Leap days are at most 8 years apart.
+// Two leap days are at most 8 years apart.
 const MAX_DAYS = 8 * 366
 
-/** Returns a predicate: true if the library runs the entry in the minute of this time. */
+/** Returns a predicate that is true for times in whose minute the library runs the entry. */
 function runsAt(cron: string): (time: number) => boolean {
   const match = parseCronItem({ task: 'x', match: cron }).match as CronMatcher
   return (time) => {
@@ -29,8 +29,8 @@ function runsAt(cron: string): (time: number) => boolean {
 }
 
 /**
- * Asserts that the library runs the entry at `nextRun`. It must not run in the two days before, nor at that time on
- * any earlier day.
+ * Asserts that the library runs the entry at the predicted time, and not before. It checks each minute of the last two
+ * days, and the same time of day on all days before.
  */
 function assertNext(cron: string, after: number): void {
   const isRun = runsAt(cron)
@@ -45,7 +45,7 @@ function assertNext(cron: string, after: number): void {
 
 const NOON = Date.UTC(2026, 1, 28, 12, 0)
 
-/** A cron field: some numbers, ranges and steps between two numbers. */
+/** Generates a cron field from numbers, ranges and steps between `min` and `max`. */
 function cronField(min: number, max: number): fc.Arbitrary<string> {
   const number = fc.integer({ min, max })
   const range = fc
@@ -81,7 +81,7 @@ describe('the next run', () => {
           assertNext(cron, after)
         } catch (error) {
           if (!(error instanceof RangeError)) throw error
-          // Then the entry never runs, at its time on any day.
+          // If there is no next run, the entry runs on no day at its time.
           const isRun = runsAt(cron)
           const [minute, hour] = cron.split(' ')
           const first = nextRun(`${minute} ${hour} * * *`, new Date(after)).getTime()

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { operations } from '../../edge/routes/operations.ts'
 import { SETTING_NAMES } from '../../tasks/settings.ts'
 
-/** Facts of the code that tests compare with the deployment examples. */
+/** Reads facts from the code, with which tests compare the deployment examples. */
 
 export const ROOT = new URL('../../', import.meta.url)
 export const readFileAt = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
@@ -12,7 +12,7 @@ export type Variables = Readonly<Record<string, string>>
 
 interface Line {
   readonly env: Variables
-  /** Node's flags and its script. */
+  /** Node flags and the script. */
   readonly words: readonly string[]
 }
 
@@ -25,7 +25,7 @@ export const parsePairs = (words: string): Variables =>
   )
 
 export const NODE = 'node_modules/.bin/node'
-/** The Procfile's lines by name. */
+/** Lines of the Procfile by name. */
 export const procfile = new Map(
   [...readFileAt('Procfile').matchAll(/^(\w+): exec (?:env )?(.*)$/gm)].map(
     ([, name, command]): [string, Line] => {
@@ -34,16 +34,16 @@ export const procfile = new Map(
     },
   ),
 )
-/** Time that a process takes to stop, in seconds. */
+/** Time in seconds that the slowest process takes to stop. */
 export const STOP_SECONDS = Math.max(
   ...['edge/run.ts', 'workers/run.ts'].map(
     (file) => Number(/STOP_MS = ([\d_]+)/.exec(readFileAt(file))![1]!.replace('_', '')) / 1000,
   ),
 )
-/** Paths for operators. */
+/** Paths of the edge's operations routes, such as health checks. */
 export const paths: readonly string[] = operations(() => []).routes.map((route) => route.path)
 
-/** Asserts that each environment name is a setting or set by the Procfile. */
+/** Asserts that each variable is a setting, or is set by the Procfile. */
 export function assertKnownNames(env: Readonly<Record<string, unknown>>, where: string): void {
   const known = new Set([
     ...SETTING_NAMES,

@@ -16,7 +16,7 @@ import {
   type Variables,
 } from './deploy-help.ts'
 
-/** The Kubernetes example agrees with the code. Its objects were checked by hand against Kubernetes's own schemas. */
+/** The Kubernetes example agrees with the code. Its objects were validated by hand against Kubernetes's schemas. */
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string }
@@ -52,7 +52,7 @@ interface KubernetesObject {
   readonly kind: string
   readonly metadata: { readonly name: string }
   readonly data?: Variables
-  // Its shape depends on the kind.
+  // The fields depend on the kind of object.
   readonly spec: {
     readonly template: Template
     readonly selector: { readonly matchLabels: Variables }
@@ -148,7 +148,7 @@ describe('the Kubernetes example', () => {
     }
     assert.equal(kind('ConfigMap')[0]!.metadata.name, 'millrace')
     for (const { name, container } of pods) {
-      // The last source wins: the release uses the owner's database.
+      // A later source overrides earlier ones: the release uses the owner's database URL.
       const more = container.args[0] === 'release' ? [{ secretRef: { name: 'millrace-release' } }] : []
       assert.deepEqual(container.envFrom, [...sources, ...more], name)
       const own = Object.fromEntries((container.env ?? []).map((set) => [set.name, set.value]))

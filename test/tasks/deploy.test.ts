@@ -38,7 +38,7 @@ test('the Procfile is read right', () => {
 
 describe('the Dockerfile', () => {
   const text = readFileAt('Dockerfile').replaceAll('\\\n', '')
-  /** The words of an instruction in JSON form. */
+  /** Returns the words of a Dockerfile instruction in JSON form. */
   const wordsOf = (instruction: string): string[] =>
     JSON.parse(new RegExp(`^${instruction} *(\\[.*\\])$`, 'm').exec(text)![1]!) as string[]
 
@@ -136,7 +136,7 @@ describe('compose.yaml', () => {
       assert.equal(service.command!.length, 1, name)
       assert.equal(service.read_only, true, name)
       assert.ok(parseSeconds(service.stop_grace_period!) > STOP_SECONDS, name)
-      // Only an edge has a port.
+      // Only edges have a port, and therefore a health check.
       assert.equal(service.healthcheck?.disable ?? false, service.command![0] !== 'web', name)
     }
   })
@@ -210,7 +210,7 @@ describe('compose.yaml', () => {
     assert.equal(edges.length, 2)
     assert.ok(caddy.includes(`reverse_proxy ${edges.join(' ')} {`))
     assert.ok(paths.includes(/health_uri (\S+)/.exec(caddy)![1]!))
-    // An edge closes idle connections after 10 s.
+    // An edge closes idle connections after 10 s, so the balancer must close them earlier.
     assert.ok(parseSeconds(/keepalive (\S+)/.exec(caddy)![1]!) < 10)
   })
 

@@ -37,7 +37,7 @@ const EMAILS: Record<string, (name: string) => Email> = {
 }
 const sendAdded = (name: string): Email => addedEmail(invitation({ organization: name, invitedBy: name }))
 
-/** Parses an email as its reader's program does, after a mailer has sent it. */
+/** Parses an email as a mail program does, after a mailer has sent it. */
 async function read({ subject, text, html }: Email): Promise<Received> {
   const transport = nodemailer.createTransport({ streamTransport: true, buffer: true })
   const sent = await transport.sendMail({
@@ -200,7 +200,7 @@ describe('names that try to be more than names', () => {
   })
 })
 
-/** Patterns that programs treat as links, including lookalike characters. */
+/** Patterns that mail programs turn into links, including lookalike characters. */
 const LINKS = [
   /[.\u3002][^\s.:,\u3002]/u,
   /:[^\s.:,]/u,
@@ -214,7 +214,7 @@ function assertPlain(shown: string, what: string): void {
   for (const link of LINKS) assert.doesNotMatch(shown.normalize('NFKC'), link, what)
 }
 
-/** The email's own words, without its reader's address, its link and its token. */
+/** Returns the words of the email's own text, without the address, the link and the token. */
 function wordsOf({ subject, text, html }: Email): string[] {
   const own = new RegExp(`\\S+: ${BASE}\\S+|${TOKEN}|reader@example\\.com`, 'g')
   const lines = `${subject}\n${text}\n${textOfHtml(html)}`.split('\n')

@@ -4,13 +4,13 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase } from '../database.ts'
 import { createExtractions, isFailure, page } from './extract-help.ts'
 
-/** Documents that are attached to a mail. */
+/** Extracting a mail creates documents from its attachments. */
 
 const base = await testDatabase()
 const { query } = base
 const { add, run, pages } = createExtractions(base)
 
-/** The documents that came with a mail. */
+/** Reads the documents that were attached to a mail. */
 const readAttached = (id: number) =>
   query(
     `select title, media_type, source, owner_id, byte_size::int as bytes,

@@ -9,7 +9,7 @@ import { extract } from '../../tasks/documents/extract.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Extracts in the test's own process, with a reader that the test controls. */
+/** Runs extractions in the test's own process, with a document reader that the test controls. */
 
 export const page = (text: string): PageResult => ({
   status: 'read',
@@ -35,19 +35,19 @@ export interface Attempt {
   readonly jobId?: string
   readonly attempt?: number
   readonly force?: boolean
-  /** Reads a page; a string stands for a page with this text. */
+  /** Reads a page. */
   readonly read?: (number: number) => PageResult | Promise<PageResult>
   readonly pageCount?: number
   readonly unpackedBytes?: number
-  /** CPU time in ms after this many pages; default 0. */
+  /** CPU time in ms after this many pages; 0 by default. */
   readonly cpuMs?: (pages: number) => number
   readonly settings?: Readonly<Record<string, string>>
-  /** Pages that are read in parallel; default 1. */
+  /** Number of pages that are read in parallel; 1 by default. */
   readonly inHand?: number
-  /** True if pages take milliseconds; default false. */
+  /** True if a page takes only milliseconds; false by default. */
   readonly isFast?: boolean
   readonly open?: () => void
-  /** Files attached to the document; an error is thrown when the file is stored. */
+  /** Files attached to the document. An error instead of a text is thrown when that file is stored. */
   readonly attachments?: readonly (readonly [name: string, text: string | Error])[]
   readonly signal?: AbortSignal
 }
@@ -68,7 +68,7 @@ const RUNNING = `
   on conflict (id) do update set attempt = excluded.attempt`
 
 export function createExtractions({ db, query }: TestDatabase) {
-  /** Adds a document whose bytes are these chunks. */
+  /** Adds a document whose bytes are these chunks; returns its id. */
   const add = async (...chunks: readonly string[]): Promise<number> => {
     const blob = (await db.one(createBlob())).blob_id
     for (const [i, chunk] of chunks.entries()) await db.run(appendChunk(blob, i, Buffer.from(chunk)))

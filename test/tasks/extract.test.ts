@@ -73,7 +73,7 @@ describe('extracting a document', () => {
       pageCount: 6,
       read: async (n) => {
         begun.push(n)
-        // The first page completes only when no further page can begin without it.
+        // The first page completes only after no further page can start.
         if (n === 1) await slow.promise
         if (n === 3) setImmediate(slow.resolve)
         return page(`Page ${n} of ${begun.length} begun`)
@@ -304,7 +304,7 @@ describe('the limits of a document', () => {
     const id = await add('x')
     const how = { pageCount: 10, read: () => page('one'), cpuMs: (read: number) => read * 100_000 }
     const ran = await run(id, how)
-    // The limit is 300 s, which four pages of 100 s exceed.
+    // The limit is 300 s of CPU time; four pages of 100 s exceed it.
     assert.deepEqual(ran.result, { read: 4, unread: 6, skipped: 0 })
     assert.equal(ran.read.length, 4)
     assert.equal((await pages(id))[4], '5 unread: The document exceeds its limit of 300 s of CPU time')

@@ -5,9 +5,9 @@ import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
 import { zipOf } from '../zip.ts'
 
-/** Documents that deviate from their formats, or from common practice. */
+/** Documents that deviate from their formats, or from common practice, are still read. */
 
-/** Texts of the pages, as an extraction of an upload reads them. */
+/** Reads the texts of all pages, as the extraction of an upload does. */
 async function read(file: Uint8Array | string, hint: MediaHint = {}): Promise<readonly string[]> {
   const bytes = Buffer.from(file as string)
   const reader = await openPages(new Uint8Array(bytes), await sniffMediaType(bytes, hint), {
@@ -19,7 +19,7 @@ async function read(file: Uint8Array | string, hint: MediaHint = {}): Promise<re
   return texts
 }
 
-/** A workbook of one sheet, from its cell formats and rows. */
+/** Builds a workbook of one sheet from its cell formats and rows. */
 const workbook = (formats: string, rows: string): Buffer =>
   zipOf([
     ['[Content_Types].xml', '<Types/>'],
@@ -205,7 +205,7 @@ describe('sheets', () => {
 })
 
 describe('long documents take time that grows with their length', () => {
-  /** A quadratic reader took half a minute. */
+  /** Time limit of a test. A quadratic reader took half a minute. */
   const MAX_MS = 5000
   async function assertFast(read: () => Promise<unknown>): Promise<void> {
     const before = process.cpuUsage()
@@ -257,6 +257,6 @@ test('unclosed marks of subtitles take time that grows with their number', async
     (await read(`WEBVTT\n\n${marks}`, { fileName: 'a.vtt' }))[0]!.length,
     'WEBVTT\n\n'.length + marks.length,
   )
-  // A quadratic reader took 70 s.
+  // A quadratic reader took 70 s of CPU time.
   assert.ok(process.cpuUsage(before).user < 3_000_000)
 })

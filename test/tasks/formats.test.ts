@@ -10,8 +10,8 @@ import { drawSign } from '../sign.ts'
 import { zipOf } from '../zip.ts'
 
 /**
- * All kinds of documents except PDF and the pictures of `pages-images.test.ts`. The files in `test/data` are from
- * LibreOffice 7.4, heif-enc, opj_compress and img2webp; this file makes the others.
+ * Covers all kinds of documents except PDF and the pictures of `pages-images.test.ts`. The files in `test/data` are
+ * from LibreOffice 7.4, heif-enc, opj_compress and img2webp. This file creates the others.
  */
 
 if (DEPTH === 'quick') useRecordedOutput()
@@ -22,13 +22,13 @@ const ODF = 'application/vnd.oasis.opendocument'
 
 const file = (name: string): Promise<Buffer> => readFile(new URL(`../data/${name}`, import.meta.url))
 
-/** Opens a file as an extraction of its upload does. */
+/** Opens a file as the extraction of an upload does. */
 async function openFile(bytes: Uint8Array, hint: MediaHint): Promise<{ type: string; reader: LocalReader }> {
   const type = await sniffMediaType(bytes.subarray(0, 65_536), hint)
   return { type, reader: await openPages(new Uint8Array(bytes), type, { ocrMode: 'local' }) }
 }
 
-/** Reads all pages; returns their texts. `pageless` is the reason that a document has no pages. */
+/** Reads the texts of all pages. `pageless` is the reason why a document has no pages. */
 async function read(bytes: Uint8Array | string, hint: MediaHint = {}) {
   const { type, reader } = await openFile(Buffer.from(bytes as string), hint)
   const pages = []
@@ -318,7 +318,7 @@ describe('pictures of other kinds', () => {
     bmp.writeUInt32LE(54, 10)
     bmp.writeUInt32LE(40, 14)
     bmp.writeInt32LE(900, 18)
-    // A negative height: rows run from the top down.
+    // A negative height: rows are stored from top to bottom.
     bmp.writeInt32LE(-200, 22)
     bmp.writeUInt16LE(1, 26)
     bmp.writeUInt16LE(32, 28)

@@ -17,13 +17,13 @@ import type { TestDatabase } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
 import { zipOf } from '../zip.ts'
 
-/** Imports in the test's own process. */
+/** Runs imports in the test's own process. */
 
 export interface ImportAttempt {
   readonly onConflict?: OnConflict
   readonly ownerId?: number | null
   readonly signal?: AbortSignal
-  /** Number of the attempt that the database considers running, if it is another one. */
+  /** Number of the attempt that the database considers running. Defaults to that of this import. */
   readonly runningAttempt?: number
   readonly reading?: Partial<PostOptions>
 }
@@ -83,7 +83,7 @@ export function createImports({ db, query }: TestDatabase) {
   const send = async (name: string, bytes: string | Uint8Array, how: ImportAttempt = {}): Promise<Imported> =>
     run(await upload(name, bytes), how)
 
-  /** The posts of an export, in order. */
+  /** Reads all posts of an export, in order. */
   // biome-ignore lint/suspicious/noExplicitAny: a test looks into what came
   const exported = async (): Promise<any[]> => {
     const posts = []
@@ -96,7 +96,7 @@ export function createImports({ db, query }: TestDatabase) {
     }
   }
 
-  /** Imports one Markdown file into an empty blog; returns the post, or the reason there is none. */
+  /** Imports one Markdown file into an empty blog. Returns the post, or the reason why there is none. */
   const one = async (path: string, text: string) => {
     await clear()
     const name = path.split('/').at(-1)!
@@ -107,7 +107,7 @@ export function createImports({ db, query }: TestDatabase) {
     return post ?? result!.errors[0]!.message
   }
 
-  /** Imports a file and compares its post with the expected fields. */
+  /** Imports a file, and compares the fields of its post. */
   const assertPost = async (path: string, text: string, expected: Readonly<Record<string, unknown>>) => {
     const post = await one(path, text)
     assert.equal(typeof post, 'object', String(post))

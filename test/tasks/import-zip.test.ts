@@ -6,7 +6,7 @@ import { packRepeat } from '../packing.ts'
 import { type RawEntry, rawZip, zipOf } from '../zip.ts'
 import { createImports } from './import-help.ts'
 
-/** Archives as strangers create them. */
+/** Imports archives from untrusted sources. */
 
 const database = await testDatabase()
 const { send, exported, clear } = createImports(database)

@@ -13,7 +13,10 @@ const { db, query } = await testDatabase()
 const SECRET = 'a secret for tests, long enough to be one'
 let count = 0
 
-/** A job that mails an invite and can run several times, with its mails and its provider's failures. */
+/**
+ * Returns a job that mails an invite and can run several times. The test reads its mails and sets its provider's
+ * failures.
+ */
 function createJob(settings: Record<string, string> = {}) {
   const sent: EmailMessage[] = []
   const state = { failure: null as Error | null }

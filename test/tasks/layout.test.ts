@@ -68,7 +68,7 @@ test('two columns of a PDF, turned by every quarter', async () => {
   }
 })
 
-/** A line of text that is itself turned on the page. */
+/** Here the lines are turned, not the page. */
 test('lines that run upwards, downwards and askew are lines', async () => {
   for (const degrees of [0, 30, 90, 180, 270]) {
     const [cos, sin] = [Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180)]
@@ -109,7 +109,7 @@ test('what is filled into a form is text of the page', async () => {
 
 const WIDGET = '/Type /Annot /Subtype /Widget /T (field) /F 4 /DA (/F1 12 Tf 0 g)'
 
-/** A page with this content and these form fields. Its `objects` are numbered from 5 + the number of fields. */
+/** Builds a page with this content and these form fields. Its `objects` are numbered from 5 + the number of fields. */
 function formPdf(
   content: string,
   fields: readonly string[],
@@ -145,7 +145,7 @@ test('a field without an appearance is read as viewers show it: buttons, passwor
   ]
   const content = 'BT /F1 12 Tf 20 150 Td (Name:) Tj ET'
   assert.equal(await readText(formPdf(content, fields)), 'Name:\nAda of the harbour\nD\u0165')
-  // pdfjs reads turned text.
+  // Turned text is read by pdfjs, not by PDFium.
   const turned = 'BT /F1 12 Tf 0 1 -1 0 40 20 Tm (Name of the reader:) Tj ET'
   assert.equal(await readText(formPdf(turned, fields)), 'Name of the reader:\nAda of the harbour\nD\u0165')
 })
@@ -167,7 +167,7 @@ test('words of fields that lie below one another are words of their own', async 
 })
 
 test('a narrow gap parts words where the file writes no spaces; spaced-out letters are one word', async () => {
-  // Helvetica, 12 points: each word begins 1.5 points after the previous one ends.
+  // In Helvetica at 12 points, each word begins 1.5 points after the end of the previous one.
   const words = [
     ['Samuel', 40.7],
     ['Cleveland', 54.0],

@@ -5,7 +5,7 @@ import type { Price } from '../../sql/llm.ts'
 import { costOf } from '../../tasks/llm/cost.ts'
 import { runs } from '../runs.ts'
 
-/** Compares costs with fractions of integers, computed independently. */
+/** Costs are compared with an independent computation in integer fractions. */
 
 interface Fraction {
   readonly over: bigint
@@ -21,7 +21,7 @@ const sum = (a: Fraction, b: Fraction): Fraction => ({
   under: a.under * b.under,
 })
 
-/** Adds up each kind of token with its own price. */
+/** Adds up the costs of all kinds of tokens, each with its own price. */
 function addUpCosts(
   price: Price,
   input: number,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTally, histogram } from '../load-tally.ts'
 
-/** The load test's statistics. */
+/** Statistics of the load test. */
 
 test('a tally adds up, whichever of answer and stream comes first', () => {
   let at = 0

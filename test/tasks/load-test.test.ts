@@ -12,7 +12,7 @@ import { memoryOperations } from '../../tasks/load-test/memory-operations.ts'
 import { orchestrator } from '../../tasks/load-test/orchestrator.ts'
 import type { TaskDefinition } from '../../tasks/task.ts'
 
-/** Runs the built-in tasks in the test's own process. */
+/** Runs a built-in task in the test's own process. */
 
 function run<P, R>(
   [task]: readonly TaskDefinition<P, R>[],
@@ -81,7 +81,7 @@ test('the failing task fails as often as it is told, for good or not', async () 
     Array.from({ length: 400 }, () => run(failureTesting, { probability: 0.5 })),
   )
   const failed = ends.filter(({ status }) => status === 'rejected').length
-  // Beyond six standard deviations: the probability is less than 10^-8.
+  // Six standard deviations: a correct task exceeds this with a probability below 10^-8.
   assert.ok(Math.abs(failed - 200) < 60, `${failed} of 400`)
   await run(failureTesting, { probability: 0 })
   for (const curable of [false, true])

@@ -3,7 +3,7 @@ import type { TaskContext } from '../../tasks/context.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Context for tasks that mail, without a worker: `deliver` gets the messages and may throw. */
+/** Creates the context of tasks that mail, without a worker. `deliver` receives the messages and may throw. */
 export function createMailContext(
   { db }: Pick<TestDatabase, 'db'>,
   jobId: string,

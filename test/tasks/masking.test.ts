@@ -54,7 +54,7 @@ describe('masked', () => {
 })
 
 describe('tasks', () => {
-  /** The names of all fields of a schema, at any depth. */
+  /** Returns the names of all fields of a schema, at any depth. */
   const namesOf = (schema: z.ZodType): string[] => {
     const names: string[] = []
     JSON.stringify(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }), (key, value) => {

@@ -8,7 +8,7 @@ import { checkPlausible } from '../../tasks/llm/plausible.ts'
 import { runs } from '../runs.ts'
 import { type GivenVendor, listedModel, listedVendor, plausibleList } from '../standins/models-dev.ts'
 
-/** Reads lists of models.dev and refuses invalid ones. */
+/** The reader of models.dev's list accepts plausible lists and rejects invalid ones. */
 
 const read = (list: unknown) => readModelsDev(JSON.stringify(list))
 const readModel = (more: object) =>

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { layOut } from '../../workers/children/documents/ocr-words.ts'
 
-/** Builds text from the engine's words and their positions, in Tesseract's TSV format. */
+/** The OCR engine reports words with positions, in Tesseract's TSV format. Text is built from these. */
 
 type Placed = readonly [text: string, left: number, width: number]
 
-/** Lines 20 pixels high, 30 apart. */
+/** Builds TSV from lines that are 30 pixels apart, by default 20 pixels high. */
 const tsvOf = (lines: readonly (readonly Placed[])[], height = 20): string =>
   lines
     .flatMap((words, n) => [

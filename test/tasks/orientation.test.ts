@@ -11,7 +11,9 @@ const page = toGrey(
   await scaled(await loadImage(Buffer.from(scanImage(pageLines(1, 1, { sentences: 20 }), 200).bytes)), 1),
 )
 
-/** Reads no text: returns the confidence for a picture and counts the pixels. */
+/**
+ * Returns a reader that reads no text. It takes its confidence from `confidenceOf`, and counts the pixels that it gets.
+ */
 function createReader(confidenceOf: (grey: Grey) => number) {
   const counted = { pixels: 0 }
   const read = async (grey: Grey) => {

@@ -23,7 +23,10 @@ async function readAll(bytes: Uint8Array, mediaType = 'application/pdf'): Promis
   return pages
 }
 
-/** Asserts one unread page without text and image, whose reason is a sentence and not an exception. */
+/**
+ * Asserts that the document has one unread page without text and image. The reason must be a sentence, not an
+ * exception.
+ */
 async function assertUnread(bytes: Uint8Array, detail: RegExp, mediaType?: string): Promise<void> {
   const pages = await readAll(bytes, mediaType)
   assert.equal(pages.length, 1)

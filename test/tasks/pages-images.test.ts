@@ -50,7 +50,7 @@ test('a photograph is turned upright by its EXIF tag', async () => {
   context.rotate(-Math.PI / 2)
   context.drawImage(drawSign('Written on its side'), -900, 0)
   const jpeg = turned.toBuffer('image/jpeg', 95)
-  // An APP1 segment with one tag: orientation 6, which means a quarter turn to the right.
+  // An APP1 segment with one tag: orientation 6, which is a quarter turn to the right.
   const exif = '457869660000' + '4d4d002a00000008' + '0001' + '011200030000000100060000' + '00000000'
   const segment = Buffer.from(`ffe1${(exif.length / 2 + 2).toString(16).padStart(4, '0')}${exif}`, 'hex')
   const [page] = await readAll(Buffer.concat([jpeg.subarray(0, 2), segment, jpeg.subarray(2)]), 'image/jpeg')
@@ -75,7 +75,7 @@ test('a large photograph is stored smaller, with its proportions', async () => {
   assert.equal(page!.image!.png, null)
 })
 
-/** Lines of text at the given positions. */
+/** Draws lines of text at the given positions. */
 function drawLines(
   [width, height]: readonly [number, number],
   { paper = '#fff', ink = '#333', size }: { paper?: string; ink?: string; size: number },

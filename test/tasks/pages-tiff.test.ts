@@ -18,7 +18,7 @@ async function readAll(bytes: Uint8Array, mediaType: string, ocrMode: 'local' | 
   return pages
 }
 
-/** A TIFF of uncompressed grey pages, in either byte order, classic or BigTIFF. */
+/** Builds a TIFF of uncompressed grey pages, in either byte order, classic or BigTIFF. */
 function tiff(pages: readonly ReturnType<typeof toGrey>[], little = true, big = false): Uint8Array {
   const word = big ? 8 : 4
   const step = big ? 20 : 12
@@ -117,7 +117,7 @@ test('a TIFF in a coding that nobody here knows says so', async () => {
   }
 })
 
-/** A TIFF of one page, 900 x 200, from the relevant tags and its strips or tiles. */
+/** Builds a TIFF of one page, 900 x 200, from its tags and its strips or tiles. */
 function encodeTiff(
   tags: Readonly<Record<number, readonly number[]>>,
   chunks: readonly Uint8Array[],
@@ -138,7 +138,7 @@ function encodeTiff(
   let free = start + directory.length
   directory.writeUInt16LE(all.length)
   for (const [i, [tag, values]] of all.entries()) {
-    // JPEG tables are bytes; all other values are of type LONG.
+    // JPEG tables are of type BYTE; all other values are of type LONG.
     const data = Buffer.from(
       tag === 347 ? Uint8Array.from(values) : new Uint8Array(Uint32Array.from(values).buffer),
     )

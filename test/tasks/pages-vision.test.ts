@@ -9,7 +9,7 @@ import { recognize } from '../../workers/children/documents/vision.ts'
 import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
 import { drawSign } from '../sign.ts'
 
-/** The OCR engine itself. Tests of the code around it use its recorded output (`recognized.ts`). */
+/** Tests the OCR engine itself. Tests of the code around it use its recorded output (`recognized.ts`). */
 
 after(closeVision)
 
@@ -20,7 +20,7 @@ const words = (text: string) => text.split(/\s+/).filter(Boolean)
 
 const shown = (text: string) => toGrey(drawSign(text, 600))
 
-/** Takes seconds to read. */
+/** Page that the engine reads for seconds. */
 const densePage = toGrey(
   await scaled(await loadImage(Buffer.from(scanImage(pageLines(1, 1, { sentences: 30 }), 200).bytes)), 1),
 )

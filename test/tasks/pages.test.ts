@@ -80,7 +80,7 @@ test('Chinese and Japanese in predefined encodings come out of their CMaps', asy
 })
 
 test('codings that pdfjs reads with WebAssembly are found on the disk', async () => {
-  // CCITT group 4: a black first row of 64 pixels, 63 rows like the one above, end of block
+  // CCITT group 4: a black first row of 64 pixels, 63 rows that repeat it, end of block
   const rows = `001001101010000001111${'0000110111'}${'11'.repeat(63)}000000000001000000000001`
   const bytes = rows.match(/.{1,8}/g)!.map((byte) => Number.parseInt(byte.padEnd(8, '0'), 2))
   const image = stream(
@@ -90,7 +90,7 @@ test('codings that pdfjs reads with WebAssembly are found on the disk', async ()
   )
   const bytesOf = () => onePage('100 0 0 100 50 50 cm /Im Do', '/XObject << /Im 5 0 R >>', image)
   const page = await readOne(bytesOf(), 'application/pdf', 'local')
-  // A black square: not blank, but without words.
+  // The picture is a black square: not blank, but without words.
   assert.equal(page.detail, 'No words were found in the page image')
 })
 

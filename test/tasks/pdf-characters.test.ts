@@ -10,7 +10,7 @@ async function readText(pdf: Uint8Array): Promise<string> {
   return text
 }
 
-/** A page in Helvetica with TeX's accents, which are characters drawn over the letters. */
+/** Builds a page in Helvetica whose accents are characters drawn over the letters, as TeX does. */
 function accentsPdf(content: string): Uint8Array {
   return rawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
@@ -23,7 +23,7 @@ function accentsPdf(content: string): Uint8Array {
 }
 
 test('accents that are drawn over letters are composed with them', async () => {
-  // The offsets centre an accent of width 333 over a letter of width 556, 500 or 278.
+  // The offsets centre an accent of width 333 over letters of widths 556, 500 and 278.
   const shown =
     '[(J)-111.5(\\264)444.5(an)-278(Min)-111.5(\\264)444.5(a)-83.5(\\237)416.5(c)-278(na)27.5(\\250)305.5(\\235)(ve)' +
     '-278(gar)-83.5(\\270)416.5(con)-278(\\264quoted\\264)] TJ'
@@ -42,7 +42,7 @@ test('the accent over a capital letter, which follows its line, is composed with
 })
 
 test('a ligature of Arabic is its letters in their order', async () => {
-  // From the left, the page shows nun, alef, the ligature of lam and alef with hamza below, and alef.
+  // The page shows, from the left: nun, alef, the ligature of lam and alef with hamza below, alef.
   for (const ligature of ['لإ', '\ufef9']) {
     const letters = ['ن', 'ا', ligature]
     assert.equal(await readText(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (ABCB) Tj ET')), 'الإان')
@@ -50,7 +50,7 @@ test('a ligature of Arabic is its letters in their order', async () => {
 })
 
 test('a vowel of Arabic that is a character of its own belongs to the letter below', async () => {
-  // Word uses this character for the vowel and a space.
+  // Word writes a vowel as this character followed by a space.
   const letters = ['ا', 'ض', 'ي', 'أ', '\u064b ']
   const content =
     'BT /F1 20 Tf 20 150 Td (A) Tj 13.34 0 Td (B) Tj 13.34 0 Td (CD) Tj 1 0 0 1 34 149 Tm (E) Tj ET'
@@ -58,7 +58,7 @@ test('a vowel of Arabic that is a character of its own belongs to the letter bel
 })
 
 test('words of Latin letters within Arabic are words of their own', async () => {
-  // Spaces of the Latin words are on their right, where words end that run to the right.
+  // In right-to-left text, a Latin word has its space on the right.
   const letters = ['م', 'ن', 'و', 'P', 'y']
   assert.equal(await readText(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (BADE C) Tj ET')), 'و Py من')
 })

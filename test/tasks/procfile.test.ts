@@ -6,7 +6,7 @@ import { WORKER_MALLOC } from '../../tasks/process.ts'
 
 const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
-// The flags of `npm start`, with the project's own Node. `exec`, because a shell would receive the signals.
+// Node with the flags of `npm start`. The lines begin with `exec`, because a shell would receive the signals.
 const { start, migrate } = JSON.parse(fileAt('package.json')).scripts as Record<string, string>
 const node = (script: string): string => script.replace(/^(exec )?node /, 'node_modules/.bin/node ')
 const startOf = (file: string): string => node(start!.replace(/\S+$/, file))

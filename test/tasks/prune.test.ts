@@ -17,7 +17,7 @@ const run = (settings: Record<string, string> = {}, signal = new AbortController
 const count = async (table: string): Promise<unknown> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n
 
-/** Adds ended jobs with two events each, `age` seconds old and older. */
+/** Adds `n` jobs with two events each, which ended `age` seconds ago. */
 const addEnded = (n: number, age: number) =>
   query(
     `with made as (insert into job (id, name, queue, mailbox, payload, status, max_tries, seq, finished_at)

@@ -5,7 +5,7 @@ import { analyze } from '../../tasks/rag/analyze.ts'
 import { htmlBlocks } from '../../tasks/rag/blocks/html.ts'
 import { type Chunk, type Format, MAX_CHARACTERS, splitIntoChunks } from '../../tasks/rag/chunks.ts'
 
-/** Splits texts by their structure: chunks are short enough, lose nothing and have correct positions. */
+/** Texts are split by their structure. Chunks are short enough, lose nothing and have correct positions. */
 
 const words = (n: number, seed = 'word'): string =>
   Array.from({ length: n }, (_, i) => `${seed}${i}`).join(' ')
@@ -196,7 +196,7 @@ describe('texts made to be slow', () => {
     test(`take their time and no more: ${what}`, () => {
       const before = process.cpuUsage()
       splitIntoChunks(text, format)
-      // Usually a tenth of a second; a quadratic splitter takes minutes.
+      // Takes a tenth of a second; a quadratic splitter would take minutes.
       assert.ok(process.cpuUsage(before).user < 10_000_000)
     })
   }

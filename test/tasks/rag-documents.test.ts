@@ -14,11 +14,11 @@ import { accountMaker } from '../accounts.ts'
 import { testDatabase } from '../database.ts'
 import { jobSettings } from '../job-settings.ts'
 
-/** Runs over documents: which of their data they read, and which they skip. */
+/** Indexing runs read documents that have changed, and skip the others. */
 
 const { db, query } = await testDatabase()
 const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
-/** Names and pages of the documents that were split into chunks. */
+/** Names and pages of the documents that runs have split into chunks. */
 const cut: [name: string, pages: readonly string[]][] = []
 
 function createContext(ownerId: number | null, more: Partial<TaskContext> = {}): TaskContext {

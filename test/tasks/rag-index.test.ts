@@ -20,7 +20,7 @@ import { folder, writeInto } from '../edge/rag-help.ts'
 import { page } from './extract-help.ts'
 import { EVERYBODY } from './rag-parts.ts'
 
-/** Indexing runs that are cut short, taken over or overtaken, and searches while a collection changes. */
+/** Indexing runs are interrupted, superseded or overtaken, and searches run while a collection changes. */
 
 const { db, query, url } = await testDatabase()
 const reader = await createReader({ url, applicationName: 'test' })
@@ -31,11 +31,11 @@ const root = folder()
 interface Run {
   readonly job?: string
   readonly path?: string
-  /** Called with each progress label. */
+  /** Receives each progress label. */
   readonly onProgress?: (label: string) => void
   readonly fenced?: TaskContext['fenced']
   readonly signal?: AbortSignal
-  /** The model from the settings. */
+  /** Embedding model of the settings; without it, indexing is lexical. */
   readonly model?: string
 }
 
@@ -101,7 +101,7 @@ const countRows = async (collection: string): Promise<unknown> => {
   return [row!.files, row!.staged]
 }
 
-/** Indexes three files and then changes all of them. */
+/** Indexes three files, and then changes them on disk. */
 async function indexAndChange(name: string): Promise<void> {
   const text = (words: string) =>
     Object.fromEntries(['a', 'b', 'c'].map((file) => [`${name}/${file}.txt`, `${words} ${file}`]))
@@ -110,7 +110,7 @@ async function indexAndChange(name: string): Promise<void> {
   writeInto(root, text('new words'))
 }
 
-/** Runs an attempt that is cut short after it has stored everything, before the swap. */
+/** Runs an attempt that is aborted before the swap, when it has stored everything. */
 async function runCutShort(collection: string, job: string): Promise<void> {
   const abort = new AbortController()
   const onProgress = (label: string) => label.startsWith('Swapping') && abort.abort()
@@ -158,7 +158,7 @@ describe('a run', () => {
     await indexAndChange('taken')
     let calls = 0
     const superseded: TaskContext['fenced'] = (work) => {
-      // Opening, clearing and storing succeed; the swap comes too late.
+      // Opening, clearing and storing succeed. The fourth transaction, which swaps, is superseded.
       if (++calls === 4) throw fail('job.superseded')
       return db.transaction(work)
     }
@@ -226,7 +226,7 @@ describe('a run', () => {
 })
 
 describe('a run with a model', () => {
-  /** Ends the embedding jobs, as a worker would. */
+  /** Ends the embedding jobs as a worker does. */
   const endEmbedJobs = async (end: string): Promise<number> => {
     let ended = 0
     while (ended === 0)

@@ -8,7 +8,7 @@ export const bytesOf = (numbers: Float32Array | Uint32Array): Uint8Array =>
 /** A viewer who sees every collection. */
 export const EVERYBODY = { ownerId: null, seesAll: true }
 
-/** A file as an indexing run stores it: its whole text is one chunk. */
+/** Returns a file as an indexing run stores it. Its whole text is one chunk. */
 export const fileOf = (source: string, content: string): NewFile => ({
   source,
   document: null,

@@ -11,7 +11,7 @@ import { resolveTarget } from '../../tasks/rag/target.ts'
 import { type WalkOptions, type WalkResult, walk } from '../../tasks/rag/walk.ts'
 import { folder, writeInto } from '../edge/rag-help.ts'
 
-/** Paths that may be indexed, and paths that are refused or skipped with a reason. */
+/** Some paths may be indexed; others are rejected, or skipped with a reason. */
 
 const outside = folder()
 const root = folder()
@@ -178,7 +178,7 @@ describe('reading', () => {
       await assertRefused('rag.path_denied', 'locked/in.txt')
       await assertRefused('rag.path_denied', 'locked')
     }
-    // Root may read anything.
+    // Permissions do not restrict root.
     const isRoot = process.getuid!() === 0
     if (isRoot) process.seteuid!(65_534)
     try {

@@ -4,7 +4,7 @@ import type { TaskContext } from '../../tasks/context.ts'
 import { purge } from '../../tasks/rag/purge.ts'
 import { testDatabase } from '../database.ts'
 
-/** Prunes the rows of deleted collections, whoever owned them. */
+/** Pruning removes the rows of deleted collections, whoever owned them. */
 
 const { db, query } = await testDatabase()
 

@@ -10,7 +10,7 @@ import { hashTerm, tokenize } from '../../tasks/rag/words.ts'
 import { scoresOf } from '../perf/trec.ts'
 import { runs } from '../runs.ts'
 
-/** Compares each part of ranking with its simplest implementation. */
+/** Each part of ranking agrees with its simplest implementation. */
 
 const packTerms = (text: string): Uint32Array => Uint32Array.from(tokenize(text), hashTerm)
 const order = (hits: readonly { chunk: number }[]): number[] => hits.map(({ chunk }) => chunk)
@@ -135,7 +135,7 @@ describe('vectors', () => {
     const length = Math.hypot(...floats)
     return Float32Array.from(floats, (value) => value / length)
   }
-  // Deterministic numbers that look random.
+  // Returns numbers that look random but depend only on the arguments.
   const createVector = (row: number, size: number): Float32Array =>
     unit(Array.from({ length: size }, (_, i) => Math.sin((row + 1) * 12.9898 + i * 78.233)))
 
@@ -214,7 +214,7 @@ describe('scoring of rankings', () => {
           { document: 'c', score: 1 },
         ],
       ],
-      // Equal scores are ordered by name, descending.
+      // Equal scores are in descending order of their names.
       [
         '2',
         [

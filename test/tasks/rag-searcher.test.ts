@@ -27,7 +27,7 @@ after(() => reader.close())
 /** Texts by file name; each file is one chunk. */
 type Texts = Readonly<Record<string, string>>
 
-/** Swaps in new texts; with a model, all get the same vector. */
+/** Swaps in a build with new texts. With `model`, all chunks get the same vector. */
 async function swap(name: string, texts: Texts, gone: readonly string[] = [], model: string | null = null) {
   const [collection, build] = [await openCollection(db, name), uuidv7()]
   const files = Object.entries(texts).map(([source, content]) => fileOf(source, content))
@@ -47,7 +47,7 @@ const textsOf = (word: string, count = 10): Texts =>
 
 const isList = ({ sql }: { readonly sql: string }): boolean => sql.includes('from rag_collection')
 
-/** A searcher that awaits `heard` after each statement. */
+/** Creates a searcher that awaits `heard` after each statement. */
 function createWatchedSearcher(
   heard: (list: boolean, rows: number) => unknown,
   reads: Reader = reader,
@@ -60,7 +60,7 @@ function createWatchedSearcher(
   return createSearcher({ ...db, any } as Database, reads)
 }
 
-/** A searcher that runs `what` right after it has read a list of files, the first `times` times. */
+/** Creates a searcher that runs `what` after it has read a list of files, the first `times` times. */
 const createInterruptedSearcher = (
   what: () => Promise<unknown>,
   times = 1,
@@ -134,7 +134,7 @@ test('a swap without a model leaves the one that there is, and counts no file tw
     query(`select id, document_count, chunk_count, term_count, embedding_model from rag_collection
       where name = 'half'`)
   const before = await readHalf()
-  // Vectors of another model, from a run that lost the collection.
+  // These vectors come from another model, in a run that lost the collection.
   await query(
     `insert into rag_vector select f.id, 'm2', 3, '\\x000000000000000000000000' from rag_file f where collection_id = $1
      limit 2`,
@@ -159,7 +159,7 @@ describe('a search', () => {
       ...reader,
       text: async (...given) => {
         const state = await reader.text(...given)
-        // The second search joins the running load within the next turn.
+        // In the next turn, the second search joins the load that is already running.
         if (++states === 2) void setImmediate().then(gate.resolve)
         return state
       },

@@ -6,7 +6,7 @@ import { testDatabase } from '../database.ts'
 
 const { query } = await testDatabase()
 
-// Prefixes and suffixes that together take every branch of the algorithm.
+// Prefixes and suffixes whose combinations reach every branch of the stemmer.
 const STARTS = `a ab abil accommod adopt agre allow anim ann appl arsen arti bas be bel bl boy bri bu can car ce ch commun con cop cri
   cry d de deb defens differ dig dri dy earl ed electri emerg en equat fa feed fl fil fiz form gener go grad gyr ha hap hes homo hop
   i in inter ir ism la lat later li log lu mat me mo mon n nat neg ni o of op or organ orient past plastic pl pr prob pub radic rat re
@@ -25,7 +25,7 @@ describe('words', () => {
       `select w, (ts_lexize('english_stem', w))[1] as stem from unnest($1::text[]) w`,
       [words],
     )
-    // The database returns no stem for its stop words.
+    // PostgreSQL returns no stem for its stop words.
     const known = rows.filter((row) => row.stem !== null)
     assert.ok(known.length > 10_000)
     const differ = known.filter((row) => stem(String(row.w)) !== row.stem)

@@ -6,7 +6,7 @@ import { parseSettings } from '../../tasks/settings.ts'
 import { retention } from '../../tasks/system/retention.ts'
 import { testDatabase } from '../database.ts'
 
-/** Prunes rows after the days of their setting, and nothing else. */
+/** The task prunes rows that are older than their setting, and no others. */
 
 const { db, query } = await testDatabase()
 const run = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
@@ -14,12 +14,12 @@ const run = (settings: Record<string, string> = {}, signal = new AbortController
     { db, settings: parseSettings(settings), signal, progress: () => {} } as unknown as TaskContext,
     {},
   )
-/** The values of a column that remain in a table. */
+/** Reads the values of a column that remain in a table. */
 const readRemaining = async (table: string, column: string): Promise<string> =>
   (await query(`select ${column}::text as value from ${table} order by 1`))
     .map(({ value }) => value)
     .join(' ')
-/** Rows from two days before the limit to two days after it; the pruner deletes the 'old' ones. */
+/** SQL values of an old time, which the pruner deletes, and a young one. Each is an hour from the limit of `days`. */
 const AGED_ROWS = (days: number): string =>
   `(values ('old', now() - interval '${days} days 1 hour'), ('young', now() - interval '${days} days' + interval '1 hour')) given(name, at)`
 
@@ -32,7 +32,7 @@ describe('retention', { concurrency: false }, () => {
     await send(1, `'unknown'`, `at, at, '{}'`)
     await send(1, `'sending'`, `at, null, '{}'`)
     await send(1, `'queued'`, `null, null, '{}'`)
-    // Scheduled long ago but sent recently: the provider may still send events about it.
+    // This send was scheduled long ago but sent recently. The provider may still report events about it.
     await send(1, `'sent'`, `now(), now(), null`)
     assert.equal((await run()).comms_send, 2501)
     const kept = await query(

@@ -10,14 +10,14 @@ import { DEPTH } from '../runs.ts'
 if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
-// Few words and pixels, since they determine how long reading takes.
+// Few words and pixels, because they determine how long OCR takes.
 const lines = pageLines(1, 1, { sentences: 3 })
 const truth = lines.join(' ')
 const page = await loadImage(Buffer.from(scanImage(lines, 300, 80).bytes))
-/** Height of the page up to the last line. */
+/** Height of the part of the page that has text. */
 const height = Math.round(page.height / 4)
 
-/** Share of correct characters: 1 minus the edit distance divided by the length of the truth. */
+/** Returns the share of correct characters: 1 minus the edit distance divided by the length of the true text. */
 function measureAccuracy(text: string): number {
   const read = text.replace(/\s+/g, ' ').trim()
   let row = Array.from({ length: read.length + 1 }, (_, i) => i)
@@ -30,7 +30,7 @@ function measureAccuracy(text: string): number {
   return 1 - row[read.length]! / truth.length
 }
 
-/** A scan at 300 dpi, turned about its centre. */
+/** Draws a scan at 300 dpi, turned about its centre. */
 function scan(degrees: number): { bytes: Uint8Array; width: number; height: number } {
   const aside = degrees % 180 === 90
   const canvas = createCanvas(aside ? height : page.width, aside ? page.width : height)
@@ -116,7 +116,7 @@ test('what is nothing but pictures is drawn in grey at the resolution of the fin
   assert.equal((await page(await hugePicturePdf())).scan(), null)
 })
 
-/** A page with a picture that claims more pixels than the limit. */
+/** Builds a page with a picture that claims more pixels than the limit. */
 async function hugePicturePdf(): Promise<Uint8Array> {
   return rawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',

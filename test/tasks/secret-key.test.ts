@@ -6,7 +6,7 @@ import { after, beforeEach, test } from 'node:test'
 import { loadSecretKey } from '../../tasks/process.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 
-/** The secret key that development mode generates and stores. */
+/** In development, the service generates a secret key and stores it. */
 
 let dataDir = ''
 const made: string[] = []

@@ -42,7 +42,7 @@ describe('the parts of a text message', () => {
       if (count === 1) assert.ok(total <= alone)
       else {
         assert.ok(total > alone && total <= count * part)
-        // Each part except the last has at most one unused unit.
+        // At most one unit of each part but the last is unused.
         assert.ok(total > (count - 1) * (part - 1))
       }
     })

@@ -9,7 +9,7 @@ import { settingWarnings, unknownNames } from '../../tasks/setting-warnings.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { PRODUCTION } from './settings-help.ts'
 
-/** Valid settings that look like mistakes. */
+/** Valid settings that look like mistakes cause warnings. */
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-env-'))
 after(() => rmSync(folder, { recursive: true, force: true }))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { parseSettings } from '../../tasks/settings.ts'
 import { findProblems, names, PRODUCTION } from './settings-help.ts'
 
-/** The settings of single areas. */
+/** Settings of mail, storage, payments, models, retrieval, languages and queues. */
 
 test('mail goes where the settings say, else through the provider of the key, else into files in development', () => {
   const key = { EMAIL_PROVIDER_API_KEY: 'a/b c' }

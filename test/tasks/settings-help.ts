@@ -8,7 +8,7 @@ export const PRODUCTION = {
   DATABASE_URL: 'postgresql://u:p4ss@db/x',
 }
 
-/** The problems of an invalid environment. */
+/** Returns the problems of an invalid environment. */
 export function findProblems(environment: Record<string, string | undefined>): readonly string[] {
   try {
     parseSettings(environment)

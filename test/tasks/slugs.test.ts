@@ -5,7 +5,7 @@ import { transliterate } from 'transliteration'
 import { slugify } from '../../tasks/blog/slugs.ts'
 import { runs } from '../runs.ts'
 
-/** Computes a slug from the tables alone, for any text. */
+/** Computes a slug from the tables alone, without the shortcut for ASCII. */
 function slugByTables(text: string): string {
   const spelled = text
     .normalize('NFKC')

@@ -11,7 +11,7 @@ after(closeVision)
 
 const lines = pageLines(1, 1, { sentences: 6 })
 
-/** Reads a page with a picture of lines, and text over or below it. */
+/** Reads a page with a picture of lines, and text over or under the picture. */
 async function read(shown: readonly string[], text: string) {
   const { bytes, width, height } = scanImage(shown)
   const pdf = rawPdf([

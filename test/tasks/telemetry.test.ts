@@ -13,7 +13,7 @@ test('a traceparent says which trace it is, and whether that is kept', () => {
   const kept = { traceId, spanId, isSampled: true }
   assert.deepEqual(parseTraceParent(`00-${traceId}-${spanId}-01`), kept)
   assert.deepEqual(parseTraceParent(`00-${traceId}-${spanId}-00`), { ...kept, isSampled: false })
-  // Only the lowest bit means "sampled"; the others are reserved.
+  // Only the lowest bit means "sampled"; the other bits are reserved.
   assert.equal(parseTraceParent(`00-${traceId}-${spanId}-03`)?.isSampled, true)
   assert.equal(parseTraceParent(`00-${traceId}-${spanId}-fe`)?.isSampled, false)
 })

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { render, type Template, validateTemplate } from '../../tasks/comms/template.ts'
 import { runs } from '../runs.ts'
 
-/** Templates fill in only declared and given variables, and leave none out. */
+/** A template accepts only its declared variables, and needs a value for each of them. */
 
 const mail = (more: Partial<Template> = {}): Template => ({
   channel: 'email',
@@ -83,7 +83,7 @@ describe('a message', () => {
     assert.deepEqual(renderProblems(text('{{a}}!', 'a'), { a: 'x'.repeat(1600) }), [
       ': the text would exceed 1600 characters',
     ])
-    // 100,000 times 100,000 characters exceed the maximum length of a string.
+    // 100,000 names times 100,000 characters exceed the maximum length of a string.
     const bomb = mail({ subject: 's', text: '{{a}}'.repeat(100_000), html: null, variables: [{ name: 'a' }] })
     assert.deepEqual(renderProblems(bomb, { a: 'x'.repeat(100_000) }), [
       ': the text would exceed 1000000 characters',

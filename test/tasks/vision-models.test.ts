@@ -12,7 +12,7 @@ import { recordedOutputOptions } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 import { drawSign } from '../sign.ts'
 
-/** A provider that speaks OpenAI's protocol and does what the test says. */
+/** Starts a provider that speaks OpenAI's protocol and answers as the test says. */
 interface Asked {
   readonly path: string
   readonly authorization: string
@@ -88,7 +88,7 @@ async function read(provider = 'openai', more: Record<string, string> = {}) {
 }
 
 const words = 'Harbour office, room 12'
-// A small page: its size affects the time to draw it, but not which model reads it.
+// The page is small, because drawing it takes time. The size does not affect which model reads it.
 const scan = rawPdf([
   '<< /Type /Catalog /Pages 2 0 R >>',
   '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',

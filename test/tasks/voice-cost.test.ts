@@ -5,7 +5,7 @@ import { recognitionCost } from '../../tasks/voice/cost.ts'
 import type { RecognitionUsage } from '../../tasks/voice/ports.ts'
 import { audioName, recognitionOf } from '../../tasks/voice/recognition.ts'
 
-/** Prices of models that recognize speech. */
+/** Prices of speech recognition models. */
 
 const used = (more: Partial<RecognitionUsage>): RecognitionUsage => ({
   inputTokens: null,
@@ -21,7 +21,7 @@ test('a minute, or a million tokens, costs what the provider says', () => {
     ['gpt-transcribe', { audioSeconds: 0 }, '0'],
     ['whisper-1', { audioSeconds: 60 }, '0.006'],
     ['whisper-1', { audioSeconds: 7 }, '0.0007'],
-    // Groq bills at least ten seconds.
+    // Groq bills at least ten seconds per request.
     ['whisper-large-v3', { audioSeconds: 3600 }, '0.111'],
     ['whisper-large-v3-turbo', { audioSeconds: 1 }, '0.000111111111'],
     ['whisper-large-v3-turbo', { audioSeconds: 36 }, '0.0004'],

@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks'
 import { deriveWebhookSecret, hasValidSignature, webhookHeaders } from '../../tasks/webhooks/signature.ts'
 import { validateWebhookUrl } from '../../tasks/webhooks/url.ts'
 
-/** Signatures of webhooks, and their permitted targets. */
+/** Signatures of webhooks, and the URLs that they may have. */
 
 const SECRET_KEY = 'a secret for tests, long enough to be one'
 const [first, second] = [deriveWebhookSecret(SECRET_KEY, 7, 1), deriveWebhookSecret(SECRET_KEY, 7, 2)]
@@ -15,7 +15,7 @@ describe('the signature', () => {
     const headers = webhookHeaders(message, [first])
     assert.match(first, /^whsec_[A-Za-z0-9+/]{43}=$/)
     assert.deepEqual(new Webhook(first).verify(message.body, headers), { type: 'job.done' })
-    // The specification's example.
+    // Example from the specification.
     const given = webhookHeaders(
       { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestamp: 1614265330, body: '{"test": 2432232314}' },
       ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
@@ -34,7 +34,7 @@ describe('the signature', () => {
 
 describe('a signature of others', () => {
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-  // The specification's example.
+  // Example from the specification.
   const given = {
     id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
     timestamp: '1614265330',
@@ -99,7 +99,7 @@ describe('a URL', () => {
       '0.0.0.0',
       '224.0.0.1',
       '255.255.255.255',
-      // 127.0.0.1 in every notation that browsers accept.
+      // 127.0.0.1 in all notations that browsers accept.
       '2130706433',
       '0x7f.1',
       '0177.0.0.1',

@@ -9,7 +9,7 @@ import { modelServer, type Script } from '../standins/models.ts'
 import { until } from '../until.ts'
 import { holdTimer } from './held-timer.ts'
 
-/** The real client against a stand-in for the providers that also fails as they do. */
+/** Runs the real client against a stand-in for the providers, which can also fail as they do. */
 
 const models = await modelServer()
 after(() => models.stop())
@@ -95,7 +95,7 @@ describe('what is said', () => {
   test('all of it, although the provider does not end it', async (t) => {
     const limit = holdTimer(t, SILENT_SECONDS * 1000)
     const asking = ask({ breaksAtEnd: 'hang' })
-    // The role, two pieces and the finish each restart the timer.
+    // The timer restarts at the role, at each of two pieces and at the finish.
     await until('it has said all that it says', () => limit.restarts === 4)
     limit.goOff()
     assert.equal((await asking).text, 'Hello there')
@@ -120,7 +120,7 @@ describe('what is said', () => {
       },
       [9, 4, 5, 3],
     ],
-    // Google's total includes the reasoning; its output count does not.
+    // Google counts reasoning in the total, but not in the output.
     [
       'with reasoning only in the total',
       { prompt_tokens: 9, completion_tokens: 5, total_tokens: 20 },
@@ -180,7 +180,7 @@ describe('what goes wrong', () => {
       const before = models.asked.length
       const asking = expectFailure(ask({ breaks: { after, does: 'hang' } }))
       await until('it has said all that it says', () =>
-        // The role and then each piece restart the timer.
+        // The timer restarts at the role and at each piece.
         after === 0 ? models.asked.length > before : limit.restarts > after,
       )
       limit.goOff()

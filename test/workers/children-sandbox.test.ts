@@ -10,7 +10,7 @@ import { probeSandbox, type Sandbox } from '../../workers/children/sandbox.ts'
 import { until } from '../until.ts'
 import type { Attempt } from './fixtures/hostile-attempts.ts'
 
-/** Tests the limits of a child that runs hostile code, and that each process hides its environment. */
+/** A child that runs hostile code is confined, and each process hides its environment. */
 
 const SECRET = 'a secret of the service, 32 characters or more'
 const script = (path: string): string => new URL(path, import.meta.url).pathname
@@ -27,7 +27,7 @@ function start(path: string, env: Record<string, string>, cwd?: string): ChildPr
   return child
 }
 
-// By default, both are in the service's working folder.
+// As by default, the settings and the data folder are in the service's working folder.
 const folder = mkdtempSync(join(tmpdir(), 'hostile-'))
 const dataDir = join(folder, '.data')
 mkdirSync(dataDir)
@@ -43,7 +43,7 @@ async function attempt(name: Attempt, argument: unknown, kind = 'attempt'): Prom
   return (await once(parent, 'message'))[0]
 }
 
-/** Runs outside Node's permission model, as an addon's native code does. */
+/** Runs an attempt on a thread outside Node's permission model. Native code of an addon has the same freedom. */
 const attemptInThread = (name: Attempt, argument: unknown) => attempt(name, argument, 'attemptInThread')
 
 test('a child neither reads secrets nor writes, nor starts a process', async () => {
@@ -109,7 +109,7 @@ test('a child gains no rights if the machine has no_new_privs', async () => {
 
 if (process.platform === 'linux')
   describe('each process blanks the environment that it was started with', () => {
-    // The database is unreachable, so each process keeps waiting for it.
+    // Each process keeps waiting, because its database is unreachable.
     const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none', NODE_ENV: 'test', PORT: '0' }
     for (const main of [
       'edge/main',

@@ -15,7 +15,7 @@ import { analyzeFile } from '../../workers/providers/documents/analysis.ts'
 import { blockThread, until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** Tests the pool of child processes in its own process and over a port. The children do what the test asks. */
+/** Tests the pool of child processes, in its own process and over a port. The children do what the test asks. */
 
 const entry = new URL('fixtures/work-child.ts', import.meta.url).pathname
 const AMPLE: Limits = { cpuMs: 60_000 }
@@ -34,7 +34,7 @@ function createPool(options: Partial<Parameters<typeof createChildPool>[0]> = {}
   return pool
 }
 
-/** Casts, because the fixture's requests are not in the type of real requests. */
+/** Sends a request to a child. Casts it, because the fixture's requests are not part of the real request type. */
 const ask = (lease: ChildLease, kind: string, request: unknown = null, limits = AMPLE): Promise<unknown> =>
   lease.ask(kind as never, request as never, limits)
 
@@ -46,14 +46,14 @@ const isLost =
     return true
   }
 
-/** Returns the pool as a task thread reaches it: over a port. */
+/** Returns the pool as a task thread sees it: over a port. */
 function servePort(pool: Children): Children {
   return createChildrenClient((port) => serveChildren(pool, port))
 }
 
 const inProcess = (pool: Children): Children => pool
 
-// Serves every kind of request, as in production.
+// This pool's child serves every kind of request, as in production.
 const whole = createChildPool({ log, concurrency: 1 })
 after(() => whole.close())
 
@@ -62,7 +62,7 @@ for (const [how, reached] of [
   ['over a port', servePort],
 ] as const) {
   describe(how, () => {
-    // For tests that release their children.
+    // Pool for tests that release their children.
     const shared = reached(createPool())
     const alone = reached(createPool({ concurrency: 1 }))
 
@@ -199,7 +199,7 @@ test('an owner who has none at work gets one beside the flood of another, and th
   const [small, more] = [await lease(2), lease(2)]
   assert.deepEqual(order, [1, 1, 2])
   const third = lease(3)
-  // Three children are busy, the maximum.
+  // All three children of the pool are busy.
   first!.release()
   ;(await third).release()
   assert.deepEqual(order.slice(3), [3])
@@ -271,18 +271,19 @@ test('a child that has grown large is not used again', async () => {
 test('what has answered while its parent was busy is not late', async () => {
   const lease = await createPool().lease()
   await ask(lease, 'echo')
-  // The parent must drain answers before it checks limits: the first answer leads to a second request, whose answer
-  // is in time.
+  // The parent must read answers before it checks time limits, or a child that answered in time is killed.
   assert.equal(await askWhileBlocked(lease, AMPLE), 'signed')
   assert.equal(await askWhileBlocked(lease, { cpuMs: 60_000, wallMs: 100 }), 'signed')
   lease.release()
 })
 
-/** Sends a request and blocks this thread until 200 ms after the answer, so that the answer is still unread. */
+/**
+ * Sends a request, and blocks this thread until 200 ms after the child has answered. The answer is then still unread.
+ */
 async function askWhileBlocked(lease: ChildLease, limits: Limits): Promise<unknown> {
   const file = join(mkdtempSync(join(tmpdir(), 'millrace-')), 'signed')
   const answer = ask(lease, 'sign', file, limits)
-  // The request leaves in this turn of the loop.
+  // Lets the request leave before this thread blocks.
   await Promise.resolve()
   for (let n = 0; n < 6000 && !existsSync(file); n++) blockThread(5)
   blockThread(200)

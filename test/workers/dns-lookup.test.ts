@@ -5,9 +5,9 @@ import { once } from 'node:events'
 import { after, describe, test } from 'node:test'
 import { createLookup } from '../../workers/providers/dns-lookup.ts'
 
-/** Resolves host names that callers supply. */
+/** Host names come from callers, so a slow name must not delay the others. */
 
-// A name server that answers by the first label of a name, and ignores names that begin with `silent`.
+// This name server answers by the first label of a name. It ignores names that begin with `silent`.
 const asked: string[] = []
 const server = createSocket('udp4')
 server.on('message', (query, { port, address }) => {

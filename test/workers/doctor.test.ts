@@ -30,7 +30,7 @@ async function runDoctor(env: Readonly<Record<string, string>>, ...args: string[
 
 test('beside a running service it finds all as it should be, but for what the tests spare', async () => {
   const edge = await startEdge(url)
-  // The long lease keeps it alive, however late the doctor runs.
+  // With a long lease, the worker still counts as alive when the doctor runs late.
   const settings = settingsFor(url, { LEASE_SECONDS: '60' })
   const { worker } = await startTestWorker(url, '', { settings })
   const { status, lines } = await runDoctor({ PORT: String(edge.port) })

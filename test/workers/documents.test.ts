@@ -21,13 +21,13 @@ import { drawSign } from '../sign.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** Reads documents in real children; the tests make some of them fail. */
+/** Reads documents in real child processes. The tests make some of them fail. */
 
 const PDF = 'application/pdf'
 const { signal } = new AbortController()
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
-/** A PDF with one picture on each page, an eighth of the pixels of an A4 scan. */
+/** Builds a PDF with one picture on each page, which has an eighth of the pixels of an A4 scan. */
 function signPdf(count: number): Uint8Array {
   const pages = numbers(count).flatMap((n) => [
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 432 96] /Contents ${3 * n + 1} 0 R` +
@@ -47,7 +47,7 @@ function signPdf(count: number): Uint8Array {
   ])
 }
 
-// After a crash, timing decides whether PDFium or pdfjs draws a page. The recorded output has both.
+// After a crash, timing decides whether PDFium or pdfjs draws a page. The recorded output covers both.
 const keptOutput = DEPTH === 'quick' ? recordedOutputOptions() : {}
 
 function createPool(places = 2) {
@@ -67,7 +67,7 @@ const open = (bytes: Uint8Array, options: Partial<DocumentOptions> = {}, childre
     ...options,
   })
 
-/** Children that are lost on requests for which `loses` returns a reason. */
+/** Returns children that are lost on requests for which `loses` returns a reason. */
 function createLosingChildren(loses: (kind: string, request: unknown) => LossReason | null | undefined) {
   const seen = { leases: 0, withoutPdfium: 0 }
   const children: Children = {
@@ -79,7 +79,7 @@ function createLosingChildren(loses: (kind: string, request: unknown) => LossRea
           seen.withoutPdfium++
         const why = loses(kind, request)
         if (!why) return lease!.ask(kind, request, limits)
-        // The child is only released, for reuse: children.test.ts covers real losses.
+        // The child is only released, not lost: children.test.ts covers real losses.
         lease!.release()
         throw new ChildLost(why)
       }
@@ -99,7 +99,7 @@ test('pages are read side by side, and children serve the next document', async 
   assert.ok(pool.size <= 2, `${pool.size} children`)
 })
 
-/** An eight-page document with simulated children: `does` gets each request and may throw. */
+/** Opens an eight-page document with simulated children. `does` receives each request, and may throw. */
 function openSimulated(
   isGranted: (options: LeaseOptions) => boolean,
   does: (kind: string, request: readonly number[]) => unknown,
@@ -202,10 +202,9 @@ for (const [why, children] of [
     await reader.close()
   })
 
-/** The same document with a single child. */
+/** Opens the same document with a single child. */
 function openWithOneChild(t: TestContext, does: (kind: string, pages: readonly number[]) => unknown) {
-  // With the clock stopped, reading never seems faster than opening, so the reader asks for a second child
-  // immediately.
+  // With the clock stopped, reading never seems faster than opening. So the reader immediately asks for a second child.
   t.mock.method(performance, 'now', () => 0)
   return openSimulated(({ ifFree }) => !ifFree, does)
 }
@@ -392,7 +391,7 @@ test('a document of more pages than are read is one unread page', async () => {
   await reader.close()
 })
 
-/** A model that never answers. */
+/** Starts a model provider that never answers. */
 async function silentModel(t: TestContext) {
   const silent = createServer().listen(0, '127.0.0.1')
   t.after(() => silent.close())

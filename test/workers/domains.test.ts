@@ -7,7 +7,7 @@ import { createDomains } from '../../workers/providers/comms/domains.ts'
 import { type Mode, neverAnswers } from '../standins/http.ts'
 import { KEY, type ResendStandIn, resendDomain, resendServer, SEND_ONLY } from '../standins/resend.ts'
 
-// Generous for a busy machine; tests of hanging servers use the shorter limit.
+// The limits suit a busy machine. `HANGING` has a shorter one, for servers that never answer.
 const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5000, retryMs: 30_000, maxWaitMs: 0 }
 const HANGING = { ...LIMITS, answerMs: 300 }
 const servers: ResendStandIn[] = []

@@ -13,7 +13,9 @@ import { createMailer, type Mailer } from '../../workers/providers/comms/email.t
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
-/** Attachments are read as the server accepts them, and are sent completely or not at all. */
+/**
+ * Attachments are read only as fast as the mail server accepts them. A mail has all of its attachments or is not sent.
+ */
 
 const server = await mailServer()
 const dataDir = mkdtempSync(join(tmpdir(), 'millrace-attachments-'))
@@ -41,7 +43,7 @@ const request = (signal = new AbortController().signal): ProviderRequest & { beg
   return made
 }
 
-/** A file whose pieces share one buffer, each valid until the next read, as in real stores. */
+/** Returns a file that yields one buffer again and again, valid until the next read, like a real store. */
 const file = (filename: string, bytes: Uint8Array, mediaType = 'application/pdf'): EmailAttachment => ({
   ...{ filename, mediaType, byteSize: bytes.length },
   read: async function* () {
@@ -113,7 +115,7 @@ test('are not read for a server that takes no mail', async () => {
 
 test('are read at the pace of the server, and let go when nobody waits for it any more', async () => {
   const sockets = new Set<Socket>()
-  // Accepts every command and stops reading when the content starts.
+  // This server accepts every command, and stops reading when the content starts.
   const slow = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {}).write('220 slow\r\n')
@@ -152,7 +154,7 @@ test('are read at the pace of the server, and let go when nobody waits for it an
     seen = read
     return same > 10
   })
-  // Data in the sockets' buffers counts as read, too.
+  // Bytes in the sockets' buffers count as read, too.
   assert.ok(read < whole / 8, `${read} bytes are read ahead`)
   abort.abort('cancelled')
   await assert.rejects(sending, (error) => error === 'cancelled')

@@ -11,9 +11,9 @@ import { neverAnswers } from '../standins/http.ts'
 import { type MailMode, type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
-/** Handing over a mail has three outcomes: accepted, certainly not accepted, or unknown. */
+/** Submitting a mail has three outcomes: accepted, certainly not accepted, or unknown. */
 
-// Generous for a busy machine; tests of hanging servers use the shorter limit.
+// The limits suit a busy machine. `HANGING` has shorter ones, for servers that never answer.
 const LIMITS = { connectMs: 10_000, silentMs: 10_000, maxWaitMs: 0 }
 const HANGING = { ...LIMITS, silentMs: 1000 }
 const servers: MailStandIn[] = []

@@ -12,7 +12,7 @@ import { type SmtpStandIn, smtpReply, startSmtpServer } from './smtp.ts'
 
 const USER = 'relay-user'
 const SECRET = 'hunter2-%-secret'
-// The credentials of AUTH PLAIN (RFC 4616).
+// Credentials of AUTH PLAIN (RFC 4616).
 const PLAIN = Buffer.from(`\0${USER}\0${SECRET}`).toString('base64')
 const LIMITS = { connectMs: 300, silentMs: 300 }
 
@@ -23,7 +23,7 @@ function mailer(port: number, credentials = '', limits = {}): Mailer {
     limits,
   )
 }
-/** A mailer with short timeouts, for silent servers. Other tests allow for a busy machine. */
+/** Creates a mailer with short timeouts, for silent servers. The other limits suit a busy machine. */
 const createHastyMailer = (port: number): Mailer => mailer(port, '', LIMITS)
 
 const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
@@ -42,7 +42,7 @@ async function send(via: Mailer, one = message(), signal = new AbortController()
   throw fail('email.failed', { reason: handed.reason })
 }
 
-/** Returns the failure of a send, and asserts that it reveals no secret to the client or the log. */
+/** Returns the failure of a send. Asserts that neither the client nor the log would see a secret. */
 async function expectFailure(
   via: Mailer,
   one = message(),
@@ -265,7 +265,7 @@ describe('a mail that is not taken', () => {
       const { code, again } = await expectFailure(createHastyMailer(server.port))
       assert.deepEqual([code, again], ['email.failed', true])
       const ms = performance.now() - startedAt
-      // With production's timeouts this would take longer.
+      // Production's timeouts would take longer than this.
       assert.ok(ms < 10_000, `${ms} ms`)
     }
     const deaf = await startTcpServer(() => {})
@@ -333,7 +333,7 @@ describe('a mail that is not taken', () => {
 
 type Done = (error?: Error | null) => void
 
-/** Starts a TCP server that speaks no SMTP; returns its port. */
+/** Starts a TCP server that does not speak SMTP; returns its port. */
 async function startTcpServer(serve: (socket: Socket) => void): Promise<number> {
   const server = createServer((socket) => {
     socket.on('error', () => {})

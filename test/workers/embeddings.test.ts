@@ -7,7 +7,7 @@ import { createEmbedder } from '../../workers/providers/ai/embeddings.ts'
 import { folder } from '../edge/rag-help.ts'
 import { DIMENSIONS, MODEL, writeModel } from '../model.ts'
 
-/** Embeddings by a provider, and by a model in this process with the real runtime. */
+/** Embeddings come from a provider, or from a model in this process. The tests use the real runtime. */
 
 const models = folder()
 writeModel(models)

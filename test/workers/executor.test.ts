@@ -14,7 +14,7 @@ import { IDLE, jobSpec, ledgerOf } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** The executor with a real ledger and threads that the test controls. */
+/** Runs the executor with a real ledger, and threads that the test controls. */
 
 const base = await testDatabase()
 const { db } = base
@@ -73,18 +73,18 @@ async function open() {
     executor.reconcile((await db.maybeOne(renewLease(lease, IDLE, 60_000)))!.running)
   const thread = (id: string, attempt = 1) =>
     until(`${id}/${attempt} runs`, () => threads.get(`${id}/${attempt}`))
-  /** Claims and runs a job; resolves when it has ended. */
+  /** Claims and runs a job; resolves when the attempt has ended. */
   const run = async (id: string): Promise<void> => {
     for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
   }
-  /** Enqueues a job and passes it to a thread that is still busy. */
+  /** Enqueues a job and passes it to a thread, which has not begun it yet. */
   const pass = async (fields: Parameters<typeof jobSpec>[0] = {}) => {
     const job = jobSpec(fields)
     await help.enqueue(job)
     const ended = run(job.id)
     return { id: job.id, ended, thread: await thread(job.id) }
   }
-  /** Enqueues and runs a job. */
+  /** Enqueues a job and begins it on a thread. */
   const start: typeof pass = async (fields) => {
     const job = await pass(fields)
     job.thread.begin()
@@ -93,7 +93,7 @@ async function open() {
   return { executor, ledger, lease, thread, heartbeat, run, pass, start, ended, counted }
 }
 
-/** Time from the end of a job's last attempt to its next one, in ms. */
+/** Returns the ms between the end of a job's last attempt and its next one. */
 async function readPause(id: string): Promise<number> {
   const [row] = await base.query(
     `select round(extract(epoch from run_at - created_at) * 1000)::int as ms from job_event_row

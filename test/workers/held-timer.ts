@@ -1,13 +1,13 @@
 import type { TestContext } from 'node:test'
 
-/** A timer that fires only when the test says so: it is never late, however slow the machine. */
+/** Timer that fires only when the test says so, and therefore never late on a slow machine. */
 export interface HeldTimer {
   goOff(): void
-  /** Number of times that the timer was restarted. */
+  /** Number of restarts so far. */
   readonly restarts: number
 }
 
-/** Holds timers of exactly `ms` milliseconds until the test ends. `goOff` fires the newest one. */
+/** Holds all timers of exactly `ms` milliseconds until the test ends. `goOff` fires the newest one. */
 export function holdTimer(t: TestContext, ms: number): HeldTimer {
   const start = globalThis.setTimeout as unknown as (...given: unknown[]) => NodeJS.Timeout
   const held = { goOff: () => {}, restarts: 0 }

@@ -12,7 +12,7 @@ import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
 import { log, settingsFor, TASKS } from './parts.ts'
 
-/** Isolated runners survive whatever their jobs do to the process. */
+/** The isolated runner survives whatever its jobs do to their process. */
 
 const { url } = await sharedDatabase()
 const events: { id: string; n: number; kind: string; data: unknown }[] = []
@@ -30,7 +30,7 @@ function open(more: Partial<IsolatedRunnerOptions> = {}): IsolatedRunner {
   return isolated
 }
 const alone = open()
-// Jobs that are running now.
+// Ids of the jobs that are running.
 const begun = new Set<string>()
 
 function start(name: string, payload: unknown = {}, among = alone) {
@@ -133,7 +133,7 @@ test('its process ends with the worker', async () => {
   await until('it is gone, and those that were idle', () => countIsolated() === 0)
 })
 
-/** Counts the isolated processes of this process. */
+/** Counts the isolated children of this process. */
 function countIsolated(): number {
   return readdirSync('/proc').filter((pid) => {
     try {

@@ -9,7 +9,7 @@ import { jobSpec, ledgerOf, withClient } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** The pages of jobs show the worker's log lines about them. */
+/** A job's page shows the lines that its worker logged about it. */
 
 const base = await testDatabase()
 const { db, query, url } = base
@@ -80,7 +80,7 @@ test('a long line is cut, and a flood of lines is left to the log', async () => 
     kept.map(({ data }) => data),
     Array.from({ length: MAX_LOG_LINES }, (_, n) => ({ n })),
   )
-  // Lines that come later are stored, too.
+  // A job that has its maximum of lines gets no later ones either.
   lines.take(line(other, { n: 'one more' }))
   await lines.close()
   assert.equal((await readLines(other)).length, MAX_LOG_LINES)

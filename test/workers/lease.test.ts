@@ -13,7 +13,7 @@ const base = await testDatabase()
 const { query } = base
 const help = ledgerOf(base)
 const open = new Set<Lease>()
-// A quarter of production's time for tests of expiry; for all others too long to expire.
+// Tests of expiry use a quarter of production's lease time. The others use a time after which nothing expires.
 const [TTL_MS, LONG_MS] = [500, 60_000]
 
 async function hold(ttlMs = TTL_MS, onRecovered = () => {}) {
@@ -52,7 +52,7 @@ const readExpiry = async (id: string) => ((await row(id))?.expires_at as Date | 
 
 const findOwnLeases = () => query(`select id from worker_lease where name like '%/' || $1`, [process.pid])
 
-/** Routes every call of this method through `run`. */
+/** Routes every call of `method` through `run`. */
 function intercept(
   db: Database,
   method: 'any' | 'maybeOne',
@@ -98,7 +98,7 @@ describe('a lease', { concurrency: false }, () => {
     const { lease, calls, pools } = await hold(LONG_MS)
     pools.push('pool-2')
     lease.renew()
-    // In the same turn, so no timer can have sent it.
+    // Checked in the same turn, in which no timer can have renewed the lease.
     assert.equal(calls('lease_renew'), 1)
     await until(
       'the lease names it',
@@ -108,8 +108,8 @@ describe('a lease', { concurrency: false }, () => {
 
   test('tells with each heartbeat what the database holds to be running here', async () => {
     const { lease, db, heartbeats, running } = await hold()
-    // The first heartbeat is a full one. Held until the jobs are there, it looks expensive, so the next ones ask only
-    // for jobs that this worker lists.
+    // The first heartbeat reads all jobs. It waits for the jobs and thus seems slow, so later heartbeats read only the
+    // jobs that this worker lists.
     const jobs = Promise.withResolvers<void>()
     intercept(db, 'maybeOne', async (call) => {
       await jobs.promise
@@ -158,7 +158,7 @@ describe('a lease', { concurrency: false }, () => {
     })
     lease.renew()
     const closed = lease.close()
-    // A delete that did not wait for the renewal would be in the table by now.
+    // If the delete did not wait for the renewal, it would run during these queries.
     for (let n = 0; n < 50; n++) await query('select 1')
     gate.resolve()
     await closed
@@ -171,7 +171,7 @@ describe('a lease', { concurrency: false }, () => {
     const dead = await help.lease(60_000, ['pool-dead'])
     const job = await help.running({}, dead)
     await help.running({}, await help.lease())
-    // Workers are not declared dead in the first seconds of the server.
+    // In the first seconds of a server, no worker is declared dead.
     await until('the server is up for long enough', async () => {
       const [up] = await query(
         `select now() - pg_postmaster_start_time() > $1::float * interval '1 ms' as long`,
@@ -193,7 +193,7 @@ describe('a lease', { concurrency: false }, () => {
       LONG_MS,
       () => void looks.push(calls('job_rescue_running')),
     )
-    // By this clock the first search takes 100 ms, so the next ones look only for expired leases.
+    // By this clock the first search takes 100 ms. Therefore the next ones look only for expired leases.
     let aheadMs = 0
     const now = performance.now.bind(performance)
     t.mock.method(performance, 'now', () => now() + aheadMs)
@@ -213,11 +213,11 @@ describe('a lease', { concurrency: false }, () => {
       [dead],
     )
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
-    // A worker may declare others dead only after it has renewed its lease in time for long enough.
+    // A worker may declare others dead only after its own renewals have been in time for a while.
     await query(`update worker_lease set steady_since = '-infinity' where id = $1`, [lease.id])
     t.mock.timers.tick(LONG_MS / 8)
     await until('the last are taken over', () => new Set(recovered).size === 2500)
-    // The timer fired once; one search follows another.
+    // The timer fired once, and each further search follows the one before.
     assert.deepEqual(looks, [2, 3, 4])
   })
 
@@ -247,7 +247,7 @@ describe('a lease', { concurrency: false }, () => {
     await until('it has looked for others', () => calls('job_rescue_running') > looks + 2)
     assert.deepEqual(recovered, [], 'nobody is judged while renewals fail')
     db.fault = null
-    // Read before this worker may declare others dead: a late renewal changes the value.
+    // Read before this worker may declare others dead. A late renewal would change the value.
     const since = await until('it is renewed', async () => {
       const [renewed] = await query(
         'select steady_since::text as since from worker_lease where id = $1 and expires_at > now()',

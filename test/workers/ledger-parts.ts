@@ -5,13 +5,15 @@ import { testDatabase } from '../database.ts'
 import { ledgerOf } from '../sql/ledger-help.ts'
 import { type Faulty, faulty, log } from './parts.ts'
 
-/** A worker's ledger on the file's own database, and access to the tables behind it. */
+/** Creates a worker's ledger on the file's own database, with access to the tables behind it. */
 export async function createWorkerLedger() {
   const base = await testDatabase()
   const help = ledgerOf(base)
   const lease = await help.lease()
 
-  /** A new ledger for each test, with the statements it sent, the jobs it marked and those it gave up. */
+  /**
+   * Opens a new ledger. Also returns the statements it sent, the jobs it notified about and the attempts it gave up.
+   */
   const open = (leaseId: () => string = () => lease, claimNotify = () => false) => {
     const db: Faulty = faulty(base.db, () => fail('database.down'))
     const marked: string[] = []
@@ -37,7 +39,7 @@ export async function createWorkerLedger() {
   return { base, help, lease, open, running, notes }
 }
 
-/** The job's progress entry number `n`. */
+/** Returns progress entry number `n` of a job. */
 export const step = (id: string, n: number, attempt = 1): ProgressEntry => ({
   id,
   attempt,

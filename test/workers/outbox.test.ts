@@ -64,7 +64,7 @@ test('the same message again, also 20 times at once, leaves one whole file', asy
 test('who looks while files are written sees whole ones only', async () => {
   const box = outbox()
   mkdirSync(box.folder)
-  // Several mails in parallel and in sequence: while one is being written, earlier ones are complete.
+  // Writes several mails, in parallel and in sequence. Some are complete while others are being written.
   const several = async (): Promise<void> => {
     for (let n = 0; n < 5; n++) await box.send(message({ text: 'y'.repeat(300_000) }))
   }

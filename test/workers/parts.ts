@@ -14,7 +14,7 @@ import { createPools, type Pools } from '../../workers/threads/pools.ts'
 import { startWorker, type Worker, type WorkerOptions } from '../../workers/worker.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** Parts of a worker, assembled in the test's own process. */
+/** Assembles parts of a worker in the test's own process. */
 
 export const log: Log = await createLog(process.env.TEST_LOG_LEVEL ?? 'silent', 'test')
 export const TASKS = new URL('./fixtures/tasks.ts', import.meta.url).href
@@ -29,9 +29,9 @@ export function settingsFor(url: string, more: Readonly<Record<string, string>> 
   })
 }
 
-/** A database whose statements fail on demand, before or after they take effect. */
+/** Database whose statements fail on demand, before or after they take effect. */
 export interface Faulty extends Database {
-  /** Statements so far, by name: `job_finish`, `job_progress`, … */
+  /** Statements so far, with names such as `job_finish` or `job_progress`. */
   readonly calls: { readonly name: string; readonly values: readonly unknown[] }[]
   fault: ((name: string) => 'before' | 'after' | null) | null
   error: () => Error
@@ -70,7 +70,7 @@ export interface Parts {
   readonly executor: Executor
 }
 
-/** Starts executor, pools and ledger with the fixture's tasks, under a lease; closes them after the file. */
+/** Starts executor, pools and ledger under a lease, with the fixture's tasks. Closes them after the file. */
 export async function startParts(
   base: TestDatabase,
   lease: string,
@@ -96,7 +96,7 @@ export async function startParts(
     databaseUrl: base.url,
     children: createChildPool({ log }),
     log,
-    // Read at each abort, so that a test can extend it.
+    // A getter, so that a test can extend the period before each abort.
     get killGraceMs() {
       return options.killGraceMs ?? 300
     },
@@ -125,7 +125,7 @@ export async function startParts(
   return { ledger, pools, executor }
 }
 
-/** Starts a worker with the fixture's tasks in this process and collects its warnings; stops it after the test. */
+/** Starts a worker with the fixture's tasks in this process, and collects its warnings. Stops it after the test. */
 export async function startTestWorker(
   url: string,
   queues: string,

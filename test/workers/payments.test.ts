@@ -6,13 +6,13 @@ import { createPayments } from '../../workers/providers/payments/payments.ts'
 import { event } from '../payment-events.ts'
 import { type Fault, KEY, stripeStandIn } from '../stripe.ts'
 
-/** The real SDK against a stand-in: its requests, and the outcome of each kind of failure. */
+/** Tests the real SDK against a stand-in: its requests, and the outcome of each kind of failure. */
 
 const stripe = await stripeStandIn()
 const settings = (given: Record<string, string> = {}) =>
   parseSettings({ PROVIDER_SECRET_KEY: KEY, PROVIDER_API_BASE_URL: stripe.url, ...given })
 const provider = createPayments(settings())
-// Generous for a busy machine; tests of a hanging provider use the short timeout.
+// The default timeout suits a busy machine. Tests of a hanging provider use this one.
 const hasty = createPayments(settings(), 300)
 const { signal } = new AbortController()
 const customer = { email: 'a@example.com', name: null, userId: 7 }

@@ -11,7 +11,7 @@ import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
 import { log, settingsFor, TASKS } from './parts.ts'
 
-/** Pools of one thread: whatever happens to the thread, waiting jobs get their turn. */
+/** In a pool of one thread, waiting jobs run whatever happens to the thread. */
 
 const { url } = await sharedDatabase()
 const events: unknown[] = []
@@ -131,7 +131,7 @@ describe('a pool of one thread', () => {
       const later: Promise<Outcome>[] = []
       onKill = () => {
         const more = () => later.push(start('io.echo', later.length).outcome)
-        // Dispatches the first one in this turn, after the kill, however soon the thread ends.
+        // The first job is dispatched in this turn, after the kill, however soon the thread ends.
         more()
         const next = setInterval(more, 1)
         void killed.outcome.then(() => clearInterval(next))
@@ -149,7 +149,7 @@ describe('a pool of one thread', () => {
     await nextTurn()
     const busy = start('io.later', { ms: 200 })
     await nextTurn()
-    // Lasts until both are due in the same turn of the thread's loop.
+    // This job lasts until both others are due in the same turn of the thread's loop.
     const first = start('io.hold', { ms: 400 })
     for (const { outcome } of [first, done, busy]) assert.equal((await outcome).kind, 'done')
   })
@@ -169,7 +169,7 @@ describe('a pool of one thread', () => {
     const spinning = start('model.where', { ms: 900 })
     await waitUntilBusy(pools)
     pools.abort(spinning.id, 1, 'cancelled')
-    // The job runs for more than two grace periods and then ends by itself.
+    // The job runs for more than two grace periods, and then ends without help.
     assert.deepEqual(await spinning.outcome, first)
     assert.deepEqual(await start('model.where', { ms: 0 }).outcome, first)
   })
@@ -214,6 +214,6 @@ describe('a pool of one thread', () => {
     await closing.close()
     assert.equal((await job).kind, 'crashed')
     assert.equal(closing.threads, 0)
-    closing.breakConnections() // An outage while the process shuts down has no threads to notify.
+    closing.breakConnections() // An outage during shutdown finds no thread to notify.
   })
 })
