@@ -229,7 +229,7 @@ export class Stream {
 
   /** Waits until the server ends the stream, and returns its frames. */
   async waitForEnd(deadlineMs = 30_000): Promise<readonly Frame[]> {
-    await until('the stream ends', () => this.ended, deadlineMs)
+    await until('the stream has ended', () => this.ended, deadlineMs)
     return this.frames
   }
 

@@ -60,7 +60,7 @@ const FILTERS = [null, 'user', 'moderator'].flatMap((role) =>
 const SEEN = 30
 const KEYS = { created_at: [], email: ['email'], last_login: ["coalesce(last_login, 'epoch')"] }
 
-describe('each combination of role, state, search, time and order', () => {
+describe('lists with each combination of role, state, search, time and order', () => {
   for (const search of [null, 'ZOE 0', 'müll', 'mull', '7@exam', 'no_body', '100%', 'back\\slash', '\\_@'])
     for (const order of ORDERS)
       for (const way of WAYS)
@@ -111,7 +111,7 @@ const reads = ORDERS.flatMap((order) =>
 const ofHours = WAYS.map((way) =>
   planRead(`of a time, ${way}`, readAccounts.created_at[way], null, null, null, ...HOURS, null, 0, 20),
 )
-describe('among 10,000', () => {
+describe('with 10,000 accounts', () => {
   before(async () => {
     await addAccounts(`not (${FEW})`)
     await query(
@@ -130,7 +130,7 @@ describe('among 10,000', () => {
   for (const [what, statement, ...values] of [...reads, ...ofHours])
     test(what, () => assertListByIndex(client, statement, values, 300))
 
-  describe('by index', () => {
+  describe('writes by index', () => {
     let n = 100
     const readPendingChange = async () =>
       (await query('select id from email_change where account_id = $1', [++n]))[0]!.id as string

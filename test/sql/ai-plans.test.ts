@@ -97,7 +97,7 @@ const SMALL = ['ai_agent', 'llm_current']
 describe('reads by index', () => {
   testReads(client, reads)
 
-  test('the start of a turn', async () => {
+  test('starting a turn', async () => {
     await client.query(`prepare start as ${readTurnStart.text}`)
     const { rows } = await client.query<{ 'QUERY PLAN': string }>(
       `explain execute start('assistant', '${conversation}')`,

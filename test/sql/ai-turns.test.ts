@@ -130,8 +130,8 @@ const readConversation = async ({ conversationId }: Begun) =>
     )
   )[0]
 
-describe('a turn is settled', () => {
-  test('by its end, with what all its attempts have used', async () => {
+describe('settling a turn', () => {
+  test('sums up the usage of all attempts when the job ends', async () => {
     const turn = await begin()
     assert.equal((await db.one(turnToAnswer(turn.answerId, 'assistant', 5, turn.jobId))).shown, false)
     const first = await claim(turn)
@@ -175,7 +175,7 @@ describe('a turn is settled', () => {
     })
   })
 
-  test('without a cost when the price of one attempt is not known', async () => {
+  test('stores no cost if the price of one attempt is unknown', async () => {
     const turn = await begin()
     const first = await claim(turn)
     await emit(turn.jobId, first, [used({ cost: null, estimated: true })])
@@ -187,7 +187,7 @@ describe('a turn is settled', () => {
     assert.deepEqual([cost, estimated], [null, true])
   })
 
-  test('by a failure: what readers have seen since the last beginning, and why', async () => {
+  test('stores the text since the last start, and the reason, when the job fails', async () => {
     const turn = await begin()
     const attempt = await claim(turn)
     await emit(turn.jobId, attempt, [chunk('x'), ['restart', {}], chunk('Par'), chunk('tial'), used()])
@@ -205,7 +205,7 @@ describe('a turn is settled', () => {
     })
   })
 
-  test('by the last death of its process, which could not say what was used: it is counted by its length', async () => {
+  test('estimates usage from the text length when the process died for the last time', async () => {
     const turn = await begin()
     await query('update job set interruptions = 4 where id = $1', [turn.jobId])
     const attempt = await claim(turn)
@@ -219,14 +219,14 @@ describe('a turn is settled', () => {
     assert.deepEqual([output, cost, estimated, success, model], [3, null, true, false, 'asked'])
   })
 
-  test('by a stop: of one that had not begun nothing was used', async () => {
+  test('counts no usage if the turn was stopped before it began', async () => {
     const turn = await begin()
     await db.one(cancelJob(turn.jobId))
     assert.deepEqual([(await readMessage(turn))!.status, (await readMessage(turn))!.content], ['stopped', ''])
     assert.equal(await readUsage(turn), undefined)
   })
 
-  test('once, and also where the conversation is gone: what was used was used', async () => {
+  test('happens once, and counts usage even if the conversation is gone', async () => {
     const turn = await begin()
     const attempt = await claim(turn)
     await emit(turn.jobId, attempt, [used()])
@@ -236,7 +236,7 @@ describe('a turn is settled', () => {
   })
 })
 
-test('an answer that was stopped before its first word is not sent along with later questions', async () => {
+test('keeps answers without text out of later questions', async () => {
   const [blank, later] = [await begin(), await begin()]
   const attempt = await claim(blank)
   await emit(blank.jobId, attempt, [chunk('\n\n'), used()])
@@ -252,7 +252,7 @@ test('an answer that was stopped before its first word is not sent along with la
   assert.deepEqual(history, [{ role: 'user', content: 'Q' }])
 })
 
-test('the messages that are shown are counted, whatever is written', async () => {
+test('counts the visible messages, whatever is written', async () => {
   const [one, other] = [uuidv7(), uuidv7()].sort()
   await query(
     `insert into ai_conversation (id, user_id, title, provider, model) select id, 'u', 't', 'p', 'm' from unnest($1::uuid[]) id`,

@@ -78,7 +78,7 @@ const READS = [
   { whose: `user_id = '7'`, read: readUsageOf.text, values: ['7', null, true] },
 ] as const
 
-test('usage of any range of time is the sum of its rows, wherever in a day it begins and ends', async () => {
+test('usage of any time range is the sum of its rows, wherever in a day it begins and ends', async () => {
   let met = 0
   for (let n = 0; n < numRuns; n++) {
     const { whose, read, values } = chance.pick(READS)
@@ -107,7 +107,7 @@ test('usage of any range of time is the sum of its rows, wherever in a day it be
   assert.ok(met > numRuns / 4, `${met} ranges had usage`)
 })
 
-test('usage has a user_id, since none stands for the sums of all', async () => {
+test('usage requires a user_id, because null stands for the sums of all users', async () => {
   for (const user of ['', 'u'.repeat(256)])
     await assert.rejects(
       query(

@@ -83,7 +83,7 @@ describe('writes by index', () => {
   test('locking an account', () => assertWriteByIndex(client, () => lockAccount(7), 'account'))
   for (const [what, make] of Object.entries(writes))
     test(what, () => assertWriteByIndex(client, make, 'api_key'))
-  test('noting the last use of sessions', async () => {
+  test('recording the last use of sessions', async () => {
     const ids = (await query('select id from session order by id limit 20')).map(({ id }) => id as string)
     const used = () => ids.splice(0, 2).map((id) => ({ id, address: '10.0.0.1', place: null }))
     await assertWriteByIndex(client, () => recordSessionUse(used()), 'session')

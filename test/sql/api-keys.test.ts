@@ -47,7 +47,7 @@ async function addOrganization(...members: number[]): Promise<number> {
 const isThere = async (id: string): Promise<boolean> =>
   (await query('select from api_key where id = $1', [id])).length === 1
 
-describe('the end of a key tells every edge to forget its account', async () => {
+describe('the end of a key notifies every edge', async () => {
   const notified: string[] = []
   const listener = await listen({
     url,
@@ -60,13 +60,13 @@ describe('the end of a key tells every edge to forget its account', async () => 
   const assertNotified = (id: number) =>
     until(`account ${id} is notified`, () => notified.includes(String(id)))
 
-  test('its deletion', async () => {
+  test('its deletion is notified', async () => {
     const owner = await account()
     assert.notEqual(await db.maybeOne(deleteApiKey(await addKey(owner))), null)
     await assertNotified(owner)
   })
 
-  test('the end of a membership, for keys of that organization alone', async () => {
+  test('the end of a membership deletes the keys of that organization only', async () => {
     const owner = await account()
     const [left, stayed] = [await addOrganization(owner, await account()), await addOrganization(owner)]
     const keys = [await addKey(owner), await addKey(owner, stayed), await addKey(owner, left)]
@@ -75,7 +75,7 @@ describe('the end of a key tells every edge to forget its account', async () => 
     assert.deepEqual(await Promise.all(keys.map(isThere)), [true, true, false])
   })
 
-  test('the deletion of an organization, at once', async () => {
+  test('the deletion of an organization deletes its keys immediately', async () => {
     const owner = await account()
     const id = await addOrganization(owner)
     const [own, its] = [await addKey(owner), await addKey(owner, id)]
@@ -85,7 +85,7 @@ describe('the end of a key tells every edge to forget its account', async () => 
   })
 })
 
-test('only a member has a key of an organization', async () => {
+test('only a member can have a key of an organization', async () => {
   const id = await addOrganization(await account())
   await assert.rejects(addKey(await account(), id))
 })
@@ -95,14 +95,14 @@ const countKeys = (owner: number) =>
     z.object({ count: z.number() }),
   )`select count(*)::int as count from api_key where account_id = ${owner}`
 
-test('changes to the keys of an account wait for each other, and see what the other did', async () => {
+test('changes to the keys of an account are serialized, and see each other', async () => {
   const owner = await account()
   const lockAndCount = (tx: Queries) => tx.maybeOne(lockAccount(owner)).then(() => tx.one(countKeys(owner)))
   let isLocked = false
   const first = db.transaction(async (tx) => {
     assert.deepEqual(await lockAndCount(tx), { count: 0 })
     isLocked = true
-    await until('the other one waits', async () => {
+    await until('the other change waits', async () => {
       const waiting = await query(`select from pg_stat_activity where datname = current_database()
         and wait_event_type = 'Lock' and query like '%from account where id%'`)
       return waiting.length === 1
@@ -111,17 +111,17 @@ test('changes to the keys of an account wait for each other, and see what the ot
     const more = { name: 'n', digest: digestOf(id), hint: 'abcd', scopes: ['*:read'], expiresAt: null }
     await tx.one(insertApiKey({ id, accountId: owner, organizationId: null, ...more }))
   })
-  await until('the first one has the lock', () => isLocked)
+  await until('the first change has the lock', () => isLocked)
   assert.deepEqual(await db.transaction(lockAndCount), { count: 1 })
   await first
   assert.equal(await db.maybeOne(lockAccount(999_999)), null)
 })
 
-describe('the last use', () => {
+describe('the last use of keys', () => {
   const readUsedAt = async (id: string) =>
     (await query('select last_used_at as at from api_key where id = $1', [id]))[0]!.at as Date | null
 
-  test('is noted for several keys at once, and not again within half a minute', async () => {
+  test('is recorded for several keys in one statement, at most every 30 seconds', async () => {
     const owner = await account()
     const [one, two, unused] = [await addKey(owner), await addKey(owner), await addKey(owner)]
     await db.run(recordKeyUse([two, one, randomUUID()]))
@@ -136,7 +136,7 @@ describe('the last use', () => {
     assert.ok((await readUsedAt(one))! >= noted)
   })
 
-  test('is left to another edge that is noting it', async () => {
+  test('is left to another edge that is recording it', async () => {
     const one = await addKey(await account())
     const other = await connect({ url, applicationName: 'another edge' })
     try {
@@ -150,7 +150,7 @@ describe('the last use', () => {
   })
 })
 
-describe('requests of a key', () => {
+describe('the rate limit of a key', () => {
   const reserve = (id: string, max: number, wanted: number) => db.one(reserveRequests(id, max, 3600, wanted))
   const age = (id: string, seconds: number) =>
     query('update api_key_allowance set began_at = began_at - make_interval(secs => $2) where key_id = $1', [
@@ -159,7 +159,7 @@ describe('requests of a key', () => {
     ])
   const given = ({ granted, remaining }: { granted: number; remaining: number }) => [granted, remaining]
 
-  test('are given until there are no more', async () => {
+  test('grants requests until the limit is reached', async () => {
     const one = await addKey(await account())
     assert.deepEqual(given(await reserve(one, 10, 4)), [4, 6])
     assert.deepEqual(given(await reserve(one, 10, 4)), [4, 2])
@@ -169,7 +169,7 @@ describe('requests of a key', () => {
     assert.ok(last.reset_ms > 3_540_000 && last.reset_ms <= 3_600_000, `${last.reset_ms} ms`)
   })
 
-  test('are given anew in the next period, which begins with its first request', async () => {
+  test('grants requests again in the next period, which begins with its first request', async () => {
     const one = await addKey(await account())
     await reserve(one, 10, 10)
     await age(one, 3540)
@@ -182,7 +182,7 @@ describe('requests of a key', () => {
     assert.ok(next.reset_ms > 3_599_000, `${next.reset_ms} ms`)
   })
 
-  test('are never more than the limit, however many ask at once', async () => {
+  test('never grants more than the limit to concurrent callers', async () => {
     const one = await addKey(await account())
     const all = await Promise.all(Array.from({ length: 50 }, () => reserve(one, 100, 7)))
     assert.equal(
@@ -191,14 +191,14 @@ describe('requests of a key', () => {
     )
   })
 
-  test('a lower limit than what was given gives nothing more', async () => {
+  test('grants nothing more after it was lowered below the granted number', async () => {
     const one = await addKey(await account())
     await reserve(one, 100, 50)
     assert.deepEqual(given(await reserve(one, 20, 5)), [0, 0])
   })
 })
 
-test('keys are deleted 30 days after they have expired', async () => {
+test('keys are deleted 30 days after they expired', async () => {
   const owner = await account()
   const keys = [await addKey(owner), await addKey(owner), await addKey(owner)]
   await query(`update api_key set expires_at = now() - interval '31 days' where id = $1`, [keys[0]])

@@ -55,7 +55,7 @@ const reads = WAYS.flatMap((way) => {
 // Lists get custom plans, so that each filter becomes one condition. Lists without filters count 10,000 rows.
 describe('reads by index', () => testReads(client, reads, () => ['force_custom_plan']))
 
-describe('an index finds old events with as few buffers as a page has rows', () => {
+describe('finds old events by an index, with about one buffer per row of a page', () => {
   const values = [null, null, null, '2026-01-02T00:00:00Z', '2026-01-02T00:10:00Z', null, 0, 20] as const
   for (const way of WAYS) test(way, () => assertListByIndex(client, readAudit.at[way], values, 100))
 })
@@ -69,7 +69,7 @@ interface Event {
   readonly organization_id: number | null
 }
 
-describe('each combination of filters, times and directions', () => {
+describe('lists with each combination of filters, times and directions', () => {
   let all: readonly Event[] = []
   before(async () => {
     const rows = await query(

@@ -18,7 +18,7 @@ const event = (more: Partial<AuditEvent> = {}): AuditEvent => ({
 })
 const readTrail = () => query('select * from audit_event order by id')
 
-test('events keep their order and all that they say', async () => {
+test('keeps events in order, with all their fields', async () => {
   await db.run(
     appendAudit([
       event({ data: { text: `quote " ' \\ line\nbreak é`, n: 1 } }),
@@ -50,7 +50,7 @@ test('events keep their order and all that they say', async () => {
   ])
 })
 
-test('no statement changes, removes or empties the trail, whatever it matches', async () => {
+test('rejects every statement that would change, delete or truncate events', async () => {
   await db.run(appendAudit([event()]))
   const before = await readTrail()
   const attempts = [
@@ -74,7 +74,7 @@ test('no statement changes, removes or empties the trail, whatever it matches', 
   assert.deepEqual(await readTrail(), before)
 })
 
-test('an event that is rolled back with what it tells of leaves nothing', async () => {
+test('drops an event when its transaction is rolled back', async () => {
   const before = await readTrail()
   await assert.rejects(
     db.transaction(async (tx) => {
@@ -85,7 +85,7 @@ test('an event that is rolled back with what it tells of leaves nothing', async 
   assert.deepEqual(await readTrail(), before)
 })
 
-test('an event outlives the account that it tells of', async () => {
+test('keeps an event after its account is deleted', async () => {
   const { id } = await db.one(
     insertAccount({
       email: 'short@example.com',
@@ -117,7 +117,7 @@ const WAYS: Record<string, (id: number) => Query<unknown>> = {
   deleted: (id: number) => deleteAccount(id),
 }
 
-test('the last active admin is not demoted, deactivated or deleted; anything else of it may change', async () => {
+test('the last active admin cannot be demoted, deactivated or deleted, but otherwise changed', async () => {
   await query('delete from account')
   const last = await addAdmin()
   for (const way of Object.values(WAYS)) await assert.rejects(db.run(way(last)), isRefused)
@@ -134,7 +134,7 @@ test('the last active admin is not demoted, deactivated or deleted; anything els
   assert.equal(await countAdmins(), 1)
 })
 
-test('however many admins go at once, one stays', { timeout: 60_000 }, async () => {
+test('one admin remains when all are removed concurrently', { timeout: 60_000 }, async () => {
   const ways = Object.values(WAYS)
   for (let round = 0; round < rounds(25); round++) {
     await query(`delete from account where role <> 'admin' or not is_active`)

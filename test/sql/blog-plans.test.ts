@@ -88,16 +88,16 @@ async function planFirstPage(text: string): Promise<string> {
   return rows.map((row) => row['QUERY PLAN']).join('\n')
 }
 
-describe('reads of the blog by index', () => {
+describe('reads by index', () => {
   testReads(client, reads)
 
-  test('the public list comes in the order of its index, without sorting or counting posts', async () => {
+  test('the public list is read in index order, without sorting or counting posts', async () => {
     const plan = await planFirstPage(readPublished.text)
     assert.match(plan, /Index Only Scan using blog_post_published_idx on blog_post p/)
     assert.doesNotMatch(plan, /Seq Scan on blog_post\b|SubPlan/)
   })
 
-  test('tags come in the order of theirs', async () => {
+  test('tags are read in index order', async () => {
     assert.match(await planFirstPage(readTags.text), /Index Scan using blog_tag_listed_idx/)
   })
 })
@@ -117,7 +117,7 @@ const imported = (slug: string): ImportedPost => ({
   published_at: undefined,
 })
 
-describe('writes of the blog by index', () => {
+describe('writes by index', () => {
   let n = 100
   const fields = {
     title: 't',

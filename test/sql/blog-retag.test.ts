@@ -44,7 +44,7 @@ const run = (signal = new AbortController().signal) =>
     {},
   )
 
-describe('a tag of many posts', () => {
+describe('a tag with many posts', () => {
   let big = 0
 
   beforeEach(async () => {
@@ -69,7 +69,7 @@ describe('a tag of many posts', () => {
     ['renamed', () => updateTag(big, 'A', null)],
     ['deleted', () => hideTag(big)],
   ] as const) {
-    test(`${what}, locks only the posts of a batch`, async () => {
+    test(`${what}, locks only the posts of one batch`, async () => {
       await db.run(change())
       await db.transaction(async (tx) => {
         assert.equal((await tx.one(applyTag(big, BATCH))).count, BATCH)
@@ -79,7 +79,7 @@ describe('a tag of many posts', () => {
       })
     })
 
-    test(`${what}, goes on where it was interrupted`, async () => {
+    test(`${what}, resumes where it was interrupted`, async () => {
       await db.run(change())
       await db.one(applyTag(big, FEW))
       await assert.rejects(
@@ -102,7 +102,7 @@ describe('a tag of many posts', () => {
     })
   }
 
-  test('stopped, leaves the rest to the next run', async () => {
+  test('leaves the rest to the next run when it is aborted', async () => {
     await db.run(updateTag(big, 'A', null))
     const stop = new AbortController()
     stop.abort()
@@ -112,7 +112,7 @@ describe('a tag of many posts', () => {
     assert.equal(await countCorrect(), POSTS)
   })
 
-  test('renamed again halfway, has its last name everywhere', async () => {
+  test('renamed again during the run, has its last name everywhere', async () => {
     await db.run(updateTag(big, 'A', null))
     await db.one(applyTag(big, BATCH))
     await db.run(updateTag(big, 'B', null))
@@ -130,7 +130,7 @@ describe('a tag of many posts', () => {
     assert.equal((await query('select 1 from blog_post_tag where tag_id = $1', [big])).length, 0)
   })
 
-  test('deleted, is not shown by a post that gets other tags before the job comes to it', async () => {
+  test('deleted, disappears from a post that gets other tags before the job reaches it', async () => {
     await db.run(hideTag(big))
     const [last] = await query('select max(id)::int as id from blog_post')
     await query(
@@ -141,7 +141,7 @@ describe('a tag of many posts', () => {
     assert.equal((await query('select tags from blog_post where id = $1', [last!.id]))[0]!.tags, '[]')
   })
 
-  test('leaves nothing to do when its names stay the same', async () => {
+  test('renamed to the same names, changes nothing', async () => {
     await db.run(updateTag(big, 'Big', 'big'))
     assert.equal(await db.maybeOne(unappliedTag()), null)
     assert.deepEqual(await db.one(applyTag(big, BATCH)), { count: 0 })

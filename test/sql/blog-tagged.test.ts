@@ -23,7 +23,7 @@ const findDifferences = () =>
   query(`select pt.* from blog_post_tag pt join blog_post p on p.id = pt.post_id
     where (pt.status, pt.created_at, pt.published_at) is distinct from (p.status, p.created_at, p.published_at)`)
 
-test('links follow a post when it is published, archived, or moved in time', async () => {
+test('links follow a post when it is published, archived or moved in time', async () => {
   const { post } = await addLinkedPost()
   assert.deepEqual(await findDifferences(), [])
   await db.maybeOne(publishPost(post))
@@ -40,7 +40,7 @@ test('links follow a post when it is published, archived, or moved in time', asy
   assert.deepEqual(await findDifferences(), [])
 })
 
-test('a link that is added while its post is published has its state', async () => {
+test('a link that is added while its post is published gets the new state', async () => {
   const { post } = await addLinkedPost()
   const { tag } = await addLinkedPost()
   const added = db.transaction(async (tx) => {
@@ -59,7 +59,7 @@ test('a link that is added while its post is published has its state', async () 
   assert.deepEqual(await findDifferences(), [])
 })
 
-test('a post is published while its tag is deleted, and neither waits for the other in a circle', async () => {
+test('publishing a post while its tag is deleted does not deadlock', async () => {
   const posts = await Promise.all(Array.from({ length: 4 }, addLinkedPost))
   for (const { tag } of posts) await db.run(hideTag(tag))
   await Promise.all(

@@ -63,12 +63,12 @@ const readStatuses = async ({ id, jobId }: Sent) => [
 ]
 const readContent = async ({ id }: Sent) => (await db.one(sendById(id))).message
 
-describe('what waits for its time or its turn', () => {
+describe('a waiting message', () => {
   for (const [what, fields] of [
     ['in the mailbox of a number', {}],
     ['in that of an owner', { actor: null }],
   ] as const)
-    test(`is cancelled with its job, ${what}, and forgets what it said`, async () => {
+    test(`is cancelled with its job, ${what}, and loses its content`, async () => {
       for (const sendAt of [undefined, inAnHour()]) {
         const one = await addMessage({ ...fields, ...(sendAt === undefined ? {} : { sendAt }) })
         assert.deepEqual(await readStatuses(one), [sendAt === undefined ? 'queued' : 'scheduled', 'queued'])
@@ -80,7 +80,7 @@ describe('what waits for its time or its turn', () => {
       }
     })
 
-  test('is cancelled when its job is', async () => {
+  test('is cancelled when its job is cancelled', async () => {
     for (const actor of ['sms:x', null]) {
       const one = await addMessage({ actor, sendAt: inAnHour() })
       await db.one(cancelJob(one.jobId))
@@ -88,7 +88,7 @@ describe('what waits for its time or its turn', () => {
     }
   })
 
-  test('for another try is cancelled, with nothing of the failure', async () => {
+  test('is cancelled while it waits for a retry, and keeps no failure', async () => {
     const one = await addClaimed()
     await begin(one)
     await db.run(markFailed(one.id, 1, 'telephony.failed', 'no'))
@@ -99,7 +99,7 @@ describe('what waits for its time or its turn', () => {
     assert.deepEqual(row, { error_code: null, detail: null })
   })
 
-  test('does not hold up others of its number', async () => {
+  test('does not delay other messages to its number', async () => {
     const actor = `sms:${randomUUID()}`
     const [scheduled, next] = [await addMessage({ actor, sendAt: inAnHour() }), await addMessage({ actor })]
     const claim = await ledger.claim(next.jobId, await ledger.lease())
@@ -108,8 +108,8 @@ describe('what waits for its time or its turn', () => {
   })
 })
 
-describe('what is being sent', () => {
-  test('is not cancelled, nor is its job', async () => {
+describe('a message that is being sent', () => {
+  test('cannot be cancelled, and neither can its job', async () => {
     const one = await addClaimed()
     await begin(one)
     assert.equal(await cancel(one), 'sending')
@@ -119,7 +119,7 @@ describe('what is being sent', () => {
     assert.equal(await cancel(one), 'sent')
   })
 
-  test('but whose request has not begun is cancelled at once, and never begins; its job ends when it is told', async () => {
+  test('is cancelled immediately before its request begins, and its job ends at the next heartbeat', async () => {
     for (const actor of [`sms:${randomUUID()}`, null]) {
       const one = await addClaimed({ actor })
       assert.equal(await cancel(one), 'cancelled')
@@ -131,7 +131,7 @@ describe('what is being sent', () => {
     }
   })
 
-  test('is either cancelled or begun, when both are tried at once', async () => {
+  test('is either cancelled or begun when both happen concurrently', async () => {
     const seen = new Set<string>()
     for (let n = 0; n < rounds(40); n++) {
       const one = await addClaimed(n % 2 === 0 ? {} : { actor: null })
@@ -146,7 +146,7 @@ describe('what is being sent', () => {
     assert.ok(seen.size > 0)
   })
 
-  test('is waited for: a request that begins in an open transaction decides', async () => {
+  test('delays its cancellation until the transaction that begins its request ends', async () => {
     const one = await addClaimed()
     await withClient(url, async (client) => {
       await client.query('begin')
@@ -164,7 +164,7 @@ describe('what is being sent', () => {
 })
 
 describe('the end of a job', () => {
-  test('that failed before a request went out is that of its message, with its reason', async () => {
+  test('fails its message with the reason, if no request went out', async () => {
     const one = await addClaimed()
     const gone = { outcome: 'failed', code: 'job.timeout', detail: 'too long' } as const
     await ledger.finish({ id: one.jobId, attempt: 1, ...gone })
@@ -174,7 +174,7 @@ describe('the end of a job', () => {
     assert.equal(await cancel(one), 'failed', 'then it is too late')
   })
 
-  test('leaves alone what is known better, and a request that is under way', async () => {
+  test('does not overwrite a known outcome or a request in progress', async () => {
     for (const outcome of ['cancelled', 'failed'] as const) {
       const one = await addClaimed()
       await begin(one)
@@ -190,7 +190,7 @@ describe('the end of a job', () => {
     assert.equal(row!.detail, 'why')
   })
 
-  test('of a retry counts for the message that it sends', async () => {
+  test('applies to the message that a retry sends', async () => {
     const one = await addClaimed()
     await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'failed', code: 'job.timeout', detail: 'x' })
     const retry = await ledger.running({ actor: `sms:${randomUUID()}`, settle: SETTLE })
@@ -202,7 +202,7 @@ describe('the end of a job', () => {
   })
 })
 
-test('what is scheduled and has lost its job, with its account, has failed', async () => {
+test('a scheduled message fails when its job was deleted with its account', async () => {
   const one = await addMessage({ sendAt: inAnHour() })
   await query('delete from job where id = $1', [one.jobId])
   await query(`update comms_send set created_at = now() - interval '1 minute' where id = $1`, [one.id])
@@ -211,11 +211,11 @@ test('what is scheduled and has lost its job, with its account, has failed', asy
   assert.equal((await db.one(sendById(one.id))).status, 'failed')
 })
 
-test('nothing is cancelled that is not there', async () => {
+test('cancelling an unknown message does nothing', async () => {
   assert.equal(await db.maybeOne(cancelSend(randomUUID())), null)
 })
 
-test('webhooks tell of a cancelled message once', async () => {
+test('a cancelled message causes one webhook event', async () => {
   const [account] = await query(
     `insert into account (email, password_hash) values ('hook@example.com', 'x') returning id`,
   )

@@ -66,7 +66,7 @@ const before: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   },
 }
 
-test('any order of events, repeated at will, in any portions, gives the same end', async () => {
+test('events lead to the same state in any order, repeated, and in any batches', async () => {
   const chance: Chance = chanceOf(SEED)
   for (let run = 0; run < runs(60).numRuns; run++) {
     const reported = Array.from({ length: chance.between(1, 6) }, () => chance.pick(RANKS))
@@ -88,7 +88,7 @@ test('any order of events, repeated at will, in any portions, gives the same end
   }
 })
 
-test('events of one message at once', async () => {
+test('concurrent events of one message lead to one state', async () => {
   for (let run = 0; run < 10; run++) {
     const ids = [await send(), await send(), await send()]
     const events = ids.flatMap((id) => RANKS.map((status) => eventOf(id, status)))
@@ -102,7 +102,7 @@ test('events of one message at once', async () => {
 })
 
 describe('an event', () => {
-  test('moves a message on once', async () => {
+  test('moves a message once', async () => {
     const id = await send()
     await accept(id)
     assert.equal(await apply(eventOf(id, 'delivered')), 1)
@@ -117,14 +117,14 @@ describe('an event', () => {
     )
   })
 
-  test('finds it by the provider’s id, too', async () => {
+  test('also finds its message by the provider’s id', async () => {
     const id = await send('sms')
     await accept(id, `SM${id}`)
     assert.equal(await apply(eventOf(null, 'failed', { channel: 'sms', providerId: `SM${id}` })), 1)
     assert.equal(await readStatus(id), 'failed')
   })
 
-  test('of a message that is not here, of another channel or with another id of the provider changes nothing', async () => {
+  test('changes nothing for an unknown message, another channel or another provider id', async () => {
     const [mail, text] = [await send(), await send('sms')]
     await accept(mail)
     await accept(text, `SM${text}`)
@@ -139,7 +139,7 @@ describe('an event', () => {
     assert.deepEqual([await readStatus(mail), await readStatus(text)], ['sent', 'sent'])
   })
 
-  test('that comes before the answer settles a message, which no attempt sends or settles again', async () => {
+  test('that arrives before the answer settles a message, and no attempt sends or settles it again', async () => {
     for (const [from, reach] of Object.entries(before))
       for (const status of RANKS) {
         const id = await send('sms')

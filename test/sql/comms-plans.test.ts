@@ -83,7 +83,7 @@ const reads = [
 ]
 describe('reads by index', () => testReads(client, reads))
 
-describe('what events and admins write', () => {
+describe('writes of events and admins', () => {
   const event = (n: number, status: 'delivered' | 'bounced'): SendEvent => ({
     channel: 'email',
     providerId: `p${n}`,
@@ -118,7 +118,7 @@ interface Send {
   readonly created_at: Date
 }
 
-describe('each combination of caller, channel, status, time and direction', () => {
+describe('lists with each combination of caller, channel, status, time and direction', () => {
   let sends: readonly Send[] = []
   before(async () => {
     const rows = await query(
@@ -162,7 +162,7 @@ describe('each combination of caller, channel, status, time and direction', () =
       })
 })
 
-describe('an index finds rare sends with as few buffers as a page has rows', () => {
+describe('finds rare sends by an index, with about one buffer per row of a page', () => {
   // There are 8 calls, 26 failed sends and 360 sends in the 5 hours of the filter. With the wrong index, a list reads
   // up to 8,000 buffers.
   for (const filters of [
@@ -176,7 +176,7 @@ describe('an index finds rare sends with as few buffers as a page has rows', () 
     )
 })
 
-test('a status that a channel never has is known to be rare there, so that no plan looks for it among all of the channel', async () => {
+test('estimates few rows for a status that a channel never has, so that no plan scans the channel', async () => {
   await query(`insert into comms_send (id, channel, purpose, job_id, recipients, message, status, requested_at, settled_at, created_at)
     select gen_random_uuid(), 'call', 'caller', gen_random_uuid(), '{x}', '{}', 'sent', now(), now(), timestamptz '2026-02-01' + n * interval '1 s'
     from generate_series(1, 2000) n`)

@@ -56,7 +56,7 @@ const reach: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   },
 }
 
-describe('every step, from every state', () => {
+describe('every transition, from every state', () => {
   const steps: Readonly<
     Record<string, [(id: string) => Promise<unknown>, Readonly<Record<string, string>>]>
   > = {
@@ -102,7 +102,7 @@ describe('every step, from every state', () => {
   }
 })
 
-test('an attempt does not settle what a later one is sending', async () => {
+test('an attempt cannot settle a message that a later one is sending', async () => {
   const id = await send()
   await db.one(beginRequest(id, attempt(2), false))
   await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
@@ -111,7 +111,7 @@ test('an attempt does not settle what a later one is sending', async () => {
   assert.equal(await readStatus(id), 'failed')
 })
 
-test('a request begins once at a time, and again only where that changes nothing', async () => {
+test('only one request runs at a time, and it is repeated only if that changes nothing', async () => {
   const id = await send()
   const begun = await Promise.all(
     Array.from({ length: 8 }, () => db.maybeOne(beginRequest(id, attempt(1), false))),
@@ -125,7 +125,7 @@ test('a request begins once at a time, and again only where that changes nothing
   assert.equal(await db.maybeOne(beginRequest(id, attempt(1), true)), null)
 })
 
-test('a message of the provider is the answer to one send of its channel', async () => {
+test('a provider id belongs to one send of a channel', async () => {
   const [first, second, call] = [await send(), await send(), await send('call')]
   for (const id of [first, second, call]) await reach.sending!(id)
   assert.notEqual(await db.maybeOne(markSent(first, acceptance('SM2'))), null)
@@ -143,7 +143,7 @@ test('a message of the provider is the answer to one send of its channel', async
   }
 })
 
-describe('the constraints', () => {
+describe('constraints', () => {
   const row = { id: '', channel: 'sms', job_id: randomUUID(), recipients: ['+1'], message: '{}' }
   const insert = (more: object) => {
     const fields = { ...row, id: randomUUID(), ...more }
@@ -181,7 +181,7 @@ describe('the constraints', () => {
     test(`${constraint}: ${JSON.stringify(more)}`, () => assert.rejects(insert(more), { constraint }))
   }
 
-  test('let in what is right, once', async () => {
+  test('accept valid rows, and each rejects an invalid one', async () => {
     await insert({ status: 'sent', ...at, message: null, provider_id: 'SM9' })
     await insert({ status: 'failed', ...at, error_code: 'x' })
     await insert({ status: 'unknown', ...at })

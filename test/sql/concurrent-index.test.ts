@@ -32,14 +32,14 @@ const insert = (slug: string) =>
 const readClock = async (): Promise<number> =>
   Number((await query('select extract(epoch from clock_timestamp()) * 1000 as ms'))[0]!.ms)
 const waitForBuild = () =>
-  until('it waits for the transaction', async () => {
+  until('the index build waits for the transaction', async () => {
     const rows = await query(`select from pg_stat_activity where datname = current_database()
       and query ~ 'index concurrently' and wait_event_type = 'Lock'`)
     return rows.length > 0
   })
 
-describe('a migration in no transaction', { concurrency: false }, () => {
-  test('builds its index while others write, and waits for who began before', async () => {
+describe('a migration without a transaction', { concurrency: false }, () => {
+  test('builds its index while others write, and waits for earlier transactions', async () => {
     const name = '000001-name.sql'
     writeMigration(name, 'create index concurrently organization_name_idx on organization (name)')
     const older = await connect({ url, applicationName: 'older' })
@@ -59,7 +59,7 @@ describe('a migration in no transaction', { concurrency: false }, () => {
     assert.deepEqual(await run(), [])
   })
 
-  test('that failed in the middle is repaired by the next attempt', async () => {
+  test('is repaired by the next attempt after it failed halfway', async () => {
     const name = '000002-description.sql'
     writeMigration(
       name,
@@ -80,7 +80,7 @@ describe('a migration in no transaction', { concurrency: false }, () => {
     assert.equal(await readValidity('organization_description_key'), true)
   })
 
-  test('whose process was killed while it built is repaired, too', async () => {
+  test('is repaired after its process was killed during the build', async () => {
     const name = '000003-created.sql'
     writeMigration(name, 'create index concurrently organization_created_at_idx on organization (created_at)')
     await writer.query('begin')
@@ -97,7 +97,7 @@ describe('a migration in no transaction', { concurrency: false }, () => {
     assert.equal(await readValidity('organization_created_at_idx'), true)
   })
 
-  test('takes as long as it takes, whatever limits statements have otherwise', async () => {
+  test('may exceed the usual statement limits', async () => {
     const name = '000004-updated.sql'
     writeMigration(name, 'create index concurrently organization_updated_at_idx on organization (updated_at)')
     const limited = new URL(url)
@@ -107,19 +107,19 @@ describe('a migration in no transaction', { concurrency: false }, () => {
     const migrated = run(limited.href)
     await waitForBuild()
     const before = await readClock()
-    await until('more than the limits have passed', async () => (await readClock()) > before + 50)
+    await until('more time than the limits has passed', async () => (await readClock()) > before + 50)
     await writer.query('commit')
     assert.deepEqual(await migrated, [name])
   })
 
-  test('that was done and not recorded is recorded', async () => {
+  test('is recorded if it was applied without being recorded', async () => {
     await query(`delete from migration where name like '00000_-%.sql'`)
     const before = await query(`select 'organization_name_idx'::regclass::oid as oid`)
     assert.equal((await run()).length, 4)
     assert.deepEqual(await query(`select 'organization_name_idx'::regclass::oid as oid`), before)
   })
 
-  test('is applied once by several starts at the same time, which do not wait for each other for ever', async () => {
+  test('is applied once by concurrent starts, which do not deadlock', async () => {
     writeMigration(
       '000005-slug.sql',
       'create index concurrently organization_slug_idx on organization (slug, name)',
@@ -128,7 +128,7 @@ describe('a migration in no transaction', { concurrency: false }, () => {
     assert.deepEqual(applied.flat(), ['000005-slug.sql'])
   })
 
-  test('is refused unless it is one index', async () => {
+  test('must consist of one create index statement', async () => {
     for (const statement of [
       'create index organization_x_idx on organization (name)',
       'create index concurrently if not exists organization_x_idx on organization (name)',

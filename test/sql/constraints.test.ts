@@ -429,7 +429,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
 
 describe('constraints', () => {
   for (const [table, rows] of Object.entries(valid)) {
-    test(`${table}: rows as they should be`, async () => {
+    test(`${table}: valid rows are accepted`, async () => {
       for (const row of rows) await insert(table, row)
     })
   }
@@ -442,7 +442,7 @@ describe('constraints', () => {
     }
   }
 
-  test('what can be there once only', async () => {
+  test('unique values', async () => {
     const assertUnique = async (constraint: string, table: string, row: Row): Promise<void> => {
       await insert(table, row)
       await assertBroken(constraint, insert(table, row))
@@ -534,7 +534,7 @@ describe('constraints', () => {
     await assertUnique('refresh_token_pkey', 'refresh_token', token({ rotated_at: new Date() }))
   })
 
-  test('an actor has one running job; a mailbox with another limit, or none, may have several', async () => {
+  test('an actor has one running job, and other mailboxes may have several', async () => {
     const actor = { mailbox: `live-${++counter}`, mailbox_limit: 1 }
     await insert('job', job({ ...actor, ...running }))
     await insert('job', job({ ...actor, status: 'done', ...ended }))
@@ -550,7 +550,7 @@ describe('constraints', () => {
     await assertBroken('refresh_token_session_id_current_key', insert('refresh_token', token()))
   })
 
-  test('a document is superseded by one', async () => {
+  test('a document is superseded by at most one document', async () => {
     const replaced = (await insert('document', document())).id
     const trashed = { deleted_at: new Date(), expires_at: new Date() }
     await insert('document', document({ supersedes_id: replaced, ...trashed }))
@@ -569,7 +569,7 @@ describe('constraints', () => {
     )
   })
 
-  test('none of these tables was left out', async () => {
+  test('every constraint of these tables is covered', async () => {
     const names = await query(
       `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
        union

@@ -17,7 +17,7 @@ import { newAddress, sharedDatabase } from './shared-database.ts'
 
 const { db, query } = await sharedDatabase()
 
-test('it names every table that refers to accounts, but for those that do none of it', async () => {
+test('covers every table that references accounts, except those without credentials', async () => {
   // Tables that hold data, actions, settings or memberships, which the owner can see and delete.
   const OTHERS = [
     ...[
@@ -79,7 +79,7 @@ async function addPerson() {
   }
 }
 
-describe('it waits for a sign-in that is under way, without a deadlock', () => {
+describe('waits for a sign-in in progress, without a deadlock', () => {
   for (const kind of ['code', 'passkey'] as const)
     test(`with a ${kind}`, async () => {
       const { id, email, signIns } = await addPerson()
@@ -94,7 +94,7 @@ describe('it waits for a sign-in that is under way, without a deadlock', () => {
           await other.run(lockAccount(id))
           await other.run(revokeCredentials(id))
         })
-        await until('it waits', async () => {
+        await until('the revocation waits', async () => {
           const waiting = await query(`select from pg_stat_activity where datname = current_database()
             and wait_event_type = 'Lock'`)
           return waiting.length === 1

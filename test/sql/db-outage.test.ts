@@ -41,7 +41,7 @@ const terminate = (name: string) =>
 // Waits until the caller's own query runs. A new pool first queries types. If that query is cut off, the call fails
 // with another error.
 const waitUntilAsleep = (name: string) =>
-  until('it sleeps', async () => {
+  until('the query is sleeping', async () => {
     const text = `select from pg_stat_activity where application_name = $1 and state = 'active' and query like '%pg_sleep(30)%'`
     return (await query(text, [name])).length > 0
   })
@@ -49,7 +49,7 @@ const isFailure = (code: string) => (error: unknown) => error instanceof Failure
 const isDown = isFailure('database.down')
 
 describe('a database pool', () => {
-  test('connects at its first query, and says who it is', async () => {
+  test('connects at its first query, with its application name', async () => {
     const db = open('pool-lazy')
     assert.deepEqual(await findBackends('pool-lazy'), [])
     assert.deepEqual(await db.one(select), { n: 1 })
@@ -57,7 +57,7 @@ describe('a database pool', () => {
     assert.deepEqual(db.usage(), { active: 0, idle: 1, waiting: 0 })
   })
 
-  test('has as many connections as it may, and the others wait', async () => {
+  test('opens no more connections than its size, and queues other callers', async () => {
     const db = open('pool-size', { size: 3 })
     const sleep = sql.type(noRows)`select pg_sleep(0.2)`
     const all = Promise.all(Array.from({ length: 7 }, () => db.any(sleep)))
@@ -67,7 +67,7 @@ describe('a database pool', () => {
     assert.equal((await findBackends('pool-size')).length, 3)
   })
 
-  test('without row validation rows pass as they are; numbers and times are what JSON can carry', async () => {
+  test('returns rows unchanged without validation, with numbers and times as JSON has them', async () => {
     const db = open('pool-types')
     const wrong = sql.type(z.object({ n: z.string() }))`select 1 as n`
     assert.deepEqual(await db.one(wrong), { n: 1 })
@@ -88,7 +88,7 @@ describe('a database pool', () => {
     await assert.rejects(open('pool-strict', { validateRows: true }).one(wrong), /validation|schema/i)
   })
 
-  test('a server that is not there is an outage, and not for ever', async () => {
+  test('reports an outage when no server listens, and recovers later', async () => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
     const db = open('pool-absent', { at: proxy.url })
@@ -102,7 +102,7 @@ describe('a database pool', () => {
     assert.deepEqual(await db.one(select), { n: 1 })
   })
 
-  test('a server that goes away and comes back', async () => {
+  test('recovers when the server goes away and comes back', async () => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
     const db = open('pool-restart', { at: proxy.url })
@@ -110,25 +110,28 @@ describe('a database pool', () => {
     await proxy.refuse()
     for (let i = 0; i < 6; i++) await assert.rejects(db.one(select), isDown)
     await proxy.accept()
-    await until('it answers again', () => db.one(select).catch(() => null))
+    await until('the server answers again', () => db.one(select).catch(() => null))
     assert.deepEqual(
       await Promise.all([1, 2, 3, 4].map(() => db.one(select))),
       [1, 2, 3, 4].map(() => ({ n: 1 })),
     )
   })
 
-  test('a transaction that the database ends because it is idle, as in a process that was frozen, fails as an outage', async () => {
+  test('reports an outage when the database ends an idle transaction, as in a frozen process', async () => {
     const db = open('pool-idle')
     const cut = db.transaction(async (tx) => {
       await tx.any(sql.type(noRows)`select set_config('idle_in_transaction_session_timeout', '20', true)`)
-      await until('the database has ended it', async () => (await findBackends('pool-idle')).length === 0)
+      await until(
+        'the database has ended the transaction',
+        async () => (await findBackends('pool-idle')).length === 0,
+      )
       return tx.one(select)
     })
     await assert.rejects(cut, isDown)
     assert.deepEqual(await db.one(select), { n: 1 })
   })
 
-  test('a query that is cut off fails as an outage; idle connections that were cut are not noticed for long', async () => {
+  test('reports an outage when a query is cut off, and discards idle connections that were cut', async () => {
     const db = open('pool-cut')
     const cut = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isDown)
     await waitUntilAsleep('pool-cut')
@@ -136,14 +139,14 @@ describe('a database pool', () => {
     await cut
     await Promise.all([1, 2, 3, 4].map(() => db.one(select)))
     await terminate('pool-cut')
-    await until('they are gone', async () => (await findBackends('pool-cut')).length === 0)
+    await until('the connections are gone', async () => (await findBackends('pool-cut')).length === 0)
     const answers = await Promise.allSettled([1, 2, 3, 4, 5, 6].map(() => db.one(select)))
     for (const answer of answers)
       if (answer.status === 'rejected') assert.ok(isDown(answer.reason), String(answer.reason))
     assert.deepEqual(await db.one(select), { n: 1 })
   })
 
-  test('a statement that nobody answers gives its connection up in time, and the next has another', async (t) => {
+  test('gives up the connection of an unanswered statement in time, and opens another one', async (t) => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
     const db = open('pool-mute', { at: proxy.url, size: 2 })
@@ -165,7 +168,7 @@ describe('a database pool', () => {
     for (let i = 0; i < 3; i++) assert.deepEqual(await db.one(select), { n: 1 })
   })
 
-  test('a statement that takes too long is ended by the server, before we give its connection up', async () => {
+  test('lets the server end a slow statement before giving up its connection', async () => {
     const db = open('pool-slow', { size: 1 })
     const limit = sql.type(z.object({ ms: z.number() }))`
       select setting::int as ms from pg_settings where name = 'statement_timeout'`
@@ -179,7 +182,7 @@ describe('a database pool', () => {
     assert.deepEqual(await db.one(limit), { ms })
   })
 
-  test('callers that wait too long for a connection are told that it is busy', async () => {
+  test('fails as busy when a caller waits too long for a connection', async () => {
     const db = createDatabase({
       url,
       applicationName: 'pool-full',
@@ -196,7 +199,7 @@ describe('a database pool', () => {
     assert.deepEqual(await db.one(select), { n: 1 })
   })
 
-  test('a transaction that is cut off left nothing behind', async () => {
+  test('leaves nothing of a transaction that was cut off', async () => {
     const db = open('pool-cut-transaction')
     await assert.rejects(
       db.transaction(async (tx) => {
@@ -211,7 +214,7 @@ describe('a database pool', () => {
     assert.equal(await countMarks('whole'), 1)
   })
 
-  test('statements that wait too long for a lock, or are cancelled, are told so', async () => {
+  test('reports statements that waited too long for a lock or were cancelled', async () => {
     const db = open('pool-busy')
     const holder = open('pool-holder')
     await holder.transaction(async (tx) => {
@@ -225,7 +228,7 @@ describe('a database pool', () => {
     await slow
   })
 
-  test('settings of a transaction end with it, though connections are not reset', async () => {
+  test('ends transaction settings with the transaction, although connections are not reset', async () => {
     const db = open('pool-settings', { size: 1 })
     await db.transaction((tx) => tx.run(sql.type(noRows)`set local statement_timeout = '7s'`))
     const { setting } = await db.one(
@@ -234,7 +237,7 @@ describe('a database pool', () => {
     assert.notEqual(setting, '7s')
   })
 
-  test('closing waits for nobody who never asked', async () => {
+  test('closes without waiting for a connection that was never used', async () => {
     const db = createDatabase({ url, applicationName: 'pool-close', size: 2, validateRows: false })
     await db.close()
     const used = createDatabase({ url, applicationName: 'pool-close', size: 2, validateRows: false })
@@ -247,7 +250,7 @@ describe('a database pool', () => {
 })
 
 describe('callers that wait for a connection', () => {
-  test('are all told when the server goes away, round after round', async (t) => {
+  test('all fail when the server goes away, in every round', async (t) => {
     const proxy = await startProxy(url)
     t.after(() => proxy.close())
     const db = open('pool-waiters', { at: proxy.url, size: 2 })
@@ -269,7 +272,7 @@ describe('callers that wait for a connection', () => {
   })
 })
 
-test('an error of a connection is an outage, unless its cause says what else it is', () => {
+test('an error of a connection is an outage, unless its cause says otherwise', () => {
   const mapError = (cause: object): unknown =>
     mapDatabaseError(new ConnectionError('No connection', { cause: Object.assign(new Error('Why'), cause) }))
   assert.ok(mapDatabaseError(new ConnectionError('Client is pending destroy.')) instanceof Failure)

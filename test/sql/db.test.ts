@@ -11,7 +11,7 @@ await query('insert into pair values (1, 0), (2, 0)')
 
 const add = (id: number) => sql.type(noRows)`update pair set n = n + 1 where id = ${id}`
 
-test('two transactions that wait for each other both commit: the one that was cut off runs again', async () => {
+test('retries a transaction after a deadlock, so that both commit', async () => {
   let runs = 0
   const both = new Promise<void>((resolve) => {
     let waiting = 0
@@ -33,7 +33,7 @@ test('two transactions that wait for each other both commit: the one that was cu
 })
 let arrive = (): unknown => null
 
-test('a constraint that fails inside a transaction is the failure that it means', async () => {
+test('a constraint violation inside a transaction throws its own failure', async () => {
   const insert = sql.type(noRows)`insert into account (email, password_hash) values (${newAddress()}, 'x')`
   await db.run(insert)
   await assert.rejects(
@@ -42,13 +42,13 @@ test('a constraint that fails inside a transaction is the failure that it means'
   )
 })
 
-test('a row that is not what its query promises is refused', async () => {
+test("rejects a row that does not match its query's schema", async () => {
   await assert.rejects(db.one(sql.type(z.object({ n: z.string() }))`select 1 as n`))
   await assert.rejects(db.one(sql.type(noRows)`select 1 where false`))
   assert.equal(await db.maybeOne(sql.type(noRows)`select 1 where false`), null)
 })
 
-test('what a transaction wrote is gone when its work throws', async () => {
+test('rolls back when the work throws', async () => {
   await assert.rejects(
     db.transaction(async (tx) => {
       await tx.run(add(1))
@@ -59,7 +59,7 @@ test('what a transaction wrote is gone when its work throws', async () => {
   assert.deepEqual(await query('select n from pair where id = 1'), [{ n: 2 }])
 })
 
-test('what is to follow a commit follows it, once, and never a rollback', async () => {
+test('runs a follow-up once after a commit, and never after a rollback', async () => {
   const seen: string[] = []
   await db.transaction(async (tx) => {
     tx.afterCommit(() => seen.push('after'))
@@ -74,7 +74,7 @@ test('what is to follow a commit follows it, once, and never a rollback', async 
   assert.deepEqual(seen, ['inside', 'after'])
 })
 
-test('a refusal keeps its connection, by a constraint or by the work itself; a lost one is replaced', async () => {
+test('keeps the connection after a rejection, and replaces a lost one', async () => {
   const one = createDatabase({ url, applicationName: 'one', size: 1, validateRows: true })
   after(() => one.close())
   const pid = async (tx: Queries): Promise<number> =>

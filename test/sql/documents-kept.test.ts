@@ -43,7 +43,7 @@ const KINDS = [
  */
 const REFUSALS = ['23514', '23505', '23503', '40P01']
 
-test('tags are counted and linked, and superseded documents known, whatever is written', async () => {
+test('derived tag counts, tag rows and successors are correct after any writes', async () => {
   const chance = chanceOf(SEED)
   const pickTags = (): string[] => ['a', 'b', 'c'].filter(() => chance.happens(0.4))
   const pickOwner = (): number | null => chance.pick([1, 2, null])

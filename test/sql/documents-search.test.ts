@@ -39,14 +39,14 @@ async function search(text: string, { owner = 1, size = 200 } = {}) {
   return { ids: items.map(({ id }: { id: number }) => id), total, isExact: total_is_exact }
 }
 
-test('a word of most pages: some are ranked, the newest among them, and the total is not exact', async () => {
+test('a word on most pages ranks some of them, including the newest, with an inexact total', async () => {
   const { ids, total, isExact } = await search('every')
   assert.equal(isExact, false)
   assert.ok(total >= 1000 && total <= 2100, `${total}`)
   assert.deepEqual(ids.slice(0, 3), [2500, 2499, 2498])
 })
 
-test('a rare word is found wherever it is, and so are all documents with it and a frequent one', async () => {
+test('a rare word is found on any page, alone or with a frequent word', async () => {
   assert.deepEqual(await search('rare'), { ids: [2499, 5], total: 2, isExact: true })
   assert.deepEqual(await search('every rare odd'), { ids: [2499, 5], total: 2, isExact: true })
   assert.deepEqual((await search('every -odd rare')).ids, [])
@@ -57,16 +57,16 @@ test('a rare word is found wherever it is, and so are all documents with it and 
   )
 })
 
-test('two frequent words that hardly meet are found where they meet on a page', async () => {
+test('two frequent words that rarely meet are found where they do', async () => {
   assert.deepEqual((await search('odd even')).ids, [77])
 })
 
-test('the pages of others are neither found nor counted', async () => {
+test('pages of other owners are neither found nor counted', async () => {
   assert.deepEqual((await search('secret')).ids, [])
   assert.deepEqual(await search('every', { owner: 2 }), { ids: [2501], total: 1, isExact: true })
 })
 
-test('a part of a word counts where words and their beginnings find little', async () => {
+test('partial words match if whole words and prefixes find little', async () => {
   assert.deepEqual((await search('umber1234')).ids, [1234])
   assert.deepEqual((await search('ver')).total > 0, true)
   assert.equal(

@@ -48,7 +48,7 @@ function createWorld() {
   }
 }
 
-test('the first answer of a connection is read again after a commit, later ones are not', async () => {
+test('repeats only the first read of a connection after a commit', async () => {
   const { log, read, cut } = createWorld()
   assert.equal(await read(), 'answer of 1')
   await read()
@@ -59,20 +59,20 @@ test('the first answer of a connection is read again after a commit, later ones 
   assert.deepEqual(log, ['read 2', 'confirm', 'read 2'])
 })
 
-test('reads at the same time wait for one commit', async () => {
+test('makes concurrent reads wait for one commit', async () => {
   const { log, read } = createWorld()
   await Promise.all([read(), read(), read()])
   assert.equal(log.filter((line) => line === 'confirm').length, 1)
 })
 
-test('nothing is answered while the commit fails; then all is', async () => {
+test('answers nothing until the commit succeeds', async () => {
   const { read, fail } = createWorld()
   fail(2)
   for (let n = 0; n < 2; n++) await assert.rejects(read(), /no standby/)
   assert.equal(await read(), 'answer of 1')
 })
 
-test('work whose connection was lost amid is done again', async () => {
+test('repeats work whose connection was lost meanwhile', async () => {
   const { log, read, cut, confirmed } = createWorld()
   await read()
   log.length = 0

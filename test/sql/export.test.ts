@@ -32,7 +32,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   'llm_current.chosen_by': 'about the model of the service',
 }
 
-test('every table that refers to an account is in its export, or there is a reason why not', async () => {
+test('every table that references an account is in its export, or has a reason not to be', async () => {
   const keys = await query(
     `select k.conrelid::regclass || '.' || a.attname as key from pg_constraint k
      join pg_attribute a on a.attrelid = k.conrelid and a.attnum = k.conkey[1]
@@ -68,7 +68,7 @@ describe('each file', async () => {
     [mine, theirs, MANY],
   )
   for (const part of PARTS)
-    test(`${part.file}: each row of the account once, on one line, and none of another`, async () => {
+    test(`${part.file}: has each row of the account once, on one line, and none of another`, async () => {
       const [own, foreign] = [await readRows(part, mine), await readRows(part, theirs)]
       assert.equal(new Set(own.map(({ key }) => key)).size, own.length)
       const keys = new Set(foreign.map(({ key }) => key))
@@ -87,7 +87,7 @@ describe('each file', async () => {
       }
     })
 
-  test('audited events name nobody else, neither by address nor by where they called from', async () => {
+  test("audit events contain no other person's address or client location", async () => {
     const parseRows = async (file: string) =>
       (await readRows(PARTS.find((part) => part.file === file)!, mine)).map(({ json }) => JSON.parse(json))
     const done = await parseRows('audit-done.ndjson')
@@ -101,7 +101,7 @@ describe('each file', async () => {
     for (const event of suffered) assert.ok(!('address' in event) && !('actor_id' in event))
   })
 
-  test('has no column that is a secret', async () => {
+  test('no column is a secret', async () => {
     const fields = new Set<string>()
     const checkChildRows = async (part: (typeof PARTS)[number]) => {
       const [first] = await readRows(part, mine)
@@ -124,7 +124,7 @@ describe('each file', async () => {
   })
 })
 
-test('what has left the trash is not in it', async () => {
+test('documents that left the trash are missing', async () => {
   await query(
     `insert into document (owner_id, title, media_type, byte_size, sha256, deleted_at, expires_at)
      values ($1, 'kept', 't', 1, sha256('k'), now(), now() + interval '1 day'), ($1, 'gone', 't', 1, sha256('g'), now(), now())`,
@@ -138,7 +138,7 @@ test('what has left the trash is not in it', async () => {
   assert.ok(contents.some(({ title }) => title === 'kept') && !contents.some(({ title }) => title === 'gone'))
 })
 
-describe('by index', () => {
+describe('reads by index', () => {
   before(async () => {
     await account(1000)
     await query(

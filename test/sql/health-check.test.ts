@@ -18,7 +18,7 @@ const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
 const text = { name: 'health_one', text: "select '1'" }
 const isDown = (error: unknown) => error instanceof Failure && error.code === 'database.down'
 
-test('a database that stops answering is known, what waits for it fails at once, and all comes back', async () => {
+test('detects a database that stops answering, fails waiting requests immediately, and recovers', async () => {
   const proxy = await startProxy(url)
   const connections = new Connections()
   const states: DatabaseState[] = []
@@ -43,7 +43,7 @@ test('a database that stops answering is known, what waits for it fails at once,
   const held = [db.one(select), db.transaction((tx) => tx.one(select)), db.one(select), reader.text(text, [])]
   let ended = 0
   const ends = held.map((one) => assert.rejects(one, isDown).then(() => ended++))
-  await until('it is known', isSilent)
+  await until('the silence is detected', isSilent)
   // All requests fail together, before their own timeouts.
   for (let n = 0; n < 20; n++) await turn()
   assert.equal(ended, held.length)
@@ -57,12 +57,12 @@ test('a database that stops answering is known, what waits for it fails at once,
 
   await proxy.refuse()
   await proxy.accept()
-  await until('it is back', () => healthCheck.state === 'writable')
+  await until('the database is writable again', () => healthCheck.state === 'writable')
   assert.deepEqual([await db.one(select), await reader.text(text, [])], [{ n: 1 }, '1'])
   assert.deepEqual(states, ['silent', 'writable'])
 })
 
-test('a database that takes no writes is read-only; its clock is compared with ours', async () => {
+test('detects a read-only database, and compares its clock with ours', async () => {
   const states: DatabaseState[] = []
   const connections = new Connections()
   const healthCheck = await startHealthCheck({
@@ -75,7 +75,7 @@ test('a database that takes no writes is read-only; its clock is compared with o
   })
   after(() => healthCheck.close())
   // While answers are slow, the server's time is known only roughly, so the first offsets are inaccurate.
-  await until('the clocks are the same', () => Math.abs(healthCheck.clockOffsetMs) < 1_000)
+  await until('the clock offset is small', () => Math.abs(healthCheck.clockOffsetMs) < 1_000)
   const name = new URL(url).pathname.slice(1)
   await query(`alter database ${name} set default_transaction_read_only = on`)
   await query(
@@ -96,7 +96,7 @@ test('a database that takes no writes is read-only; its clock is compared with o
   assert.deepEqual(states, ['read-only', 'writable'], 'a closed connection alone is no silence')
 })
 
-test('its time goes on evenly while the clock of this process is set, and set back', async (t) => {
+test('its time stays correct while the clock of this process is changed', async (t) => {
   let probes = 0
   const healthCheck = await startHealthCheck({
     url,
@@ -119,7 +119,7 @@ test('its time goes on evenly while the clock of this process is set, and set ba
   assert.ok(isRight(), 'set back, before it has asked again')
 })
 
-test('a server that is not there when the healthCheck starts is an error', async () => {
+test('fails if the server is down at the start', async () => {
   const gone = startHealthCheck({
     url: 'postgresql://nobody@127.0.0.1:1/none',
     applicationName: 'gone',
@@ -129,12 +129,12 @@ test('a server that is not there when the healthCheck starts is an error', async
   await assert.rejects(gone, /ECONNREFUSED/)
 })
 
-test('a beat leaves nothing behind in memory', async () => {
+test('a probe leaves no objects in memory', async () => {
   const kept = await countKept('probes', url)
   assert.ok(kept < TIMES / 5, `${kept} objects of ${TIMES} probes`)
 })
 
-test('where it can connect but not ask, it says that the database is silent, and does not connect without a pause', async () => {
+test('reports silence if it connects but gets no answer, and pauses between attempts', async () => {
   const pooler = await startPooler()
   const healthCheck = await startHealthCheck({
     url: pooler.url,
@@ -150,10 +150,10 @@ test('where it can connect but not ask, it says that the database is silent, and
   assert.equal(healthCheck.state, 'writable')
   pooler.isAway = true
   const before = pooler.accepted
-  await until('it is known', () => healthCheck.state === 'silent')
+  await until('the silence is detected', () => healthCheck.state === 'silent')
   assert.ok(pooler.accepted - before <= 2, `it connected ${pooler.accepted - before} times`)
   pooler.isAway = false
-  await until('it is back', () => healthCheck.state === 'writable')
+  await until('the database is writable again', () => healthCheck.state === 'writable')
 })
 
 /** Starts a pooler that accepts clients while its server is down, and answers their first query with an error. */

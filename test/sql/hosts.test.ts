@@ -8,7 +8,7 @@ import { sharedDatabase } from './shared-database.ts'
 
 const { url } = await sharedDatabase()
 
-test('a connection string may name several servers', () => {
+test('accepts a connection string with several servers', () => {
   const [user, path] = ['postgresql://u:p%40ss@', '/name']
   assert.deepEqual(serversOf(`${user}a:5432,b${path}?target_session_attrs=read-write&sslmode=require`), {
     urls: [`${user}a:5432${path}?sslmode=require`, `${user}b${path}?sslmode=require`],
@@ -25,7 +25,7 @@ test('a connection string may name several servers', () => {
   })
 })
 
-test('a standby of the same servers may be wanted', () => {
+test('can require a standby among the servers', () => {
   for (const more of ['', '?sslmode=require', '?target_session_attrs=any&sslmode=require']) {
     const { urls, wanted } = serversOf(standbyUrl(`postgres://u@a,b/n${more}`))
     const rest = more === '' ? '' : '?sslmode=require'
@@ -33,7 +33,7 @@ test('a standby of the same servers may be wanted', () => {
   }
 })
 
-test('what is wrong with one is said without the password', () => {
+test('reports an invalid server without the password', () => {
   const wrong = () => serversOf('postgresql://u:secret@a/n?target_session_attrs=prefer-standby')
   assert.throws(wrong, /target_session_attrs must be any, read-write, primary, standby, not prefer-standby/)
   assert.throws(
@@ -42,7 +42,7 @@ test('what is wrong with one is said without the password', () => {
   )
 })
 
-test('the next server is tried when one does not take the connection, and remembered', async () => {
+test('tries the next server when one rejects the connection, and remembers it', async () => {
   const proxy = await startProxy(url)
   after(() => proxy.close())
   const { port } = new URL(proxy.url)
@@ -59,7 +59,7 @@ test('the next server is tried when one does not take the connection, and rememb
   await (await connect({ url: both, applicationName: 'hosts' })).end()
 })
 
-test('a server that takes no writes is passed over where one that does is wanted', async () => {
+test('skips a read-only server if a writable one is required', async () => {
   const proxy = await startProxy(url)
   after(() => proxy.close())
   const at = (more: string) => `${proxy.url}?${more}`
@@ -72,12 +72,12 @@ test('a server that takes no writes is passed over where one that does is wanted
   await assert.rejects(refused, (error) => (error as { code?: string }).code === '25006')
 })
 
-test('a server that is not a standby is passed over where one is wanted', async () => {
+test('skips a primary if a standby is required', async () => {
   const refused = connect({ url: standbyUrl(url), applicationName: 'hosts' })
   await assert.rejects(refused, (error) => (error as { code?: string }).code === '08004')
 })
 
-test('a server that falls silent right after it took a connection is not waited for without end', async () => {
+test('gives up a server that falls silent after accepting a connection', async () => {
   const proxy = await startProxy(url)
   after(() => proxy.close())
   const upstream = Number(new URL(proxy.url).port)

@@ -36,11 +36,11 @@ const claimElsewhere = async (key: string, fingerprint: string, scope: string): 
 }
 
 describe('idempotency keys', () => {
-  test('who claims a key that nobody kept is the first; a claim alone leaves nothing', async () => {
+  test('the first claim of a key wins, and a claim alone stores nothing', async () => {
     for (let i = 0; i < 2; i++) assert.deepEqual(await claim('k1'), { state: 'first', ...nothing })
   })
 
-  test('while the transaction of the first request is open its key is taken, for others of the scope only', async () => {
+  test('a key is taken while the first transaction is open, but only in its scope', async () => {
     await db.transaction(async (tx) => {
       await claim('k2', 'same', 'scope', tx)
       assert.deepEqual(await claimElsewhere('k2', 'same', 'scope'), { state: 'running', ...nothing })
@@ -51,14 +51,14 @@ describe('idempotency keys', () => {
     assert.equal((await claim('k2')).state, 'first')
   })
 
-  test('the kept answer is given as it was, to the same request only', async () => {
+  test('returns the stored answer unchanged, and only to the same request', async () => {
     await keep('k3', { answer })
     assert.deepEqual(await claim('k3'), { state: 'repeated', job_id: null, ...answer })
     assert.equal((await claim('k3', 'other')).state, 'other')
     assert.equal((await claim('k3', 'same', 'elsewhere')).state, 'first')
   })
 
-  test('a key that is kept with a job leads to the job, and later to what it answered', async () => {
+  test('a key stored with a job leads to the job, and later to its answer', async () => {
     const { id: jobId } = await ledger.running()
     await keep('k4', { jobId })
     assert.deepEqual(await claim('k4'), { state: 'repeated', ...nothing, job_id: jobId })
@@ -72,7 +72,7 @@ describe('idempotency keys', () => {
     assert.equal((await claim('k5')).state, 'repeated', 'its answer is known')
   })
 
-  test('a key goes with the transaction that took it', async () => {
+  test('a key is released when its transaction rolls back', async () => {
     const failing = db.transaction(async (tx) => {
       await claim('k6', 'same', 'scope', tx)
       await keep('k6', { answer }, 'same', tx)
@@ -82,7 +82,7 @@ describe('idempotency keys', () => {
     assert.equal((await claim('k6')).state, 'first')
   })
 
-  test('after a day a key is free, and what it held forgotten', async () => {
+  test('a key expires after a day, with its answer', async () => {
     await keep('k7', { answer })
     await age('k7', '23 hours 59 minutes')
     assert.equal((await claim('k7')).state, 'repeated')
@@ -93,7 +93,7 @@ describe('idempotency keys', () => {
     assert.deepEqual(await claim('k7', 'new'), { state: 'repeated', ...nothing, job_id: jobId })
   })
 
-  test('of many at once one is the first', async () => {
+  test('one of many concurrent claims wins', async () => {
     for (let round = 0; round < 10; round++) {
       const key = `race-${round}`
       const states = await Promise.all(
@@ -110,7 +110,7 @@ describe('idempotency keys', () => {
     }
   })
 
-  test('old keys are removed in batches', async () => {
+  test('prunes old keys in batches', async () => {
     await query('delete from idempotency_key')
     await query(`insert into idempotency_key (scope, key, fingerprint, status, body, created_at)
       select 's', n::text, '', 204, '', now() - case when n <= 25 then interval '25 h' else interval '23 h' end from generate_series(1, 30) n`)
@@ -120,7 +120,7 @@ describe('idempotency keys', () => {
     assert.deepEqual(await query('select count(*)::int as n from idempotency_key'), [{ n: 5 }])
   })
 
-  test('an old key that is being kept anew is neither waited for nor removed', async () => {
+  test('does not wait for or prune an old key that is being stored again', async () => {
     await query('delete from idempotency_key')
     await keep('k8', { answer })
     await age('k8', '25 hours')

@@ -15,7 +15,7 @@ const lease = await ledger.lease()
 const other = await ledger.lease()
 
 describe('job_claim', () => {
-  test('takes the job for the lease, and answers all that running it needs', async () => {
+  test('claims the job for the lease, and returns everything that its run needs', async () => {
     const job = jobSpec({ payload: { page: 3 }, max_tries: 7, actor: 'a1', request_id: 'r1' })
     await ledger.enqueue(job)
     const { waited, ...claimed } = (await ledger.claim(job.id, lease))!
@@ -43,7 +43,7 @@ describe('job_claim', () => {
     ])
   })
 
-  test('a job that is traced keeps its trace, and says how long it has waited', async () => {
+  test('returns the trace of a job, and its waiting time', async () => {
     const trace_parent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
     for (const actor of [null, 'traced']) {
       const job = jobSpec({ actor, trace_parent })
@@ -55,7 +55,7 @@ describe('job_claim', () => {
     }
   })
 
-  test('what runs, is cancelled, has ended or is gone is not claimed', async () => {
+  test('does not claim a running, cancelled, ended or deleted job', async () => {
     const [running, cancelled, gone] = [jobSpec(), jobSpec(), jobSpec()]
     await ledger.enqueue(running, cancelled, gone)
     const deliveries = await ledger.deliveries(running.id, cancelled.id, gone.id)
@@ -74,7 +74,7 @@ describe('job_claim', () => {
     )
   })
 
-  test('a stale delivery finds what waits now', async () => {
+  test('a stale delivery claims the job that waits now', async () => {
     const job = jobSpec()
     await ledger.enqueue(job)
     const [delivery] = await ledger.deliveries(job.id)
@@ -87,7 +87,7 @@ describe('job_claim', () => {
     await ledger.assertSound(job.id)
   })
 
-  test('of many claims of one job by as many leases exactly one wins', async () => {
+  test('one of many concurrent claims wins', async () => {
     const job = jobSpec()
     await ledger.enqueue(job)
     const leases = await Promise.all(Array.from({ length: 20 }, () => ledger.lease()))
@@ -96,7 +96,7 @@ describe('job_claim', () => {
     assert.equal((await ledger.row(job.id)).attempt, 1)
   })
 
-  test('a lease that is gone claims nothing, and the delivery comes again', async () => {
+  test('a missing lease claims nothing, and the job is delivered again', async () => {
     const job = jobSpec()
     await ledger.enqueue(job)
     const gone = await ledger.lease()
@@ -107,7 +107,7 @@ describe('job_claim', () => {
     assert.ok(await ledger.claim(job.id, lease))
   })
 
-  test('many deliveries in one call: of each mailbox what it has, in the order in which it was added', async () => {
+  test('claims jobs of many deliveries in one call, in the order of each mailbox', async () => {
     const jobs = Array.from({ length: 30 }, (_, i) => jobSpec({ mailbox: `many/${i % 3}` }))
     await ledger.enqueue(...jobs)
     const deliveries = await ledger.deliveries(...jobs.map(({ id }) => id))
@@ -121,7 +121,7 @@ describe('job_claim', () => {
 })
 
 // Another transaction locks the row: it is about to write about the job, or handles a late end of an attempt.
-describe('the row of a job that waits is locked by others', () => {
+describe('the row of a waiting job is locked by another transaction', () => {
   const whileLocked = <T>(id: string, lock: string, work: () => Promise<T>): Promise<T> =>
     withClient(url, async (client) => {
       await client.query('begin')
@@ -147,13 +147,13 @@ describe('the row of a job that waits is locked by others', () => {
     return job.id
   }
 
-  test('a job that was put back has another delivery, and is claimed by that', async () => {
+  test('a released job has another delivery, which claims it', async () => {
     const id = await redeliver(null)
     assert.deepEqual(await whileLocked(id, 'share', () => claimAll(id)), [])
     assert.deepEqual(await claimAll(id), [id])
   })
 
-  test('no message of its actor overtakes it', async () => {
+  test('no later message of its actor overtakes the job', async () => {
     const id = await redeliver('locked')
     await ledger.enqueue(jobSpec({ actor: 'locked' }))
     assert.deepEqual(await whileLocked(id, 'share', () => claimAll(id)), [])
@@ -162,13 +162,13 @@ describe('the row of a job that waits is locked by others', () => {
     assert.deepEqual(await claimAll(id), [id])
   })
 
-  test('lines of its log and what refers to it do not keep it from being claimed', async () => {
+  test('writing log lines and references does not prevent the claim', async () => {
     const id = await redeliver(null)
     assert.deepEqual(await whileLocked(id, 'key share', () => claimAll(id)), [id])
   })
 })
 
-test('a claim that tells names the jobs it took, and says nothing when it took none', async () => {
+test('a notifying claim names its jobs, and sends nothing without any', async () => {
   const received: string[] = []
   const listener = await listen({
     url,
@@ -186,7 +186,7 @@ test('a claim that tells names the jobs it took, and says nothing when it took n
     [first.id, second.id],
   )
   assert.deepEqual(await claim(), [])
-  await until('it is heard', () => received.length > 0)
+  await until('the notification arrives', () => received.length > 0)
   await listener.close()
   assert.deepEqual(
     received.map((payload) => payload.split(' ').sort()),
@@ -195,7 +195,7 @@ test('a claim that tells names the jobs it took, and says nothing when it took n
 })
 
 describe('job_progress', () => {
-  test('moves the row, and keeps the order of several events of one job in one call', async () => {
+  test('updates the row, and keeps the order of events of one job', async () => {
     const { id, attempt } = await ledger.running({}, lease)
     const stored = await ledger.progress(
       id,
@@ -219,7 +219,7 @@ describe('job_progress', () => {
     )
   })
 
-  test('events of many jobs in one call stay with their jobs', async () => {
+  test('stores events of many jobs with their jobs', async () => {
     const jobs = await Promise.all(Array.from({ length: 10 }, () => ledger.running({}, lease)))
     const entries = [1, 2, 3].flatMap((n) =>
       jobs.map(({ id, attempt }) => ({ id, attempt, n, kind: 'note', data: { n, id } })),
@@ -235,7 +235,7 @@ describe('job_progress', () => {
     }
   })
 
-  test('without a status event label and progress stay; with one that has none they are empty', async () => {
+  test('keeps label and progress without a status event, and clears them if it has none', async () => {
     const { id, attempt } = await ledger.running({}, lease)
     await ledger.progress(id, attempt, { n: 1, data: { label: 'here', current: 1, total: 2 } })
     await ledger.progress(id, attempt, { n: 2, kind: 'note', data: {} })
@@ -244,7 +244,7 @@ describe('job_progress', () => {
     assert.deepEqual([(await ledger.row(id)).label, (await ledger.row(id)).progress_total], ['', null])
   })
 
-  test('a repeated call stores nothing twice, and still says that the attempt is the running one', async () => {
+  test('stores a repeated call once, and confirms the running attempt', async () => {
     const { id, attempt } = await ledger.running({}, lease)
     const steps = [1, 2].map((n) => ({ n, kind: 'note', data: { n } }))
     assert.deepEqual(await ledger.progress(id, attempt, ...steps), [id])
@@ -260,7 +260,7 @@ describe('job_progress', () => {
     assert.deepEqual(await ledger.progress(id, attempt, ...steps), [])
   })
 
-  test('the same call from many connections at once is stored once', async () => {
+  test('stores the same call once over many connections', async () => {
     const { id, attempt } = await ledger.running({}, lease)
     const steps = [1, 2, 3].map((n) => ({ n, kind: 'note', data: { n } }))
     await Promise.all(Array.from({ length: 8 }, () => ledger.progress(id, attempt, ...steps)))
@@ -271,7 +271,7 @@ describe('job_progress', () => {
     await ledger.assertSound(id)
   })
 
-  test('an attempt that has been taken over writes nothing; the next one counts from 1 again', async () => {
+  test('rejects a superseded attempt, and counts the next one from 1', async () => {
     const job = await ledger.running({}, lease)
     await ledger.progress(job.id, 1, { n: 5, data: { label: 'old', current: 5, total: 9 } })
     await ledger.finish({ ...job, outcome: 'release' })
@@ -287,7 +287,7 @@ describe('job_progress', () => {
     await ledger.assertSound(job.id)
   })
 
-  test('a fence holds for the running attempt alone, and a take-over waits for its transaction', async () => {
+  test('a fence holds only for the running attempt, and delays a takeover', async () => {
     const job = await ledger.running({}, lease)
     assert.equal(await db.maybeOne(fenceJob(job.id, job.attempt + 1)), null)
     const lost = JSON.stringify([{ id: job.id, attempt: job.attempt, outcome: 'interrupted' }])
@@ -305,7 +305,7 @@ describe('job_progress', () => {
     assert.equal(await db.maybeOne(fenceJob(job.id, job.attempt)), null)
   })
 
-  test('behind a fence an attempt is reported on, cancelled and done at once, and deleted only after it', async () => {
+  test('progress, cancellation and the end do not wait for a fence, but deletion does', async () => {
     const job = await ledger.running({}, lease)
     const { deleting } = await withClient(url, async (client) => {
       await client.query('begin')

@@ -26,7 +26,7 @@ async function claimAgain(id: string, lease: string): Promise<void> {
 }
 
 describe('attempts', () => {
-  test('a job that waits has none, one that runs has one without an end', async () => {
+  test('a waiting job has none, and a running one has one without an end', async () => {
     const job = jobSpec()
     await ledger.enqueue(job)
     assert.deepEqual((await ledger.details(job.id)).attempts, [])
@@ -46,7 +46,7 @@ describe('attempts', () => {
     assert.ok(waited_seconds >= 0 && waited_seconds < 30)
   })
 
-  test('one that is done at once leaves no event row, and its worker is known when its lease is gone', async () => {
+  test('a job that ends quickly has no event row, and its worker is known after its lease is gone', async () => {
     const lease = await ledger.lease(60_000, [], 'host/3')
     const job = await ledger.running({}, lease)
     await delay(20)
@@ -61,7 +61,7 @@ describe('attempts', () => {
     assert.ok(Math.abs(attempt!.ran_seconds! - ran) < 0.002 && attempt!.ran_seconds! > 0.01)
   })
 
-  test('each that failed, was released or interrupted is told with its worker, times and error', async () => {
+  test('failed, released and interrupted attempts have worker, times and error', async () => {
     const job = await ledger.running({ delay_ms: 0 }, one)
     await delay(20)
     await ledger.finish({ ...job, outcome: 'retry', ...BUSY, delay_ms: 60_000 })
@@ -89,7 +89,7 @@ describe('attempts', () => {
     await ledger.assertSound(job.id)
   })
 
-  test('a wait counts from when an attempt was due, not from when the job was added or had failed', async () => {
+  test('waiting time counts from when the attempt was due', async () => {
     const job = jobSpec({ delay_ms: 3_600_000 })
     await ledger.enqueue(job)
     assert.ok((await ledger.details(job.id)).due_at !== null)
@@ -109,7 +109,7 @@ describe('attempts', () => {
     assert.deepEqual(await readWaits(), [5, 7])
   })
 
-  test('one whose worker died is interrupted, and told with that worker', async () => {
+  test('an attempt is interrupted when its worker died, and names that worker', async () => {
     const dead = await ledger.lease(60_000, [], 'host/dead')
     const job = await ledger.running({}, dead)
     await query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [dead])
@@ -119,7 +119,7 @@ describe('attempts', () => {
     ])
   })
 
-  test('a crash while it ran alone is an interruption, the last one fails it', async () => {
+  test('a crash in isolation is an interruption, and the last one a failure', async () => {
     const why = { code: 'job.crashed', detail: 'It was given up' }
     const job = await ledger.running({}, one)
     await query('update job set interruptions = $2 where id = $1', [job.id, SUSPECT_FROM + 1])
@@ -132,7 +132,7 @@ describe('attempts', () => {
     ])
   })
 
-  test('a cancelled one ends as that, one cancelled while it waited again has ended before', async () => {
+  test('a cancelled attempt ends as cancelled, but an earlier one keeps its end', async () => {
     const [running, waiting] = [await ledger.running({}, one), await ledger.running({}, one)]
     await db.one(cancelJob(running.id))
     await ledger.finish({ ...running, outcome: 'retry', ...BUSY })
@@ -144,7 +144,7 @@ describe('attempts', () => {
     assert.equal(await ledger.status(waiting.id), 'cancelled')
   })
 
-  test('events say no more than before', async () => {
+  test('events carry no additional data', async () => {
     const job = await ledger.running({}, one)
     await ledger.finish({ ...job, outcome: 'retry', ...BUSY })
     await claimAgain(job.id, one)
@@ -152,7 +152,7 @@ describe('attempts', () => {
       assert.deepEqual(Object.keys(data).sort(), ['current', 'label', 'status', 'total'])
   })
 
-  test('of very many the last thousand are told', async () => {
+  test('of very many attempts, the last thousand are returned', async () => {
     const job = await ledger.running({}, one)
     await query('update job set attempt = 1500 where id = $1', [job.id])
     await query(
@@ -165,8 +165,8 @@ describe('attempts', () => {
   })
 })
 
-describe('what it waits for', () => {
-  test('jobs ahead in its mailbox, and the one that runs; nothing once it runs itself', async () => {
+describe('what a job waits for', () => {
+  test('jobs ahead in its mailbox and the running one, and nothing once it runs', async () => {
     const running = await ledger.running({ actor: 'x' }, one)
     const [second, third] = [jobSpec({ actor: 'x' }), jobSpec({ actor: 'x' })]
     await ledger.enqueue(second, third, jobSpec({ actor: 'y' }))
@@ -180,7 +180,7 @@ describe('what it waits for', () => {
     assert.equal((await ledger.details(running.id)).waits_for, null)
   })
 
-  test('a mailbox without a limit is held up by nobody, and jobs ahead are counted up to a thousand', async () => {
+  test('nothing in a mailbox without a limit, where jobs ahead are counted up to a thousand', async () => {
     const many = Array.from({ length: 1100 }, () => jobSpec({ mailbox: 'many' }))
     await ledger.enqueue(...many)
     const readAhead = async (n: number) => (await ledger.details(many[n]!.id)).waits_for
@@ -188,7 +188,7 @@ describe('what it waits for', () => {
     assert.deepEqual(await readAhead(1099), { ahead: 1000, queue: FREE, running: [] })
   })
 
-  test('a job of somebody else is counted, and not named', async () => {
+  test('jobs of other owners are counted, but not named', async () => {
     const [mine, other] = (
       await query(
         `insert into account (email, password_hash) values ('a@example.com', 'x'), ('b@example.com', 'x') returning id`,
@@ -206,7 +206,7 @@ describe('what it waits for', () => {
   })
 })
 
-test('a chain of retries is told from each of its jobs, also after the first is gone', async () => {
+test('a chain of retries is returned for each of its jobs, even after the first is gone', async () => {
   const ids = Array.from({ length: 4 }, () => uuidv7())
   await ledger.enqueue(...ids.map((id) => jobSpec({ id })))
   for (const [i, id] of ids.entries()) if (i > 0) await db.run(linkRetry(id, ids[i - 1]!))

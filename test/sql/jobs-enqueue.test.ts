@@ -9,7 +9,7 @@ const { db, query } = base
 const ledger = ledgerOf(base)
 
 describe('job_enqueue', () => {
-  test('a job waits, with one delivery', async () => {
+  test('adds a waiting job with one delivery', async () => {
     const job = jobSpec({ payload: { a: 1 }, request_id: 'r1', name: 'test.other', queue: 'else' })
     assert.deepEqual(await ledger.enqueue(job), [{ spec_ordinal: 1, job_id: job.id, joined: false }])
     const row = await ledger.row(job.id)
@@ -27,7 +27,7 @@ describe('job_enqueue', () => {
     assert.deepEqual(stored, { payload: { a: 1 }, queue: 'else', request_id: 'r1' })
   })
 
-  test('an idle actor has a delivery, what waits behind its message has none', async () => {
+  test('adds a delivery for an idle actor, but not behind a waiting message', async () => {
     const [first, second, third] = [
       jobSpec({ actor: 'a1' }),
       jobSpec({ actor: 'a1' }),
@@ -48,7 +48,7 @@ describe('job_enqueue', () => {
     )
   })
 
-  test('joining: the busy actor answers with its live job, and nothing is added', async () => {
+  test('joins the live job of a busy actor, and adds nothing', async () => {
     const [first, second, third] = [1, 2, 3].map(() => jobSpec({ actor: 'a2', when_busy: 'join' }))
     const before = await ledger.enqueue(first!)
     assert.deepEqual(before, [{ spec_ordinal: 1, job_id: first!.id, joined: false }])
@@ -59,7 +59,7 @@ describe('job_enqueue', () => {
     assert.deepEqual(await ledger.deliveries(second!.id, third!.id), [])
   })
 
-  test('joining what waits: a running job is not joined, the first one behind it is', async () => {
+  test('joins the first waiting job, but not a running one', async () => {
     const running = await ledger.running({ actor: 'a6' })
     const [first, second] = [1, 2].map(() => jobSpec({ actor: 'a6', when_busy: 'join_waiting' }))
     assert.deepEqual(await ledger.enqueue(first!), [{ spec_ordinal: 1, job_id: first!.id, joined: false }])
@@ -70,7 +70,7 @@ describe('job_enqueue', () => {
     assert.deepEqual(await ledger.enqueue(third), [{ spec_ordinal: 1, job_id: third.id, joined: false }])
   })
 
-  test('joining an actor whose job has ended starts a new one', async () => {
+  test("starts a new job if the actor's last one has ended", async () => {
     const first = await ledger.running({ actor: 'a3' })
     await ledger.finish({ ...first, outcome: 'done' })
     const next = jobSpec({ actor: 'a3', when_busy: 'join' })
@@ -78,7 +78,7 @@ describe('job_enqueue', () => {
     assert.equal((await ledger.deliveries(next.id)).length, 1)
   })
 
-  test('a spec that says what it joins becomes the first job that holds it, live or waiting, and else waits', async () => {
+  test('joins the first live or waiting job whose spec matches, or else waits', async () => {
     const job = (force: boolean, joins: object = force ? { force } : {}) =>
       jobSpec({ actor: 'a5', when_busy: 'join', payload: { force, other: 1 }, joins })
     const enqueueJoining = async (one: ReturnType<typeof job>) => (await ledger.enqueue(one))[0]!.job_id
@@ -97,7 +97,7 @@ describe('job_enqueue', () => {
     assert.deepEqual(await query(`select count(*)::int as n from job where mailbox = 'a5'`), [{ n: 2 }])
   })
 
-  test('a job that is being cancelled is not joined: the message waits behind it', async () => {
+  test('does not join a job that is being cancelled, but waits behind it', async () => {
     const first = await ledger.running({ actor: 'a4', when_busy: 'join' })
     await db.one(cancelJob(first.id))
     const next = jobSpec({ actor: 'a4', when_busy: 'join' })
@@ -107,7 +107,7 @@ describe('job_enqueue', () => {
     assert.equal((await ledger.deliveries(next.id)).length, 1)
   })
 
-  test('many specs in one call: answers in order, a delivery for each mailbox', async () => {
+  test('answers many specs in order, with one delivery for each mailbox', async () => {
     const specs = [
       jobSpec({ actor: 'b1' }),
       jobSpec(),
@@ -141,7 +141,7 @@ describe('job_enqueue', () => {
     )
   })
 
-  test('what one call adds to a mailbox has one delivery for each time at which it is due, from the first of it on', async () => {
+  test('adds one delivery for each due time of a mailbox, from its first job on', async () => {
     const added = (fields: Parameters<typeof jobSpec>[0]) => jobSpec({ mailbox: 'test/one', ...fields })
     const now = Array.from({ length: 25 }, () => added({}))
     const later = Array.from({ length: 3 }, () => added({ delay_ms: 60_000 }))
@@ -154,7 +154,7 @@ describe('job_enqueue', () => {
     )
   })
 
-  test('what is added behind a job that is due has no delivery; behind one that is not, or runs, it has', async () => {
+  test('adds no delivery behind a due job, but behind a scheduled or running one', async () => {
     const add = async (mailbox: string, fields: Parameters<typeof jobSpec>[0] = {}) => {
       const job = jobSpec({ mailbox, ...fields })
       await ledger.enqueue(job)
@@ -170,7 +170,7 @@ describe('job_enqueue', () => {
     assert.equal(await countOf(await add('behind/3')), 1)
   })
 
-  test('no specs, or none to deliver, is no error', async () => {
+  test('accepts an empty list, and specs without deliveries', async () => {
     assert.deepEqual(await ledger.enqueue(), [])
     await ledger.enqueue(jobSpec({ actor: 'c1' }))
     const [waiting] = [jobSpec({ actor: 'c1' })]
@@ -178,7 +178,7 @@ describe('job_enqueue', () => {
     assert.deepEqual(await ledger.deliveries(waiting.id), [])
   })
 
-  test('a later start is kept by job and delivery', async () => {
+  test('stores a scheduled start in job and delivery', async () => {
     const jobs = [jobSpec({ delay_ms: 3_600_000 }), jobSpec({ delay_ms: 3_600_000, actor: 'd1' })]
     await ledger.enqueue(...jobs)
     for (const { id } of jobs) {
@@ -195,7 +195,7 @@ describe('job_enqueue', () => {
     }
   })
 
-  test('a rolled back transaction leaves neither job nor delivery', async () => {
+  test('adds neither job nor delivery in a transaction that is rolled back', async () => {
     const job = jobSpec({ actor: 'e1' })
     const thrown = new Error('the business row is refused')
     await assert.rejects(
@@ -209,20 +209,20 @@ describe('job_enqueue', () => {
     assert.deepEqual(await ledger.deliveries(job.id), [])
   })
 
-  test('fifty enqueues for one actor at once: one has a delivery, all others wait', async () => {
+  test('adds one delivery for fifty concurrent messages to one actor', async () => {
     const specs = Array.from({ length: 50 }, () => jobSpec({ actor: 'f1' }))
     await Promise.all(specs.map((job) => ledger.enqueue(job)))
     assert.equal((await ledger.deliveries(...specs.map((s) => s.id))).length, 1)
   })
 
-  test('fifty joins for one actor at once become one job', async () => {
+  test('adds one job for fifty concurrent joins of one actor', async () => {
     const specs = Array.from({ length: 50 }, () => jobSpec({ actor: 'f2', when_busy: 'join' }))
     const answers = await Promise.all(specs.map((job) => ledger.enqueue(job)))
     assert.equal(new Set(answers.map(([answer]) => answer!.job_id)).size, 1)
     assert.equal(answers.filter(([answer]) => !answer!.joined).length, 1)
   })
 
-  test('calls that name the same actors in other orders do not wait for each other for ever', async () => {
+  test('does not deadlock when calls name the same actors in different orders', async () => {
     const actors = ['g1', 'g2', 'g3', 'g4']
     const calls = Array.from({ length: 40 }, (_, i) =>
       actors.map((_, k) => jobSpec({ actor: actors[(i + (i % 2 ? k : -k) + 8) % 4]! })),

@@ -30,7 +30,7 @@ const countFailures = async (filter: Record<string, string> = {}, seconds = 3600
   return [total_is_exact, Object.fromEntries(jobs.map(([code, ...rest]: unknown[]) => [code, rest]))]
 }
 
-test('the latest failures are counted, up to a bound that the answer tells of; those of a filter beyond it', async () => {
+test('counts the latest failures up to a maximum, and says so, also with a filter', async () => {
   await add('storm', MAX_COUNTED - 10, 10)
   await add('quiet', 10, 600)
   assert.deepEqual(await countFailures(), [

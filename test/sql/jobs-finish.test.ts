@@ -18,7 +18,7 @@ async function addBusyActor(actor: string) {
 }
 
 describe('job_finish', () => {
-  test('done: result, times, one terminal event, lease given back', async () => {
+  test('done: stores result and times, adds one terminal event, releases the lease', async () => {
     const job = await ledger.running({}, lease)
     await ledger.progress(job.id, job.attempt, { n: 1, data: { label: 'almost', current: 9, total: 10 } })
     assert.deepEqual(await ledger.finish({ ...job, outcome: 'done', result: { pages: [1, null] } }), [job.id])
@@ -42,7 +42,7 @@ describe('job_finish', () => {
     assert.deepEqual([await ledger.status(job.id), (await ledger.row(job.id)).result], ['done', null])
   })
 
-  test('failed: code and detail are kept, a result is not', async () => {
+  test('failed: stores code and detail, but no result', async () => {
     const job = await ledger.running({}, lease)
     await ledger.finish({ ...job, outcome: 'failed', code: 'document.missing', detail: 'Gone', result: 1 })
     const row = await ledger.row(job.id)
@@ -53,14 +53,14 @@ describe('job_finish', () => {
     await ledger.assertSound(job.id)
   })
 
-  test('cancelled ends it', async () => {
+  test('cancelled: ends the job', async () => {
     const job = await ledger.running({}, lease)
     await ledger.finish({ ...job, outcome: 'cancelled' })
     assert.equal(await ledger.status(job.id), 'cancelled')
     await ledger.assertSound(job.id)
   })
 
-  test('retry: again after the delay, the try counted, by a new delivery', async () => {
+  test('retry: runs again after the delay by a new delivery, and counts the try', async () => {
     const job = await ledger.running({}, lease)
     const before = Date.now()
     await ledger.finish({ ...job, outcome: 'retry', delay_ms: 60_000 })
@@ -79,7 +79,7 @@ describe('job_finish', () => {
     await ledger.assertSound(job.id)
   })
 
-  test('release: again at once, the try not counted', async () => {
+  test('release: runs again immediately, and does not count the try', async () => {
     const job = await ledger.running({}, lease)
     await ledger.finish({ ...job, outcome: 'release' })
     const row = await ledger.row(job.id)
@@ -89,7 +89,7 @@ describe('job_finish', () => {
     assert.deepEqual((await ledger.claim(job.id, lease))?.tries, 1)
   })
 
-  test('interrupted: again at once, the try not counted, a suspect after two and never given up', async () => {
+  test('interrupted: runs again without counting the try, is a suspect after two, and is never given up', async () => {
     const job = await ledger.running({ max_tries: 1 }, lease)
     for (let attempt = 1; attempt <= 8; attempt++) {
       await ledger.finish({ id: job.id, attempt, outcome: 'interrupted' })
@@ -104,7 +104,7 @@ describe('job_finish', () => {
     await ledger.assertSound(job.id)
   })
 
-  test(`crashed: again, until it has crashed ${MAX_CRASHES} times with nothing beside it`, async () => {
+  test(`crashed: runs again until it has crashed ${MAX_CRASHES} times in isolation`, async () => {
     const job = await ledger.running({ max_tries: 1 }, lease)
     const why = { code: 'job.crashed', detail: 'It died' }
     let attempt = 1
@@ -131,7 +131,7 @@ describe('job_finish', () => {
     await ledger.assertSound(job.id)
   })
 
-  test('whatever ends it, the next message of the mailbox is sent, and only that one', async () => {
+  test('sends only the next message of the mailbox, however the job ends', async () => {
     for (const outcome of ['done', 'failed', 'cancelled'] as const) {
       const { first, next } = await addBusyActor(`mailbox-${outcome}`)
       const third = jobSpec({ actor: `mailbox-${outcome}` })
@@ -144,7 +144,7 @@ describe('job_finish', () => {
     }
   })
 
-  test('while it is tried again its actor stays busy', async () => {
+  test('keeps the actor busy between tries', async () => {
     for (const outcome of ['retry', 'release', 'interrupted', 'crashed'] as const) {
       const { first, next } = await addBusyActor(`busy-${outcome}`)
       await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
@@ -153,7 +153,7 @@ describe('job_finish', () => {
     }
   })
 
-  test('an end is written once', async () => {
+  test('stores an end once', async () => {
     const job = await ledger.running({}, lease)
     assert.deepEqual(await ledger.finish({ ...job, outcome: 'done', result: 1 }), [job.id])
     for (const outcome of [
@@ -172,7 +172,7 @@ describe('job_finish', () => {
     await ledger.assertSound(job.id)
   })
 
-  test('of many ends at once one is written', async () => {
+  test('stores one of many concurrent ends', async () => {
     const job = await ledger.running({ actor: 'race' }, lease)
     const outcomes = ['done', 'failed', 'cancelled', 'retry', 'release', 'interrupted', 'crashed'] as const
     const ended = await Promise.all(
@@ -182,14 +182,14 @@ describe('job_finish', () => {
     await ledger.assertSound(job.id)
   })
 
-  test('a wrong attempt ends nothing', async () => {
+  test('ignores a wrong attempt', async () => {
     const job = await ledger.running({}, lease)
     for (const attempt of [0, 2])
       assert.deepEqual(await ledger.finish({ id: job.id, attempt, outcome: 'done' }), [])
     assert.equal(await ledger.status(job.id), 'running')
   })
 
-  test('what was to run again after a cancel request is cancelled, and its mailbox goes on', async () => {
+  test('cancels a job that would run again after a cancel request, and continues its mailbox', async () => {
     for (const outcome of ['retry', 'release', 'interrupted', 'crashed'] as const) {
       const { first, next } = await addBusyActor(`cancel-${outcome}`)
       await db.one(cancelJob(first.id))
@@ -202,7 +202,7 @@ describe('job_finish', () => {
     }
   })
 
-  test('what ended by itself after a cancel request stays as it ended', async () => {
+  test('keeps the outcome of a job that ended by itself after a cancel request', async () => {
     for (const outcome of ['done', 'failed'] as const) {
       const job = await ledger.running({}, lease)
       await db.one(cancelJob(job.id))
@@ -213,7 +213,7 @@ describe('job_finish', () => {
   })
 
   for (const actor of [null, 'late-cancel']) {
-    test(`a cancel request that commits while a retry waits for its row counts (${actor ?? 'no actor'})`, async () => {
+    test(`obeys a cancel request that commits while a retry waits for its row (${actor ?? 'no actor'})`, async () => {
       const job = await ledger.running({ actor }, lease)
       const finishing = await withClient(url, async (client) => {
         await client.query('begin')
@@ -229,7 +229,7 @@ describe('job_finish', () => {
     })
   }
 
-  test('a message that commits while its actor becomes idle is sent', async () => {
+  test('sends a message that commits while its actor becomes idle', async () => {
     const job = await ledger.running({ actor: 'late-message' }, lease)
     const late = jobSpec({ actor: 'late-message' })
     const finishing = await withClient(url, async (client) => {
@@ -245,7 +245,7 @@ describe('job_finish', () => {
     assert.equal((await ledger.deliveries(late.id)).length, 1)
   })
 
-  test('many ends in one call: each its own, every idle actor goes on', async () => {
+  test('ends many jobs in one call, and continues every idle actor', async () => {
     const busy = await Promise.all(Array.from({ length: 12 }, (_, i) => addBusyActor(`many-${i}`)))
     const outcomes = ['done', 'retry', 'failed', 'release', 'cancelled', 'interrupted'] as const
     const entries: FinishEntry[] = busy.map(({ first }, i) => ({
@@ -267,7 +267,7 @@ describe('job_finish', () => {
     }
   })
 
-  test('calls for the same actors in other orders do not wait for each other for ever', async () => {
+  test('does not deadlock when calls name the same actors in different orders', async () => {
     const jobs = await Promise.all(Array.from({ length: 40 }, (_, i) => addBusyActor(`cross-${i}`)))
     const halves = [jobs, [...jobs].reverse()].map((some) =>
       some.map(({ first }) => ({ ...first, outcome: 'done' as const })),

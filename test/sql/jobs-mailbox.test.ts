@@ -37,18 +37,18 @@ const drain = async (places: number): Promise<(readonly string[])[]> => {
 }
 
 describe('a mailbox without a limit', () => {
-  test('is claimed part by part, in order, each part with a delivery, and then has none', async () => {
+  test('is claimed in parts and in order, with a delivery for each part', async () => {
     const ids = await addJobs(25)
     const parts = await drain(10)
     assert.deepEqual(parts, [ids.slice(0, 10), ids.slice(10, 20), ids.slice(20)])
   })
 
-  test('whose last part is full has one more delivery, which finds nothing', async () => {
+  test('has an empty delivery after a last part that is full', async () => {
     const ids = await addJobs(20)
     assert.deepEqual(await drain(10), [ids.slice(0, 10), ids.slice(10)])
   })
 
-  test('the next delivery begins behind what was claimed', async () => {
+  test('has its next delivery begin after the claimed jobs', async () => {
     const ids = await addJobs(6)
     const lease = await ledger.lease()
     assert.deepEqual(await handleNext(lease, 4), ids.slice(0, 4))
@@ -58,14 +58,14 @@ describe('a mailbox without a limit', () => {
     assert.deepEqual(await handleNext(lease, 9), ids.slice(4), 'from there on')
   })
 
-  test('owners have their turns: the next part of a flood comes after what others have', async () => {
+  test("takes turns: the next part of one owner comes after other owners' jobs", async () => {
     const flood = await addJobs(30, { mailbox: 'flood' })
     const [other] = await addJobs(1, { mailbox: 'other' })
     const parts = await drain(10)
     assert.deepEqual(parts.slice(0, 2), [flood.slice(0, 10), [other]])
   })
 
-  test('a job whose transaction has seen others wait, and commits when they are claimed, has a delivery then', async () => {
+  test('delivers a job whose transaction saw others wait and commits when they are claimed', async () => {
     const [first] = await addJobs(1)
     const late = jobSpec({ mailbox: 'm' })
     const lease = await ledger.lease()
@@ -81,7 +81,7 @@ describe('a mailbox without a limit', () => {
     assert.equal(await handleNext(lease, 10), null)
   })
 
-  test('a job that is added while those before it are claimed waits for that, and has a delivery of its own', async () => {
+  test('delivers a job of its own that is added during a claim of earlier jobs', async () => {
     const [first] = await addJobs(1)
     const late = jobSpec({ mailbox: 'm' })
     const lease = await ledger.lease()
@@ -107,7 +107,7 @@ describe('a mailbox without a limit', () => {
     assert.deepEqual([await ledger.status(first!), await ledger.state(late.id)], ['running', 'delivered'])
   })
 
-  test('what is put back is claimed by the next; of what has been claimed meanwhile nothing is', async () => {
+  test('claims released jobs with the next delivery, without jobs claimed meanwhile', async () => {
     const ids = await addJobs(2)
     const [delivery] = await ledger.deliveries()
     await query('delete from graphile_worker._private_jobs')
@@ -117,7 +117,7 @@ describe('a mailbox without a limit', () => {
     assert.deepEqual(await drain(5), [[]])
   })
 
-  test('jobs that are not due are passed over, and come at their time', async () => {
+  test('skips scheduled jobs, which run at their time', async () => {
     const [later] = await addJobs(1, { delay_ms: 60_000 })
     const ids = await addJobs(3)
     const lease = await ledger.lease()
@@ -128,8 +128,8 @@ describe('a mailbox without a limit', () => {
   })
 })
 
-describe('jobs that wait for a time of their own', () => {
-  test('have deliveries that end with them, and are claimed without a look at those that wait longer', async () => {
+describe('jobs that are scheduled', () => {
+  test('have deliveries for their range, claimed without reading jobs that wait longer', async () => {
     const later = await addJobs(3, { delay_ms: 60_000 })
     const lease = await ledger.lease()
     const [delivery, ...others] = await ledger.deliveries()
@@ -141,14 +141,14 @@ describe('jobs that wait for a time of their own', () => {
     assert.deepEqual([again.first, again.last], [again.first, again.first])
   })
 
-  test('are no ground for others to have none', async () => {
+  test('do not prevent deliveries of other jobs', async () => {
     const { id } = await ledger.running({ mailbox: 'm' })
     await ledger.finish({ id, attempt: 1, outcome: 'release' })
     const [next] = await addJobs(1)
     assert.equal(await ledger.state(next!), 'delivered')
   })
 
-  test('of a range that holds more than there is room for the rest has another delivery', async () => {
+  test("have another delivery for the rest of a range that exceeds a worker's capacity", async () => {
     const ids = await addJobs(5, { delay_ms: 60_000 })
     await query(`update job set run_at = now()`)
     await query(`update graphile_worker._private_jobs set run_at = now()`)
@@ -166,7 +166,7 @@ describe('a mailbox with a limit', () => {
   const end = async (id: string, outcome: 'done' | 'retry' = 'done') =>
     ledger.finish({ id, attempt: 1, outcome, delay_ms: 60_000, limited: 'm' })
 
-  test('runs so many at once, and what ends sends the next', async () => {
+  test('runs up to its limit in parallel, and each end delivers the next job', async () => {
     const ids = await addJobs(5, limited)
     await drain(9)
     assert.deepEqual(await running(), ids.slice(0, 3))
@@ -176,7 +176,7 @@ describe('a mailbox with a limit', () => {
     assert.deepEqual(await running(), [ids[0], ids[2], ids[3]])
   })
 
-  test('claims no more than its limit, however many deliveries and workers there are', async () => {
+  test('never exceeds its limit, however many deliveries and workers exist', async () => {
     const ids = await addJobs(12, limited)
     const deliveries = await ledger.deliveries()
     const leases = await Promise.all(Array.from({ length: 8 }, () => ledger.lease()))
@@ -185,13 +185,13 @@ describe('a mailbox with a limit', () => {
     assert.deepEqual(await running(), ids.slice(0, 3))
   })
 
-  test('goes on where there is room for more than one worker has', async () => {
+  test("continues if there is room for more than one worker's slots", async () => {
     const ids = await addJobs(5, limited)
     await drain(1)
     assert.deepEqual(await running(), ids.slice(0, 3))
   })
 
-  test('one that waits for its next try leaves its place to others, and those that are not due wait apart', async () => {
+  test('lets others run during a backoff, and keeps scheduled jobs apart', async () => {
     const later = await addJobs(4, { ...limited, delay_ms: 60_000 })
     const ids = await addJobs(4, limited)
     await query('delete from graphile_worker._private_jobs where run_at > now()')
@@ -207,14 +207,14 @@ describe('a mailbox with a limit', () => {
     )
   })
 
-  test('a cancelled job makes room for none, and nobody waits for it', async () => {
+  test('gains no slot from a cancelled job, and does not wait for it', async () => {
     const ids = await addJobs(5, limited)
     await db.one(cancelJob(ids[0]!))
     await drain(9)
     assert.deepEqual(await running(), ids.slice(1, 4))
   })
 
-  test('an actor keeps the order of its messages, also while the first is not due', async () => {
+  test("keeps the order of an actor's messages, also while the first is not due", async () => {
     const [first, second] = await addJobs(2, { mailbox_limit: 1 })
     await drain(9)
     await end(first!, 'retry')
@@ -231,7 +231,7 @@ describe('a mailbox with a limit', () => {
     assert.deepEqual(await running(), [second])
   })
 
-  test('a message to an actor that was added for later holds up none, and comes at its time', async () => {
+  test('is not blocked by a scheduled message, which runs at its time', async () => {
     const later = await addJobs(2, { mailbox_limit: 1, delay_ms: 60_000 })
     const [first, second] = await addJobs(2, { mailbox_limit: 1 })
     const lease = await ledger.lease()
@@ -255,7 +255,7 @@ describe('a mailbox with a limit', () => {
     assert.equal(await ledger.status(later[1]!), 'queued')
   })
 
-  test('of two messages to an idle actor, added for later, the one that is due first comes first', async () => {
+  test('runs the due one of two scheduled messages first', async () => {
     const [late] = await addJobs(1, { mailbox_limit: 1, delay_ms: 60_000 })
     const [soon] = await addJobs(1, { mailbox_limit: 1, delay_ms: 30_000 })
     await query('update job set run_at = now() where id = $1', [soon])
@@ -268,7 +268,7 @@ describe('a mailbox with a limit', () => {
     )
   })
 
-  test('messages of several tasks each come to a worker that knows theirs', async () => {
+  test('delivers messages of each task to a worker that knows the task', async () => {
     const [first] = await addJobs(1, { mailbox_limit: 1, name: 'test.one' })
     const [second] = await addJobs(1, { mailbox_limit: 1, name: 'test.two' })
     const [delivery] = await ledger.deliveries()

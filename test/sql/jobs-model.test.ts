@@ -7,7 +7,7 @@ import { createWorld, operation } from './ledger-model.ts'
 const base = await testDatabase()
 const LANES = 5
 
-test('whatever clients, workers and crashes do at once, no job is lost, doubled or out of order', {
+test('no job is lost, duplicated or reordered under any concurrent operations and crashes', {
   timeout: 600_000,
 }, async () => {
   const lane = fc.array(operation, { minLength: 5, maxLength: 30 })

@@ -43,12 +43,12 @@ async function addOrphan(fields: Fields = {}) {
 }
 
 describe('job_rescue_running', () => {
-  test('nothing to do is no work', async () => {
+  test('changes nothing if all leases are live', async () => {
     await ledger.running({}, alive)
     assert.deepEqual(await recover(), [])
   })
 
-  test('jobs of an expired lease are sent again at once, and those of live leases are not touched', async () => {
+  test('redelivers jobs of an expired lease immediately, and leaves those of live leases', async () => {
     const dead = await ledger.lease()
     const [one, two, kept] = [
       await ledger.running({}, dead),
@@ -71,13 +71,13 @@ describe('job_rescue_running', () => {
     assert.deepEqual(await recover(), [])
   })
 
-  test('a running job whose lease is nowhere is recovered, too', async () => {
+  test('rescues a running job whose lease row is missing', async () => {
     const job = await addOrphan()
     assert.deepEqual(await recover(), [job.id])
     assert.equal(await ledger.state(job.id), 'delivered')
   })
 
-  test('the whole is looked at when asked for, or when a lease has run out', async () => {
+  test('scans all running jobs if asked to, or if a lease has expired', async () => {
     const orphan = await addOrphan()
     const recoverPartly = async (): Promise<string[]> =>
       (await db.any(rescueRunningJobs(null, false))).map((row) => row.id)
@@ -86,7 +86,7 @@ describe('job_rescue_running', () => {
     assert.deepEqual(await recoverPartly(), [orphan.id])
   })
 
-  test('many are taken over some at a time, those that are left without the lease that has run out', async () => {
+  test('rescues many jobs in batches, which continue after the expired lease is deleted', async () => {
     const dead = await ledger.lease()
     const jobs = await Promise.all(
       Array.from({ length: 5 }, (_, i) => ledger.running({ actor: `m${i}` }, dead)),
@@ -108,7 +108,7 @@ describe('job_rescue_running', () => {
     for (const { id } of jobs) assert.equal(await ledger.state(id), 'delivered')
   })
 
-  test('a worker judges others only when its own lease has been renewed in time for long enough', async () => {
+  test('lets a worker declare others dead only after timely renewals of its own', async () => {
     const lease = await ledger.lease(60_000)
     const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
     const job = await addOrphan()
@@ -128,7 +128,7 @@ describe('job_rescue_running', () => {
     await query('delete from worker_lease where id = $1', [lease])
   })
 
-  test('a worker that renewed in time keeps its jobs, even after its lease had run out', async () => {
+  test('leaves the jobs of a worker that renewed in time, even after its lease had expired', async () => {
     const lease = await ledger.lease()
     const job = await ledger.running({}, lease)
     await expire(lease)
@@ -137,7 +137,7 @@ describe('job_rescue_running', () => {
     assert.equal(await ledger.status(job.id), 'running')
   })
 
-  test('a renewal that commits while the recovery waits for the lease counts', async () => {
+  test('respects a renewal that commits while the rescue waits for the lease', async () => {
     const lease = await ledger.lease()
     const job = await ledger.running({}, lease)
     await expire(lease)
@@ -155,13 +155,13 @@ describe('job_rescue_running', () => {
     assert.deepEqual([await ledger.status(job.id), (await readLeases()).includes(lease)], ['running', true])
   })
 
-  test('a lost lease can not be renewed', async () => {
+  test('a lost lease cannot be renewed', async () => {
     const lease = await ledger.lease(-1)
     await recover()
     assert.equal(await db.maybeOne(renewLease(lease, IDLE, 60_000)), null)
   })
 
-  test('many recoveries at once take each job over once', async () => {
+  test('rescues each job once in concurrent calls', async () => {
     const dead = await ledger.lease()
     const jobs = await Promise.all(
       Array.from({ length: 20 }, (_, i) => ledger.running({ actor: i % 2 ? `r${i}` : null }, dead)),
@@ -175,7 +175,7 @@ describe('job_rescue_running', () => {
     }
   })
 
-  test('a job whose workers go down every time is a suspect, and is not given up for it', async () => {
+  test('marks a job as suspect if its workers keep dying, and does not give it up', async () => {
     const { id } = await addOrphan()
     for (let i = 0; i < 7; i++) {
       await recover()
@@ -191,7 +191,7 @@ describe('job_rescue_running', () => {
     await ledger.assertSound(id)
   })
 
-  test('what was to be cancelled is cancelled, and the mailbox goes on', async () => {
+  test('cancels jobs with a cancel request, and continues their mailbox', async () => {
     const job = await addOrphan({ actor: 'c1' })
     const next = jobSpec({ actor: 'c1' })
     await ledger.enqueue(next)
@@ -200,7 +200,7 @@ describe('job_rescue_running', () => {
     assert.deepEqual([await ledger.state(job.id), await ledger.state(next.id)], ['cancelled', 'delivered'])
   })
 
-  test('a lost attempt is known by its number, its worker and its times, also when its job ended with it or goes on', async () => {
+  test('records number, worker and times of a lost attempt, also when the job ended with it', async () => {
     const dead = await ledger.lease(60_000, [], 'host/dead')
     const fields = { request_id: 'r-1', trace_parent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` }
     const [first, again, cancelled] = [
@@ -247,7 +247,7 @@ describe('job_rescue_running', () => {
     await ledger.finish({ id: first.id, attempt: 2, outcome: 'done' })
   })
 
-  test("a dead worker's queue pools are unlocked, others stay locked", async () => {
+  test('unlocks the queue pools of a dead worker only', async () => {
     const dead = await ledger.lease(60_000, ['pool-dead-1', 'pool-dead-2'])
     const mine = await ledger.lease(3_600_000, ['pool-alive'])
     const jobs = Array.from({ length: 3 }, () => jobSpec())
@@ -269,9 +269,9 @@ describe('job_rescue_running', () => {
 describe('job_cancel', () => {
   const cancel = async (id: string): Promise<boolean> => (await db.one(cancelJob(id))).found
 
-  test('a job that is missing', async () => assert.equal(await cancel(randomUUID()), false))
+  test('returns nothing for a missing job', async () => assert.equal(await cancel(randomUUID()), false))
 
-  test('a job that waits in the mailbox ends at once; the others keep their order', async () => {
+  test('ends a waiting job immediately, and keeps the order of the others', async () => {
     const jobs = [1, 2, 3].map(() => jobSpec({ actor: 'd1' }))
     await ledger.enqueue(...jobs)
     const [first, second, third] = jobs.map((job) => job.id)
@@ -288,7 +288,7 @@ describe('job_cancel', () => {
     assert.equal(await ledger.state(third!), 'delivered')
   })
 
-  test('a sent job ends at once, its delivery is void, and the next message is sent', async () => {
+  test('ends a delivered job immediately, and delivers the next message', async () => {
     const jobs = [1, 2, 3].map(() => jobSpec({ actor: 'd2' }))
     await ledger.enqueue(...jobs)
     const [first, second, third] = jobs.map((job) => job.id)
@@ -302,7 +302,7 @@ describe('job_cancel', () => {
     await ledger.assertSound(first!)
   })
 
-  test('a running job is marked, and its worker is told with the next heartbeat', async () => {
+  test('marks a running job, whose worker learns of it with the next heartbeat', async () => {
     const lease = await ledger.lease()
     const job = await ledger.running({ actor: 'd3' }, lease)
     assert.equal(await cancel(job.id), true)
@@ -321,7 +321,7 @@ describe('job_cancel', () => {
     assert.deepEqual((await ledger.row(job.id)).cancel_requested_at, row.cancel_requested_at)
   })
 
-  test('an ended job stays as it is', async () => {
+  test('leaves an ended job unchanged', async () => {
     for (const outcome of ['done', 'failed', 'cancelled'] as const) {
       const job = await ledger.running({}, alive)
       await ledger.finish({ ...job, outcome, code: 'internal' })
@@ -332,7 +332,7 @@ describe('job_cancel', () => {
     }
   })
 
-  test('against a claim at once: either it ends, or its worker is told; never both', async () => {
+  test('either ends the job or notifies its worker when a claim runs concurrently', async () => {
     const ended = new Set<string>()
     for (let round = 0; round < rounds(30); round++) {
       const job = jobSpec({ actor: round % 2 ? `race-${round}` : null })

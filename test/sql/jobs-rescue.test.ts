@@ -25,7 +25,7 @@ const addJobs = async (...fields: readonly Fields[]): Promise<string[]> => {
 }
 
 describe('a job that waits', () => {
-  test('and has no delivery is sent again', async () => {
+  test('is redelivered if it has no delivery', async () => {
     const [id] = await addJobs({})
     await deleteDeliveries()
     assert.deepEqual(await rescue(), [id])
@@ -34,7 +34,7 @@ describe('a job that waits', () => {
     assert.ok(await ledger.claim(id!, await ledger.lease()))
   })
 
-  test('before what the delivery of its mailbox is about is found', async () => {
+  test("is found before the range of its mailbox's delivery", async () => {
     const [first, second] = await addJobs({ mailbox: 'm' }, { mailbox: 'm' })
     await deleteDeliveries()
     await query('select job_send(array[$1::uuid], null)', [second])
@@ -42,7 +42,7 @@ describe('a job that waits', () => {
     assert.deepEqual(await rescue(), [])
   })
 
-  test('and has no delivery is found beside the work of others in the queue', async () => {
+  test('is found without a delivery next to other jobs in the queue', async () => {
     const [id] = await addJobs({})
     await deleteDeliveries()
     await query(`select graphile_worker.add_job('of-others', '{"id": 5, "mailbox": {"a": 1}}')`)
@@ -50,7 +50,7 @@ describe('a job that waits', () => {
     assert.deepEqual(await rescue(), [id])
   })
 
-  test('and has a delivery, or has waited for a moment only, or is not due, is left alone', async () => {
+  test('is left alone with a delivery, after a short wait, or before it is due', async () => {
     const [waiting] = await addJobs({ actor: 'a' })
     assert.deepEqual(await rescue(), [])
     await deleteDeliveries()
@@ -62,7 +62,7 @@ describe('a job that waits', () => {
     assert.deepEqual(await rescue(), [waiting])
   })
 
-  test('and was added for later to an actor is sent again once it is due, whatever else runs there', async () => {
+  test('of an actor is redelivered once its scheduled time comes, whatever else runs there', async () => {
     const [later, other] = await addJobs({ actor: 'g', delay_ms: 60_000 }, { actor: 'g', delay_ms: 60_000 })
     const [now] = await addJobs({ actor: 'g' })
     const lease = await ledger.lease()
@@ -81,7 +81,7 @@ describe('a job that waits', () => {
     assert.equal(await ledger.status(other!), 'queued')
   })
 
-  test('behind one whose row is gone has its turn', async () => {
+  test('runs if the row of the job before it is gone', async () => {
     const [first, second, third] = await addJobs({ actor: 'b' }, { actor: 'b' }, { actor: 'b' })
     await addJobs({ actor: 'c' })
     await query('delete from job where id = $1', [first])
@@ -90,7 +90,7 @@ describe('a job that waits', () => {
     assert.deepEqual([await ledger.state(second!), await ledger.state(third!)], ['delivered', 'queued'])
   })
 
-  test('behind what fills a limited mailbox waits on; where there is room it is sent', async () => {
+  test('waits behind a full limited mailbox, and is delivered when there is room', async () => {
     await addJobs({ actor: 'd' }, { actor: 'd' })
     await ledger.running({ actor: 'e' })
     const [behind] = await addJobs({ actor: 'e' })
@@ -105,7 +105,7 @@ describe('a job that waits', () => {
   })
 })
 
-test('what a backup has brought back has deliveries again, each of its own for what is later', async () => {
+test('gets deliveries after a restore from a backup, each scheduled one its own', async () => {
   const later = { actor: 'h', delay_ms: 60_000 }
   const [now, , ...laters] = await addJobs({ actor: 'h' }, { actor: 'h' }, later, later)
   await deleteDeliveries()
@@ -113,8 +113,8 @@ test('what a backup has brought back has deliveries again, each of its own for w
   assert.deepEqual(new Set((await ledger.deliveries()).map(({ id }) => id)), new Set([now, ...laters]))
 })
 
-describe('what runs', () => {
-  test('without a lease is taken over, or ends when it was to be cancelled', async () => {
+describe('a running job', () => {
+  test('is rescued without a lease, or ends if it was to be cancelled', async () => {
     const [one, two] = [await ledger.running(), await ledger.running()]
     await db.one(cancelJob(two.id))
     await query('delete from worker_lease')
@@ -124,7 +124,7 @@ describe('what runs', () => {
   })
 })
 
-test('a delivery that has been locked for long is freed, also from the pool of a worker that lives', async () => {
+test('has its delivery unlocked after a long time, even if the locking worker is alive', async () => {
   const [fresh, mine, orphan] = await addJobs({}, {}, {})
   await ledger.lease(3_600_000, ['pool-alive'])
   for (const [id, pool, seconds] of [
@@ -144,7 +144,7 @@ test('a delivery that has been locked for long is freed, also from the pool of a
   assert.deepEqual(await readLocks(), ['pool-busy', null, null])
 })
 
-test('what has ended is left as it is', async () => {
+test('ended jobs are left unchanged', async () => {
   for (const outcome of ['done', 'failed', 'cancelled'] as const) {
     const { id, attempt } = await ledger.running()
     await ledger.finish({ id, attempt, outcome })
@@ -153,14 +153,14 @@ test('what has ended is left as it is', async () => {
   assert.deepEqual(await rescue(), [])
 })
 
-test('of several that look at once one does', async () => {
+test('one of several concurrent rescuers acts', async () => {
   const [id] = await addJobs({})
   await deleteDeliveries()
   const found = await Promise.all(Array.from({ length: 4 }, () => rescue()))
   assert.deepEqual(found.flat(), [id])
 })
 
-test('an entry of the schedule that a worker ran in the future goes on', async () => {
+test('a schedule entry that a worker ran in the future continues', async () => {
   await query(
     `insert into graphile_worker._private_known_crontabs (identifier, known_since, last_execution)
      values ('ahead', now(), now() + interval '10 years'), ('right', now(), now() + interval '1 min')`,

@@ -29,7 +29,7 @@ describe('a job is settled', () => {
     assert.deepEqual(await readSettled(id), ['done'])
   })
 
-  test('when it is done, and it is said of which mailbox', async () => {
+  test('when it is done, with its mailbox', async () => {
     const { id } = await running('note')
     const limited = `settled:${actors}`
     await endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
@@ -38,7 +38,7 @@ describe('a job is settled', () => {
     assert.deepEqual(await readSettled(id), ['done'], 'once')
   })
 
-  test('when nothing limits its mailbox, too: done, or cancelled while it waits', async () => {
+  test('when its mailbox has no limit: done, or cancelled while it waits', async () => {
     const done = await ledger.running({ settle: 'note' })
     await endAttempts(db, [{ id: done.id, attempt: 1, outcome: 'done', result: '1', limited: null }])
     assert.deepEqual(await readSettled(done.id), ['done'])
@@ -48,7 +48,7 @@ describe('a job is settled', () => {
     assert.deepEqual(await readSettled(waiting.id), ['cancelled'])
   })
 
-  test('when it fails for good, and not when it is tried again', async () => {
+  test('when it fails permanently, but not before a retry', async () => {
     const { id } = await running('note')
     await ledger.finish({ id, attempt: 1, outcome: 'retry', delay_ms: 0 })
     assert.deepEqual(await readSettled(id), [])
@@ -57,7 +57,7 @@ describe('a job is settled', () => {
     assert.deepEqual(await readSettled(id), ['failed'])
   })
 
-  test('when it is cancelled while it waits, and while it runs only at its end', async () => {
+  test('when it is cancelled: immediately while it waits, at its end while it runs', async () => {
     const waiting = job('note')
     await ledger.enqueue(waiting)
     await db.one(cancelJob(waiting.id))
@@ -69,7 +69,7 @@ describe('a job is settled', () => {
     assert.deepEqual(await readSettled(id), ['cancelled'])
   })
 
-  test('when it is given up, and when what was to be cancelled is found without its worker', async () => {
+  test('when it is given up, or was to be cancelled and has lost its worker', async () => {
     const [one, two] = [await running('note'), await running('note')]
     await query('update job set interruptions = 4 where id = $1', [one.id])
     await ledger.finish({ id: one.id, attempt: 1, outcome: 'crashed', code: 'job.crashed' })
@@ -80,7 +80,7 @@ describe('a job is settled', () => {
     assert.deepEqual(await readSettled(two.id), ['cancelled'])
   })
 
-  test('or does not end: both are one transaction', async () => {
+  test('in the same transaction as its end, or neither happens', async () => {
     const { id } = await running('refuse')
     await assert.rejects(
       endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited: `settled:${actors}` }]),
@@ -89,13 +89,13 @@ describe('a job is settled', () => {
   })
 })
 
-test('what names no function is refused when it is added', async () => {
+test('an unknown settle function is rejected on enqueue', async () => {
   await assert.rejects(ledger.enqueue(job('nowhere')))
   await assert.rejects(ledger.enqueue(jobSpec(), jobSpec({ settle: 'nowhere' })))
   await assert.rejects(ledger.enqueue(jobSpec({ actor: 'x', settle: 'job_delete_traces' })))
 })
 
-test('what tasks declare is there', async () => {
+test('the settle functions of all tasks exist', async () => {
   const names = tasks.flatMap(({ settle }) => settle ?? [])
   assert.ok(names.includes('ai_turn_settle'))
   const missing = await query(

@@ -22,7 +22,7 @@ const readWait = async (queue: string): Promise<number | null> => {
 const addMany = (queue: string) =>
   help.enqueue(...Array.from({ length: 150 }, () => jobSpec({ queue, delay_ms: 3_600_000 })))
 
-test('what is due has waited, whatever was added before it for later', async () => {
+test('a due job counts its waiting time, whatever scheduled job was added before it', async () => {
   await addMany('documents')
   assert.equal(await readWait('documents'), null)
   const [added] = await help.enqueue(jobSpec({ queue: 'documents' }))
@@ -34,7 +34,7 @@ test('what is due has waited, whatever was added before it for later', async () 
   assert.ok(seconds !== null && seconds >= 60 && seconds < 300, `${seconds} s`)
 })
 
-test('what was added for later has waited since it is due', async () => {
+test('a scheduled job counts its waiting time from its due time', async () => {
   await addMany('comms')
   const [added] = await help.enqueue(jobSpec({ queue: 'comms', delay_ms: 3_600_000 }))
   await base.query(
@@ -45,7 +45,7 @@ test('what was added for later has waited since it is due', async () => {
   assert.ok(seconds !== null && seconds >= 60 && seconds < 300, `${seconds} s`)
 })
 
-test('live jobs are listed in the order in which they were added, for whenever they are', async () => {
+test('live jobs are listed in the order of their insertion, whatever their due time', async () => {
   const rows = await base.query(`select id from job where status = 'queued' order by ordinal`)
   const lines = await reader.texts(readLiveIds.all, [null])
   assert.deepEqual(

@@ -80,9 +80,9 @@ async function countAfterProbes(url: string): Promise<number> {
     onValue: () => probed++,
     intervalMs: 0,
   })
-  await until('it has warmed up', () => probed > 500)
+  await until('the health check has warmed up', () => probed > 500)
   const [before, first] = [count(Object), probed]
-  await until('it has probed', () => probed > first + TIMES)
+  await until('enough probes have run', () => probed > first + TIMES)
   const kept = count(Object) - before
   await healthCheck.close()
   return kept

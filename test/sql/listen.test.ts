@@ -42,7 +42,7 @@ const terminate = (name: string) =>
   query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
 
 describe('a listener', () => {
-  test('hears each channel, in order, and nothing else', async () => {
+  test('receives payloads of each channel in order, and no others', async () => {
     const { listener, received, connects } = await open('listen-channels')
     assert.deepEqual([listener.connected, connects()], [true, 1])
     await notify('one', 'a')
@@ -50,37 +50,34 @@ describe('a listener', () => {
     await notify('two', 'b')
     await notify('one', '')
     await notify('one', 'ä 𝄞')
-    await until('all are heard', () => received.length === 4)
+    await until('all payloads have arrived', () => received.length === 4)
     assert.deepEqual(received, ['one:a', 'two:b', 'one:', 'one:ä 𝄞'])
   })
 
-  test('what is said in a transaction is heard after its commit, once, and not after a rollback', async () => {
+  test('receives a payload after its commit, once, and never after a rollback', async () => {
     const { received } = await open('listen-transaction')
     await query(`do $$ begin perform pg_notify('one', 'same'); perform pg_notify('one', 'same'); end $$`)
     await assert.rejects(
       query(`do $$ begin perform pg_notify('one', 'undone'); raise exception 'no'; end $$`),
     )
     await notify('one', 'last')
-    await until('the last is heard', () => received.includes('one:last'))
+    await until('the last payload has arrived', () => received.includes('one:last'))
     assert.deepEqual(received, ['one:same', 'one:last'])
   })
 
-  test('reconnects after its backend was terminated, tells so each time, and hears again', async () => {
+  test('reconnects after its backend was terminated, reports each reconnect, and receives again', async () => {
     const { listener, received, errors, connects } = await open('listen-cut')
     for (let round = 2; round <= 4; round++) {
       await terminate('listen-cut')
-      await until('it has reconnected', () => connects() === round && listener.connected)
+      await until('the listener has reconnected', () => connects() === round && listener.connected)
       await notify('two', String(round))
-      await until('it hears', () => received.includes(`two:${round}`))
+      await until('the payload arrives', () => received.includes(`two:${round}`))
     }
-    await until(
-      'those that were terminated are gone',
-      async () => (await backends('listen-cut')).length === 1,
-    )
+    await until('the terminated backends are gone', async () => (await backends('listen-cut')).length === 1)
     assert.ok(errors.every((error) => error instanceof Error))
   })
 
-  test('tells of a reconnect only when it listens already: what follows is not missed', async () => {
+  test('reports a reconnect only once it listens, so that nothing later is missed', async () => {
     let connected = 0
     const received: string[] = []
     const listener = await listen({
@@ -92,24 +89,24 @@ describe('a listener', () => {
     })
     after(() => listener.close())
     for (let round = 1; round <= 5; round++) {
-      await until(`round ${round} is heard`, () => received.includes(String(round)))
+      await until(`payload of round ${round} arrives`, () => received.includes(String(round)))
       await terminate('listen-order')
     }
   })
 
-  test('waits for a server that is not there yet, and goes on trying', async () => {
+  test('waits for a server that is down, and keeps trying', async () => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
     const { listener, errors, connects } = await open('listen-outage', { at: proxy.url })
     await proxy.refuse()
-    await until('it has noticed', () => !listener.connected)
-    await until('it tries', () => errors.length >= 2)
+    await until('the failure is reported', () => !listener.connected)
+    await until('the listener retries', () => errors.length >= 2)
     await proxy.accept()
-    await until('it is back', () => listener.connected)
+    await until('the listener has reconnected', () => listener.connected)
     assert.equal(connects(), 2)
   })
 
-  test('a connection that has gone deaf is found out by the heartbeat: half open', async () => {
+  test('the heartbeat detects a half-open connection', async () => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
     const { listener, received, errors, connects } = await open('listen-deaf', {
@@ -117,15 +114,15 @@ describe('a listener', () => {
       heartbeatMs: 100,
     })
     proxy.swallow()
-    await until('it has found out', () => errors.length > 0)
+    await until('the dead connection is detected', () => errors.length > 0)
     assert.match(String(errors[0]), /does not answer/)
-    await until('it is back', () => listener.connected && connects() === 2)
+    await until('the listener has reconnected', () => listener.connected && connects() === 2)
     await notify('one', 'again')
-    await until('it hears', () => received.includes('one:again'))
-    await until('the deaf connection is given up', () => proxy.connections === 1)
+    await until('the payload arrives', () => received.includes('one:again'))
+    await until('the dead connection is closed', () => proxy.connections === 1)
   })
 
-  test('a connection that has gone deaf is found out by the heartbeat: a pooler threw its session away', async () => {
+  test('the heartbeat detects that a pooler discarded its session', async () => {
     const pooler = await startPooler({ url, size: 2 })
     after(() => pooler.stop())
     const other = await connect({ url: pooler.url, applicationName: 'listen-other' })
@@ -133,20 +130,20 @@ describe('a listener', () => {
     const { errors } = await open('listen-pooled', { at: pooler.url, heartbeatMs: 20 })
     // The commit frees its server, on which the pooler then runs the listener's next statement.
     await other.query('commit')
-    await until('it has found out', () => errors.length > 0)
+    await until('the lost session is detected', () => errors.length > 0)
     assert.match(String(errors[0]), /has lost channels/)
     await other.end()
   })
 
-  test('a healthy connection is left alone by the heartbeat', async () => {
+  test('the heartbeat keeps a healthy connection', async () => {
     const { received, errors, connects } = await open('listen-healthy', { heartbeatMs: 20 })
     await delay(400)
     assert.deepEqual([errors.length, connects()], [0, 1])
     await notify('one', 'x')
-    await until('it hears', () => received.length === 1)
+    await until('the payload arrives', () => received.length === 1)
   })
 
-  test('closing ends the connection, and it stays closed', async () => {
+  test('closing ends the connection permanently', async () => {
     const { listener, connects } = await open('listen-close')
     await listener.close()
     assert.equal(listener.connected, false)
@@ -156,11 +153,11 @@ describe('a listener', () => {
     await listener.close()
   })
 
-  test('closing while there is no server returns at once', async () => {
+  test('closing returns immediately while the server is down', async () => {
     const proxy = await startProxy(url)
     const { listener } = await open('listen-close-outage', { at: proxy.url })
     await proxy.close()
-    await until('it has noticed', () => !listener.connected)
+    await until('the failure is reported', () => !listener.connected)
     const since = Date.now()
     await listener.close()
     assert.ok(Date.now() - since < 15_000)

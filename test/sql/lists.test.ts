@@ -74,7 +74,7 @@ test('pages are numbered, and the last one has no next', async () => {
   assert.deepEqual([beyond.things, beyond.total, beyond.next], [[], 10, null])
 })
 
-test('cursors lead through all rows once, in either direction and with every size of page', async () => {
+test('cursors lead through all rows once, in both directions and with every page size', async () => {
   const all = [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
   const ascending: List = { ...THINGS, direction: 'asc' }
   for (const size of [1, 3, 5, 10, 11]) {
@@ -85,7 +85,7 @@ test('cursors lead through all rows once, in either direction and with every siz
   assert.deepEqual(await followPages(THINGS, 'even', 2), [[10, 8], [6, 4], [2]])
 })
 
-test('a list without numbers has the same pages, with the rows of each in either order', async () => {
+test('a list without page numbers has the same pages in both orders', async () => {
   const list: List = {
     ...THINGS,
     numbered: false,
@@ -127,7 +127,7 @@ test('several conditions make one list', async () => {
   ])
 })
 
-test('a cursor stays valid while rows come and go', async () => {
+test('a cursor stays valid while rows are added and deleted', async () => {
   const { next } = await readPage(THINGS, null, null, 0, 3)
   await query("insert into thing values (11, '2026-02-01', null)")
   await query('delete from thing where id in (8, 6)')
@@ -138,14 +138,14 @@ test('a cursor stays valid while rows come and go', async () => {
   assert.deepEqual(after.things, [7, 5, 4])
 })
 
-test('an array comes after the line of its cursor', async () => {
+test('an array follows the line of its cursor', async () => {
   const statement: OfThings = { name: 'array', text: arrayText(THINGS) }
   const [cursor, items] = (await reader.text(statement, [null, null, 0, 9]))!.split('\n')
   assert.deepEqual(JSON.parse(items!), [10, 9, 8, 7, 6, 5, 4, 3, 2])
   assert.equal(await reader.text(statement, [null, decodeCursor(cursor!), 0, 9]), '\n[1]')
 })
 
-test('a total is exact as far as it is counted, and says so', async () => {
+test('a total is exact up to the counting limit, and says whether it is', async () => {
   for (const [there, total, exact] of [
     [0, 0, true],
     [MAX_COUNTED, MAX_COUNTED, true],

@@ -32,5 +32,5 @@ describe('reads by index', () => testReads(client, reads))
 test('the latest models', () =>
   assertReadByIndex(client, readModels, [null, null, null, false, null, 0, 50], ['auto']))
 
-test('a price of a day', () =>
+test('the price on a day', () =>
   assertWriteByIndex(client, () => priceOn('v3', 'model-7', '2026-02-01'), 'llm_'))

@@ -35,7 +35,7 @@ const readPrices = (modelId: string) =>
     [modelId],
   )
 
-test('a price holds from its day until the next, and is written when it changes', async () => {
+test('a price holds until the next one, and is written only when it changes', async () => {
   await apply('2026-01-10', model())
   assert.equal((await apply('2026-01-11', model())).repriced, 0)
   const dearer = model({
@@ -67,18 +67,18 @@ test('a price holds from its day until the next, and is written when it changes'
   assert.equal(await db.maybeOne(priceOn('other', 'one', null)), null)
 })
 
-test('two lists of one day leave the prices of the second', async () => {
+test('the second list of a day replaces the prices of the first', async () => {
   await apply('2026-05-01', model({ model_id: 'same' }))
   await apply('2026-05-01', model({ model_id: 'same', price: { input: '9', output: '9', tiers: [] } }))
   assert.deepEqual(await readPrices('same'), [{ valid_from: '2026-05-01', input: '9', output: '9' }])
 })
 
-test('a model that is new has no price when the list has none', async () => {
+test('a new model without a listed price has none', async () => {
   await apply('2026-05-02', model({ model_id: 'free' }), model({ model_id: 'secret', price: null }))
   assert.deepEqual(await readPrices('secret'), [])
 })
 
-test('what a list no longer has is disabled and keeps its prices, and comes back', async () => {
+test('a model that is missing from the list is disabled, keeps its prices, and can return', async () => {
   const readEnabled = async () =>
     (await query(`select model_id from llm_model where not disabled order by 1`)).map((row) => row.model_id)
   const counts = await apply('2026-06-01', model({ model_id: 'a' }), model({ model_id: 'b' }))
@@ -99,7 +99,7 @@ test('what a list no longer has is disabled and keeps its prices, and comes back
   assert.deepEqual(row, { title: 'Other', modalities: ['text', 'image'] })
 })
 
-test('a built-in list does nothing behind another one', async () => {
+test('a built-in list does nothing after another one', async () => {
   const before = await query('select * from llm_model order by vendor, model_id')
   const [row] = await query(
     `select llm_apply('{"vendors": [], "models": []}', 'built-in', null, '2026-07-01') as applied`,
@@ -108,14 +108,14 @@ test('a built-in list does nothing behind another one', async () => {
   assert.deepEqual(await query('select * from llm_model order by vendor, model_id'), before)
 })
 
-test('at once, lists are applied one after the other', async () => {
+test('concurrent lists are applied one after the other', async () => {
   const names = Array.from({ length: 6 }, (_, n) => `at-once-${n}`)
   await Promise.all(names.map((model_id) => apply('2026-07-01', model({ model_id }))))
   const enabled = await query(`select model_id from llm_model where not disabled`)
   assert.equal(enabled.length, 1)
 })
 
-test('a chosen model is one of the catalog', async () => {
+test('the chosen model must be in the catalog', async () => {
   assert.equal(await db.maybeOne(chosenModel()), null)
   await query(`insert into llm_current (vendor, model_id, temperature) values ('acme', 'one', 0.5)`)
   assert.deepEqual(await db.maybeOne(chosenModel()), {
@@ -127,7 +127,7 @@ test('a chosen model is one of the catalog', async () => {
   await query('delete from llm_current')
 })
 
-describe('the constraints', () => {
+describe('constraints', () => {
   const insert = (table: string, row: Readonly<Record<string, unknown>>) => {
     const keys = Object.keys(row)
     return query(
@@ -176,7 +176,7 @@ describe('the constraints', () => {
   for (const [constraint, table, row] of cases)
     test(`${constraint}: ${JSON.stringify(row)}`, () => assert.rejects(insert(table, row), { constraint }))
 
-  test('let in what is right, once, and none is left out', async () => {
+  test('accept valid rows, and each rejects an invalid one', async () => {
     await insert('llm_vendor', vendor)
     await insert('llm_model', valid)
     await insert('llm_price', price)

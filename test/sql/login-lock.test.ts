@@ -45,7 +45,7 @@ async function repeat<T>(n: number, work: () => Promise<T>): Promise<T[]> {
   return all
 }
 
-test('a known device counts apart, and is unlocked with its address', async () => {
+test('a known device is counted separately, and unlocked with its address', async () => {
   const [one, other] = [createAddress(), createAddress()]
   const device = createHash('sha256').update('a device').digest()
   const known = loginSubject(one.subject, device)
@@ -64,8 +64,8 @@ test('a known device counts apart, and is unlocked with its address', async () =
   assert.equal(await isLocked(other.subject), false)
 })
 
-describe('failed logins', () => {
-  test('exactly the last allowed failure locks, and then the right password is refused like a wrong one', async () => {
+describe('failed sign-ins', () => {
+  test('lock at exactly the last allowed failure, and then reject the right password too', async () => {
     const one = createAddress()
     assert.deepEqual(await repeat(MAX - 1, one.wrong), Array(MAX - 1).fill('wrong'))
     assert.equal(await one.wrong(), 'wrong, now locked')
@@ -82,13 +82,13 @@ describe('failed logins', () => {
     assert.equal(left!.s, LOCK_SECONDS)
   })
 
-  test('with one failure allowed, the first one locks', async () => {
+  test('lock at the first failure if one is allowed', async () => {
     const one = createAddress()
     assert.equal(await one.wrong(1), 'wrong, now locked')
     assert.equal(await one.right(), 'locked')
   })
 
-  test('a success before that forgets the failures', async () => {
+  test('are forgotten after a success before the limit', async () => {
     const one = createAddress()
     await repeat(MAX - 1, one.wrong)
     assert.equal(await one.right(), 'ok')
@@ -97,7 +97,7 @@ describe('failed logins', () => {
     assert.equal(await one.wrong(), 'wrong, now locked')
   })
 
-  test('a lock lifts by itself, to the second, and the count starts anew', async () => {
+  test('unlock after exactly the lock time, and are counted from zero again', async () => {
     const one = createAddress()
     await repeat(MAX, one.wrong)
     await one.age(LOCK_SECONDS - 60)
@@ -112,7 +112,7 @@ describe('failed logins', () => {
     assert.equal(await other.wrong(), 'wrong, now locked')
   })
 
-  test('failures older than a lock no longer count, younger ones do', async () => {
+  test('are ignored when older than the lock time', async () => {
     const [old, young] = [createAddress(), createAddress()]
     await repeat(MAX - 1, old.wrong)
     await old.age(LOCK_SECONDS)
@@ -122,7 +122,7 @@ describe('failed logins', () => {
     assert.equal(await young.wrong(), 'wrong, now locked')
   })
 
-  test('addresses are counted apart, and a lock can be lifted by hand', async () => {
+  test('are counted per address, and an admin can unlock one', async () => {
     const [one, other] = [createAddress(), createAddress()]
     await repeat(MAX, one.wrong)
     assert.equal(await other.right(), 'ok')
@@ -130,14 +130,14 @@ describe('failed logins', () => {
     assert.equal(await one.right(), 'ok')
   })
 
-  test('of 100 wrong guesses at once exactly as many as allowed are told so, one of them with the lock', async () => {
+  test('allow exactly the limit among 100 concurrent wrong guesses, one of which reports the lock', async () => {
     const one = createAddress()
     const outcomes = await Promise.all(Array.from({ length: 100 }, () => one.wrong()))
     const count = (outcome: string): number => outcomes.filter((one) => one === outcome).length
     assert.deepEqual([count('wrong'), count('wrong, now locked'), count('locked')], [MAX - 1, 1, 100 - MAX])
   })
 
-  test('of 100 guesses at once, the right one among them, nobody is told more than one lock allows', async () => {
+  test('reveal no more than one lock allows among 100 concurrent guesses with the right one', async () => {
     for (let round = 0; round < rounds(12); round++) {
       const one = createAddress()
       const told: { outcome: string; at: number; until: number }[] = []
@@ -160,7 +160,7 @@ describe('failed logins', () => {
     }
   })
 
-  test('a lock that came while the right password was decided on stays, and the password is refused', async (t) => {
+  test('keep a lock that came while the right password was checked, which is rejected', async (t) => {
     const one = createAddress()
     const totpId = randomUUID()
     await query(
@@ -184,7 +184,7 @@ describe('failed logins', () => {
     assert.equal(await one.right(), 'locked')
   })
 
-  test('pruning removes failures past their time and ended locks, and no lock that holds', async () => {
+  test('are pruned with ended locks, but not with active ones', async () => {
     await query('truncate login_failure')
     const [old, young, locked, ended] = [createAddress(), createAddress(), createAddress(), createAddress()]
     await old.wrong()

@@ -44,7 +44,7 @@ async function addToken(accountId: number, kind: MailedKind = 'reset', seconds =
 }
 
 describe('mailed tokens', () => {
-  test('one says whose it is, and is used once', async () => {
+  test('a token identifies its account and is used once', async () => {
     const owner = await addAccount()
     const token = await addToken(owner.id)
     const whose = { account_id: owner.id, email: owner.email }
@@ -54,7 +54,7 @@ describe('mailed tokens', () => {
     assert.deepEqual([await token.look(), await token.use()], [null, null])
   })
 
-  test('of the wrong kind, expired, or unknown it is nobody’s, and stays what it is', async () => {
+  test('a token of the wrong kind, expired or unknown is rejected, and stays unused', async () => {
     const { id } = await addAccount()
     const [reset, verify] = [await addToken(id, 'reset'), await addToken(id, 'verify')]
     assert.deepEqual([await reset.look('verify'), await reset.use('verify')], [null, null])
@@ -66,7 +66,7 @@ describe('mailed tokens', () => {
     assert.equal(await db.maybeOne(redeemMailedToken('reset', digest('unknown'))), null)
   })
 
-  test('using one uses up the others of its kind and account', async () => {
+  test('using a token uses up all others of its kind and account', async () => {
     const [one, other] = [await addAccount(), await addAccount()]
     const [first, second] = [await addToken(one.id), await addToken(one.id)]
     const [verify, foreign] = [await addToken(one.id, 'verify'), await addToken(other.id)]
@@ -75,7 +75,7 @@ describe('mailed tokens', () => {
     assert.ok((await verify.use()) !== null && (await foreign.use()) !== null)
   })
 
-  test('of 20 uses at once one gets it', async () => {
+  test('one of 20 concurrent uses succeeds', async () => {
     for (let round = 0; round < rounds(15); round++) {
       const token = await addToken((await addAccount()).id)
       const used = await Promise.all(Array.from({ length: 20 }, () => token.use()))
@@ -83,7 +83,7 @@ describe('mailed tokens', () => {
     }
   })
 
-  test('two tokens of one account, used at once, neither both work nor wait for each other', async () => {
+  test('two tokens of one account, used concurrently, neither both work nor deadlock', async () => {
     const [before] = await query('select deadlocks from pg_stat_database where datname = current_database()')
     for (let round = 0; round < rounds(20); round++) {
       const { id } = await addAccount()
@@ -105,7 +105,7 @@ describe('mailed tokens', () => {
     assert.deepEqual(now, before)
   })
 
-  test('a repeated attempt stores it anew while it is unused, and never brings a used one back', async () => {
+  test('a repeated attempt stores an unused token again, but never revives a used one', async () => {
     const token = await addToken((await addAccount()).id)
     await query(`update account_token set expires_at = now() + interval '1 s' where id = $1`, [token.id])
     assert.notEqual(await token.again(), null)
@@ -119,7 +119,7 @@ describe('mailed tokens', () => {
     assert.deepEqual([await token.look(), await token.use()], [null, null])
   })
 
-  test('they go with their account, and pruning removes the expired, used or not', async () => {
+  test('tokens are deleted with their account, and expired ones are pruned', async () => {
     await query('delete from account_token')
     const [gone, owner] = [await addAccount(), await addAccount()]
     const orphan = await addToken(gone.id)
@@ -141,7 +141,7 @@ describe('mailed tokens', () => {
 })
 
 describe('a token for an address', () => {
-  test('is only stored while the account has that address, also when it changes meanwhile', async () => {
+  test('is stored only while the account has that address, also during a change', async () => {
     const { id, email } = await addAccount()
     const store = (address: string) =>
       db.maybeOne(insertMailedToken(randomUUID(), id, 'reset', digest(randomUUID()), 60, address))
@@ -152,7 +152,7 @@ describe('a token for an address', () => {
     await changing.query('begin')
     await changing.query('update account set email = $2 where id = $1', [id, newAddress()])
     const storing = store(email)
-    await until('it waits for the change', async () => {
+    await until('the token waits for the change', async () => {
       const [row] = await query(`select count(*)::int as n from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock' and query like '%account_token%'`)
       return row!.n === 1
@@ -163,7 +163,7 @@ describe('a token for an address', () => {
 })
 
 describe('passwords', () => {
-  test('one that changed since it was compared signs nobody in, and is not changed again', async () => {
+  test('a password that changed since its comparison neither signs in nor changes again', async () => {
     const { id, email } = await addAccount()
     assert.deepEqual(await db.maybeOne(recordLogin(id, { passwordHash: 'first hash', totpId: null })), {
       role: 'user',

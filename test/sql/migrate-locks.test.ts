@@ -62,7 +62,7 @@ const countColumns = async (name: string): Promise<number> =>
     .length
 
 describe('a migration that waits for a lock', { concurrency: false }, () => {
-  test('keeps others waiting for a moment, then tries again', async () => {
+  test('blocks others only briefly, then retries', async () => {
     writeMigration('000001-first.sql', 'alter table organization add column first text')
     await withOpenRead('organization', async (older) => {
       const { applied, log, isOver } = run({ waitMs: 300, pauseMs: 50 })
@@ -70,7 +70,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
       // This read waits behind the migration, which waits for the open transaction.
       await query('select from organization limit 1')
       assert.equal(isOver(), false)
-      await until('it has told twice', () => log.length >= 2)
+      await until('two retries are logged', () => log.length >= 2)
       assert.match(
         log[1]!,
         /^Migration 000001-first\.sql could not get a lock, next attempt in 0\.05 s: a transaction of a long report \(process \d+\) has been open for \d+ s$/,
@@ -81,7 +81,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
     assert.equal(await countColumns('first'), 1)
   })
 
-  test('gives up after its time with a sentence, and leaves nothing of itself', async () => {
+  test('gives up after its deadline with a clear message, and leaves nothing behind', async () => {
     writeMigration(
       '000002-second.sql',
       'alter table account add column second text; alter table organization add column second text',
@@ -102,13 +102,13 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
     assert.deepEqual(await run().applied, ['000002-second.sql'])
   })
 
-  test('does the same when functions with triggers are applied', async () => {
+  test('behaves the same when functions with triggers are applied', async () => {
     await query(`update migration_functions set digest = 'of before' where area = 'orgs'`)
     const older = await connect({ url, applicationName: 'a long report' })
     try {
       await older.query('begin; lock table organization_member in row exclusive mode')
       const { applied, log } = run({ waitMs: 20, pauseMs: 20 })
-      await until('it has told', () => log.length > 0)
+      await until('a retry is logged', () => log.length > 0)
       assert.match(log[0]!, /^The functions of orgs could not get a lock/)
       await older.query('commit')
       assert.deepEqual(await applied, ['functions/orgs'])
@@ -117,7 +117,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
     }
   })
 
-  test('waits for less than a read may take, and for longer than PostgreSQL needs to end an autovacuum in the way', async () => {
+  test('waits less than a read may take, and longer than PostgreSQL needs to cancel an autovacuum', async () => {
     const [row] = await query(
       `select extract(epoch from reset_val::int * interval '1 ms') * 1000 as ms from pg_settings where name = 'deadlock_timeout'`,
     )

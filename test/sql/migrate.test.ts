@@ -35,14 +35,14 @@ const names = await migrationNames()
 /** Asserts that all connections to the database close. A backend ends a moment after its connection. */
 async function assertNoConnection(url: string): Promise<void> {
   const name = new URL(url).pathname.slice(1)
-  await until('no connection is left', async () => {
+  await until('all connections are closed', async () => {
     const { rows } = await admin.query('select from pg_stat_activity where datname = $1', [name])
     return rows.length === 0
   })
 }
 
 describe('migrate', () => {
-  test('of several at once one brings an empty database to the schema, in the order of the numbers', async () => {
+  test('one of several concurrent runs creates the schema, in the order of the numbers', async () => {
     const url = await createEmpty()
     const applied = await Promise.all([migrate(url), migrate(url), migrate(url)])
     assert.deepEqual(
@@ -62,7 +62,7 @@ describe('migrate', () => {
     await assertNoConnection(url)
   })
 
-  test('done twice, it changes nothing', async () => {
+  test('a second run changes nothing', async () => {
     const url = await createMigrated()
     const before = [await dumpSchema(url), await readRows(url, 'select * from migration order by name')]
     assert.deepEqual(await migrate(url), [])
@@ -72,7 +72,7 @@ describe('migrate', () => {
     )
   })
 
-  test('one that fails says which, and leaves nothing of itself', async () => {
+  test('a failed migration is named, and leaves nothing behind', async () => {
     const url = await createEmpty()
     await readRows(url, 'create table job_event (nothing integer)')
     await assert.rejects(migrate(url), (error: Error & { cause?: { code?: string } }) => {
@@ -90,7 +90,7 @@ describe('migrate', () => {
     assert.deepEqual(await migrate(url), names)
   })
 
-  test('one that is applied in part goes on where it stopped', async () => {
+  test('a partly applied migration resumes where it stopped', async () => {
     const url = await createMigrated()
     // This migration fails if it is applied twice.
     const seeds = names[1]!
@@ -99,7 +99,7 @@ describe('migrate', () => {
     assert.equal((await readRows(url, 'select name from migration')).length, names.length - 1)
   })
 
-  test('the tables of the queue are migrated even when nothing else is new', async () => {
+  test("the queue's tables are migrated even if nothing else is new", async () => {
     const url = await createMigrated()
     await readRows(url, 'drop schema graphile_worker cascade')
     assert.deepEqual(await migrate(url), [])
@@ -107,14 +107,14 @@ describe('migrate', () => {
   })
 
   // A breaking migration of these tables would stop workers of the previous version.
-  test('the tables of the queue have no breaking migration after 1.0.0', async () => {
+  test("the queue's tables have no breaking migration after 1.0.0", async () => {
     const url = await createMigrated()
     const [last] = await readRows(url, 'select max(id) as id from graphile_worker.migrations where breaking')
     const hint = 'such a release needs all workers stopped: say so in CHANGELOG.md, and its number here'
     assert.equal(last!.id, 19, hint)
   })
 
-  test('functions that have changed are applied anew, an area as a whole', async () => {
+  test('changed functions are applied again, with their whole area', async () => {
     const url = await createMigrated()
     const before = await dumpSchema(url)
     await readRows(
@@ -128,7 +128,7 @@ describe('migrate', () => {
     assert.deepEqual(await migrate(url), [])
   })
 
-  test('functions that cannot be applied say of which area they are', async () => {
+  test('an error in functions names their area', async () => {
     const url = await createMigrated()
     await readRows(
       url,
@@ -138,7 +138,7 @@ describe('migrate', () => {
     await assert.rejects(migrate(url), /The functions of idempotency could not be applied/)
   })
 
-  test('a database that is older than the baseline is refused, and left as it is', async () => {
+  test('a database older than the baseline is rejected unchanged', async () => {
     const url = await createEmpty()
     await readRows(
       url,
@@ -151,7 +151,7 @@ describe('migrate', () => {
     assert.deepEqual(await readRows(url, 'select name from migration'), [{ name: '000001-accounts.sql' }])
   })
 
-  test('leaves no connection behind when it fails', async () => {
+  test('a failure leaves no connection open', async () => {
     const url = await createMigrated()
     await readRows(url, `delete from migration`)
     await assert.rejects(migrate(url))

@@ -18,7 +18,7 @@ const rowTypes = new Set(
   ),
 )
 
-test('no migration breaks what runs beside it, or says from which release on nothing uses that', async () => {
+test('no migration breaks the previous version, unless it names the release that stopped using its tables', async () => {
   const names = (await migrationNames()).filter((name) => name.endsWith('.sql'))
   const texts = await Promise.all(names.map((name) => migrationText(name)))
   for (const [n, name] of names.entries()) {
@@ -81,7 +81,7 @@ const ALLOWED: readonly string[] = [
 
 describe('a migration', () => {
   for (const [statement, reason] of REFUSED)
-    test(`is refused: ${statement}`, () => {
+    test(`is rejected: ${statement}`, () => {
       const found = findViolations(`${statement};`, { released, rowTypes })
       assert.equal(found.length, 1, String(found))
       assert.match(found[0]!, reason)
@@ -91,7 +91,7 @@ describe('a migration', () => {
     test(`is allowed: ${statement}`, () =>
       assert.deepEqual(findViolations(`${statement};`, { released, rowTypes }), []))
 
-  test('may contract what no process has used since a release, not since one to come', () => {
+  test('may contract only what no process has used since a past release', () => {
     const text = '-- Superseded.\n-- contracts: 1.1.0\nalter table job drop column label;\n'
     assert.deepEqual(findViolations(text, { released: ['1.1.0', '1.0.0'] }), [])
     assert.deepEqual(findViolations(text, { released: ['1.0.0'] }), [
@@ -100,7 +100,7 @@ describe('a migration', () => {
     assert.equal(findViolations(text.replace('-- contracts', '--'), { released }).length, 1)
   })
 
-  test('may set not null what an earlier one has checked and validated', () => {
+  test('may set not null if an earlier migration has validated a check', () => {
     const text = 'alter table job alter owner_id set not null;'
     const check = 'alter table job add constraint job_owner_check check (owner_id is not null) not valid;'
     const validated = 'alter table job validate constraint job_owner_check;'
@@ -108,7 +108,7 @@ describe('a migration', () => {
     assert.equal(findViolations(text, { released, earlier: [check] }).length, 1)
   })
 
-  test('of the versions that other tests make keeps the rules', () => {
+  test('of the versions in other tests follows the rules', () => {
     const migrations = (changes: Readonly<Record<string, unknown>>): string[] =>
       Object.keys(changes)
         .filter((path) => path.startsWith('sql/migrations/'))

@@ -43,21 +43,21 @@ const ids = (count: number): string[] => Array.from({ length: count }, () => uui
 const receivedIds = (): string[] => received.flatMap(({ payload }) => payload.split(' '))
 
 describe('a publisher', { concurrency: false }, () => {
-  test('sends the first of a burst at once, and the rest together', async () => {
+  test('sends the first of a burst immediately, and the rest together', async () => {
     const { publisher, statements } = open()
     const [first, ...rest] = ids(100)
     publisher.notify(first!)
     await turn()
     assert.equal(statements.length, 1)
-    await until('the first is heard', () => received.length === 1)
+    await until('the first notification arrives', () => received.length === 1)
     for (const id of rest) publisher.notify(id)
     await publisher.close()
-    await until('all are heard', () => receivedIds().length === 100)
+    await until('all notifications arrive', () => receivedIds().length === 100)
     assert.deepEqual(receivedIds().sort(), [first!, ...rest].sort())
     assert.equal(statements.length, 2)
   })
 
-  test('a thousand marks over half a second are few statements, 25 ms apart, and every job is named', async () => {
+  test('sends a thousand marks over half a second in few statements, 25 ms apart, without losing any', async () => {
     const { publisher, statements } = open()
     const all = ids(1000)
     for (const [i, id] of all.entries()) {
@@ -65,7 +65,7 @@ describe('a publisher', { concurrency: false }, () => {
       if (i % 20 === 19) await delay(10)
     }
     await publisher.close()
-    await until('all are heard', () => new Set(receivedIds()).size === 1000)
+    await until('all notifications arrive', () => new Set(receivedIds()).size === 1000)
     const gaps = statements.slice(1).map((at, i) => at - statements[i]!)
     // Timers may fire a millisecond early, and two of them make up a gap.
     assert.ok(
@@ -75,52 +75,52 @@ describe('a publisher', { concurrency: false }, () => {
     assert.ok(statements.length <= 50, `${statements.length} statements`)
   })
 
-  test('the same job marked again and again is named once per statement', async () => {
+  test('names a job once per statement, however often it was marked', async () => {
     const { publisher } = open()
     const id = uuidv7()
     for (let i = 0; i < 500; i++) publisher.notify(id)
     await publisher.close()
     const last = uuidv7()
     await db.run(notifyJobChanges([last]))
-    await until('what was sent after all is heard', () => receivedIds().includes(last))
+    await until('the last notification arrives', () => receivedIds().includes(last))
     assert.deepEqual(
       received.map(({ payload }) => payload),
       [id, last],
     )
   })
 
-  test('a payload stays within what NOTIFY takes; many are cut, and beyond all bounds a star stands for all', async () => {
+  test("keeps payloads within NOTIFY's limit, splits many ids, and sends a star for too many", async () => {
     const { publisher, statements } = open()
     for (const id of ids(9_000)) publisher.notify(id)
     await publisher.close()
-    await until('all are heard', () => receivedIds().length === 9_000)
+    await until('all notifications arrive', () => receivedIds().length === 9_000)
     assert.ok(received.every(({ payload }) => Buffer.byteLength(payload) < 8000))
     assert.equal(statements.length, 1)
     received.length = 0
     for (const id of ids(50_000)) publisher.notify(id)
     await publisher.close()
-    await until('it is heard', () => received.length > 0)
+    await until('the star arrives', () => received.length > 0)
     assert.deepEqual(
       received.map(({ payload }) => payload),
       ['*'],
     )
   })
 
-  test('a notification that can not be sent is told, and the next one goes out', async () => {
+  test('reports a failed notification, and sends the next one', async () => {
     const { publisher, errors, fail } = open()
     fail(true)
     publisher.notify(uuidv7())
     publisher.notify(uuidv7())
-    await until('the failure is told', () => errors.length === 1)
+    await until('the failure is reported', () => errors.length === 1)
     fail(false)
     const id = uuidv7()
     publisher.notify(id)
-    await until('it is heard', () => received.length === 1)
+    await until('the next notification arrives', () => received.length === 1)
     assert.deepEqual([receivedIds(), errors.length], [[id], 1])
     await publisher.close()
   })
 
-  test('what is marked while a statement is under way goes out with the next one, also before the close', async () => {
+  test('sends marks made during a statement with the next one, also before the close', async () => {
     const { publisher } = open()
     const all = ids(40)
     for (const id of all) {
@@ -128,7 +128,7 @@ describe('a publisher', { concurrency: false }, () => {
       await delay(1)
     }
     await publisher.close()
-    await until('all are heard', () => new Set(receivedIds()).size === 40)
+    await until('all notifications arrive', () => new Set(receivedIds()).size === 40)
     await publisher.close()
   })
 })
@@ -147,7 +147,7 @@ function createClockedPublisher(t: TestContext) {
   return { publisher, after, sent: () => sent }
 }
 
-test('jobs just added are told of 25 ms later, or with what a statement of another kind has told', async (t) => {
+test('sends marks of new jobs after 25 ms, or earlier with another statement', async (t) => {
   const { publisher, after, sent } = createClockedPublisher(t)
   publisher.notify('added', 'later')
   await turn()
@@ -167,7 +167,7 @@ test('jobs just added are told of 25 ms later, or with what a statement of anoth
   assert.equal(publisher.claimNotify(), true)
 })
 
-test('what somebody waits for word by word goes out within 2 ms of the last, other things within 25', async (t) => {
+test('sends chunks of streamed answers within 2 ms of the last, and others within 25 ms', async (t) => {
   const { publisher, after, sent } = createClockedPublisher(t)
   publisher.notify('a')
   await turn()

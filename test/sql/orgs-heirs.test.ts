@@ -35,7 +35,7 @@ const exists = async (id: number): Promise<boolean> =>
   (await query('select 1 from organization where id = $1 and deleted_at is null', [id])).length === 1
 
 describe('account_delete', () => {
-  test('the heir is the highest-ranked, longest-standing other member', async () => {
+  test('passes the organization to the highest-ranked, longest-standing other member', async () => {
     const [gone, late, early, member] = await Promise.all([account(), account(), account(), account()])
     const id = await addOrganization([member, 'member'], [gone, 'owner'], [early, 'admin'], [late, 'admin'])
     const plain = await addOrganization([gone, 'owner'], [late, 'member'], [early, 'member'])
@@ -49,7 +49,7 @@ describe('account_delete', () => {
     assert.deepEqual(await readRoles(plain), { [late]: 'owner', [early]: 'member' })
   })
 
-  test('a deleted organization, whose members are still to be purged, has no heir', async () => {
+  test('does not look for heirs in a deleted organization', async () => {
     const [gone, member] = await Promise.all([account(), account()])
     const id = await addOrganization([gone, 'owner'], [member, 'member'])
     await db.one(hideOrganization(id))
@@ -58,14 +58,14 @@ describe('account_delete', () => {
     assert.deepEqual(await readRoles(id), { [member]: 'member' })
   })
 
-  test('whoever joined at the same time: the first row', async () => {
+  test('chooses the first row among members who joined at the same time', async () => {
     const [gone, one, two] = await Promise.all([account(), account(), account()])
     const id = await addOrganization([gone, 'owner'], [two, 'admin'], [one, 'admin'])
     await query('update organization_member set joined_at = now() where organization_id = $1', [id])
     assert.equal((await db.one(deleteAccount(gone))).inherited[0]!.heir_id, two)
   })
 
-  test('without another member it goes, with its invites', async () => {
+  test('deletes an organization without another member, with its invites', async () => {
     const gone = await account()
     const id = await addOrganization([gone, 'owner'])
     await query(
@@ -81,7 +81,7 @@ describe('account_delete', () => {
     assert.deepEqual(await query('select 1 from organization_invite where organization_id = $1', [id]), [])
   })
 
-  test('what others own too, or it does not own, is left alone', async () => {
+  test('leaves organizations that others own too, or that the account does not own', async () => {
     const [gone, other] = await Promise.all([account(), account()])
     const shared = await addOrganization([gone, 'owner'], [other, 'owner'])
     const foreign = await addOrganization([other, 'owner'], [gone, 'admin'])
@@ -93,7 +93,7 @@ describe('account_delete', () => {
     assert.deepEqual(await readRoles(nobodys), { [other]: 'member' })
   })
 
-  test('invites that it sent stay, without saying by whom', async () => {
+  test('keeps sent invites, without their sender', async () => {
     const [gone, other] = await Promise.all([account(), account()])
     const id = await addOrganization([other, 'owner'], [gone, 'admin'])
     await query(
@@ -106,14 +106,14 @@ describe('account_delete', () => {
     assert.deepEqual(rows, [{ invited_by: null }])
   })
 
-  test('nobody is deleted twice', async () => {
+  test('deletes no account twice', async () => {
     const gone = await account()
     const answers = await Promise.all([1, 2, 3].map(() => db.maybeOne(deleteAccount(gone))))
     assert.equal(answers.filter((answer) => answer !== null).length, 1)
     assert.equal(await db.maybeOne(deleteAccount(999_999)), null)
   })
 
-  test('all members of several organizations at once, in any order: each passes on until it goes', async () => {
+  test('deletes all members of several organizations concurrently, passing each on until the last', async () => {
     for (let round = 0; round < rounds(8); round++) {
       const users = await Promise.all(Array.from({ length: 6 }, account))
       const orgs = await Promise.all(

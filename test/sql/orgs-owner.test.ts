@@ -70,7 +70,7 @@ async function runInBetween<T>(
   const done = db.transaction(async (tx) => {
     await first(tx)
     begun()
-    await until('one waits', async () => (await countWaiting()) === 1)
+    await until('the second one waits', async () => (await countWaiting()) === 1)
     await last(tx)
   })
   await hasBegun
@@ -78,7 +78,7 @@ async function runInBetween<T>(
 }
 
 describe('an organization keeps an owner', () => {
-  test('whoever demotes, removes or moves the last one, by whatever statement', async () => {
+  test('although any statement demotes, removes or moves the last one', async () => {
     const { id, owners, other } = await addOrganization(1)
     const [last] = owners as [number]
     for (const role of ['admin', 'member'] as const)
@@ -98,7 +98,7 @@ describe('an organization keeps an owner', () => {
     await assertFails('org.last_owner', db.run(deleteMember(id, other)))
   })
 
-  test('owners may change places in one transaction, the new one first', async () => {
+  test('although owners swap in one transaction, the new one first', async () => {
     const { id, owners, other } = await addOrganization(1)
     await db.transaction(async (tx) => {
       await tx.one(setMemberRole(id, other, 'owner'))
@@ -107,7 +107,7 @@ describe('an organization keeps an owner', () => {
     assert.deepEqual((await db.one(findMember(id, other))).role, 'owner')
   })
 
-  test('but goes with its members, also while one of them leaves', async () => {
+  test('until it is deleted with its members, also while one of them leaves', async () => {
     for (let round = 0; round < rounds(10); round++) {
       const { id, owners } = await addOrganization(1)
       const [gone, left] = await Promise.allSettled([
@@ -122,7 +122,7 @@ describe('an organization keeps an owner', () => {
     }
   })
 
-  test('of two owners that step down at once the second one waits for the first, and stays', async () => {
+  test('although two owners step down concurrently: the second waits, and stays', async () => {
     for (const step of [deleteMember, (id: number, user: number) => setMemberRole(id, user, 'member')]) {
       const { id, owners } = await addOrganization(2)
       const [a, b] = owners as [number, number]
@@ -134,7 +134,7 @@ describe('an organization keeps an owner', () => {
     }
   })
 
-  test('of many that all go at once, one stays', async () => {
+  test('although all owners leave concurrently', async () => {
     for (let round = 0; round < 5; round++) {
       const { id, owners } = await addOrganization(7)
       const done = await Promise.allSettled(owners.map((user) => db.run(deleteMember(id, user))))
@@ -144,7 +144,7 @@ describe('an organization keeps an owner', () => {
   })
 })
 
-test('a lock answers the role that the caller has by then', async () => {
+test("a lock returns the caller's role at that time", async () => {
   const { id, owners, other } = await addOrganization(1)
   assert.equal(await db.maybeOne(lockOrganization(999_999, other)), null)
   assert.deepEqual(await db.one(lockOrganization(id, null)), { role: null })

@@ -70,11 +70,11 @@ const reads = [
   planRead('a later page of memberships', readMemberships, '[350,1]', 100, 100),
 ]
 
-describe('reads of organizations by index', () => {
+describe('reads by index', () => {
   testReads(client, reads)
 })
 
-describe('writes of organizations by index', () => {
+describe('writes by index', () => {
   let n = 300
   const invite = {
     organizationId: 5,

@@ -84,7 +84,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
 }
 
 describe('constraints of organizations', () => {
-  test('rows as they should be', async () => {
+  test('accept valid rows', async () => {
     for (const slug of ['a', '0-0', 'z'.repeat(63)]) await insert('organization', organization({ slug }))
     await insert('organization', organization({ slug: null, deleted_at: new Date() }))
     for (const role of ['owner', 'admin', 'member'])
@@ -101,7 +101,7 @@ describe('constraints of organizations', () => {
     }
   }
 
-  test('what can be there once only', async () => {
+  test('reject duplicates', async () => {
     const assertUnique = async (constraint: string, table: string, row: Row): Promise<void> => {
       await insert(table, row)
       await assertBroken(constraint, insert(table, row))
@@ -131,7 +131,7 @@ describe('constraints of organizations', () => {
     }
   })
 
-  test('none was left out', async () => {
+  test('are all covered', async () => {
     const names = await query(
       `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
        union select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,
@@ -143,7 +143,7 @@ describe('constraints of organizations', () => {
     )
   })
 
-  test('what clients are told of them', async () => {
+  test('errors for clients', async () => {
     const made = (slug: string) =>
       insertOrganization({ name: 'N', slug, description: null, isActive: true, ownerId: null })
     await db.one(made('told'))
@@ -155,7 +155,7 @@ describe('constraints of organizations', () => {
     await assertFails('account.missing', db.one(insertMember(org, 999_999, 'member')))
   })
 
-  test('changed fields change, others stay', async () => {
+  test('an update changes only the given fields', async () => {
     const { id } = await db.one(
       insertOrganization({ name: 'N', slug: 'kept', description: 'D', isActive: true, ownerId: null }),
     )

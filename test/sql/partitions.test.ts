@@ -36,14 +36,14 @@ describe('partitions', { concurrency: false }, () => {
     await query(`select partitions_maintain('audit_event', 1)`)
   })
 
-  test('are there for this month and the next two, as soon as there is a database', async () => {
+  test('exist for this month and the next two from the start', async () => {
     assert.deepEqual(await readMonths(), [0, 1, 2])
     assert.deepEqual(await keep(), { made: 0, dropped: 0 })
     await db.run(appendAudit([{ kind: 'account.updated', actorId: null, address: null, requestId: null }]))
     assert.equal(await count('partitions.audit_event_default'), 0)
   })
 
-  test('take any time: what has no month waits for one in the default partition', async () => {
+  test('accept any time: rows without a month go to the default partition until it exists', async () => {
     await query(`${EVENT}, now() + (n - 5) * interval '1 month' from generate_series(1, 10) n`)
     assert.equal(await count('partitions.audit_event_default'), 7)
     const before = await query('select * from audit_event order by id')
@@ -53,7 +53,7 @@ describe('partitions', { concurrency: false }, () => {
     assert.equal((await readMonths()).length, 10)
   })
 
-  test('are dropped when their last day is old enough, with what they have', async () => {
+  test('are dropped with their rows when their last day is old enough', async () => {
     await query(`${EVENT}, now() - n * interval '31 days' from generate_series(0, 8) n`)
     await keep()
     const { dropped } = await keep(90)
@@ -64,7 +64,7 @@ describe('partitions', { concurrency: false }, () => {
     assert.deepEqual(await keep(90), { made: 0, dropped: 0 })
   })
 
-  test('that somebody reads for long are left to the next call, and nobody waits meanwhile', async () => {
+  test('in long use are left to the next call, which blocks no other query', async () => {
     await query(`${EVENT}, now() - n * interval '100 days' from generate_series(1, 3) n`)
     await client.query('begin')
     await client.query('select count(*) from audit_event')
@@ -75,7 +75,7 @@ describe('partitions', { concurrency: false }, () => {
     assert.equal(await count('audit_event'), 1)
   })
 
-  test('made by several at once are made once', async () => {
+  test('are created once by concurrent calls', async () => {
     await query(`${EVENT}, now() - n * interval '1 month' from generate_series(1, 5) n`)
     const all = await Promise.all([keep(), keep(), keep()])
     assert.deepEqual(
@@ -84,12 +84,12 @@ describe('partitions', { concurrency: false }, () => {
     )
   })
 
-  test('are made by who waits for another that makes some, however long', async () => {
+  test('are created by a call that waits for another creation, however long', async () => {
     await query(`${EVENT}, now() - interval '1 month' from generate_series(1, 1) n`)
     await client.query('begin')
     await client.query(`select pg_advisory_xact_lock(hashtextextended('millrace.partitions', 0))`)
     const waiting = keep()
-    await until('it waits for longer than for a partition', async () => {
+    await until('the call has waited longer than for a partition', async () => {
       const rows = await query(`select from pg_stat_activity where datname = current_database()
         and wait_event = 'advisory' and query_start < clock_timestamp() - interval '600 ms'`)
       return rows.length > 0
@@ -98,7 +98,7 @@ describe('partitions', { concurrency: false }, () => {
     assert.deepEqual(await waiting, { made: 1, dropped: 0 })
   })
 
-  test('cost a page of a list some buffers each, whatever is in them', async () => {
+  test('cost a page of a list a few buffers each, whatever they hold', async () => {
     const years = `now() - n * interval '13 minutes' from generate_series(40000, 1, -1) n`
     await query(`${EVENT}, ${years}`)
     await keep()

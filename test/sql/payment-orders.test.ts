@@ -49,7 +49,7 @@ const shuffling = fc.array(fc.record({ copies: fc.integer({ min: 1, max: 5 }), s
   maxLength: 9,
 })
 
-test('events in any order, up to five times each and eight at once, leave the same rows', async () => {
+test('events leave the same rows in any order, up to five times each and eight in parallel', async () => {
   await fc.assert(
     fc.asyncProperty(shuffling, fc.integer(), async (copies, seed) => {
       const lives = LIFECYCLES.map((life) => ({ life, name: `told${++names}x` }))
@@ -69,7 +69,7 @@ test('events in any order, up to five times each and eight at once, leave the sa
   )
 })
 
-test('they leave what has happened', () => {
+test('rows match the events', () => {
   const rowsOfKind = (life: Lifecycle, kind: string): Record<string, unknown>[] =>
     (expected.get(life) as { kind: string; row: Record<string, unknown> }[])
       .filter((row) => row.kind === kind)

@@ -74,7 +74,7 @@ const reads = [
 
 describe('reads by index', () => testReads(client, reads))
 
-test('what changes sums', async () => {
+test('writes that change sums', async () => {
   let n = 0
   const money = ['1', { amount: 7, currency: 'usd' }]
   const paid = () => {

@@ -104,7 +104,7 @@ describe('constraints', () => {
     )
   })
 
-  test('a dispute is of the customer of its payment, whatever is written and whichever is known first', async () => {
+  test('a dispute has the customer of its payment, whichever is known first', async () => {
     const [ann, bob] = (await query(
       `insert into payment_customer (provider_customer_id) values ('cus_ann'), ('cus_bob') returning id`,
     )) as [{ id: number }, { id: number }]
@@ -137,7 +137,7 @@ describe('constraints', () => {
     assert.equal(await customer(), null)
   })
 
-  test('of events: their words are there until they are applied, and no longer', async () => {
+  test('of events: their data is stored until they are applied', async () => {
     await query(event(`('evt_1', 'x', now(), '{}', null), ('evt_2', 'x', now(), null, now())`))
     await assertBroken('payment_event_pkey', event(`('evt_1', 'x', now(), '{}', null)`))
     await assertBroken('payment_event_applied_at_check', event(`('evt_3', 'x', now(), null, null)`))
@@ -153,7 +153,7 @@ describe('constraints', () => {
     )
   })
 
-  test('were all tried, but for the numbers that the database gives itself', async () => {
+  test('are all covered, except generated identities', async () => {
     const names = await query(
       `select conname as name from pg_constraint where conrelid::regclass::text like 'payment_%' and contype <> 'n'`,
     )

@@ -84,7 +84,7 @@ beforeEach(async () => {
   await query('analyze job')
 })
 
-test('a flood does not make claims, progress and ends read the whole ledger', async () => {
+test('claims, progress and ends do not scan the whole ledger during a flood', async () => {
   const runCycle = async (): Promise<void> => {
     const claimed = await claim()
     const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))
@@ -111,7 +111,7 @@ test('a flood does not make claims, progress and ends read the whole ledger', as
   assert.equal((await countReads()) - before, 0)
 })
 
-test('what is scheduled ahead for an actor is not read by those who add, claim and end messages of it', async () => {
+test('adding, claiming and ending messages of an actor does not read its scheduled ones', async () => {
   const scheduled = Array.from({ length: FLOOD }, () => jobSpec({ actor: 'actor', delay_ms: 3_600_000 }))
   const message = async (): Promise<void> => {
     const job = jobSpec({ actor: 'actor' })
@@ -131,7 +131,7 @@ test('what is scheduled ahead for an actor is not read by those who add, claim a
   assert.equal((await countReads()) - before, 0)
 })
 
-test('a batch finds its jobs by their ids, however few of a kind the statistics know of', async () => {
+test('a batch finds its jobs by id, however few the statistics report', async () => {
   const countScans = async (): Promise<number> => {
     await query('select pg_stat_force_next_flush()')
     const [row] = await query(
@@ -156,7 +156,7 @@ test('a batch finds its jobs by their ids, however few of a kind the statistics 
   assert.equal(await countScans(), before)
 })
 
-test('the reader plans anew from time to time', async () => {
+test('the reader replans from time to time', async () => {
   const reader = await createReader({ url, applicationName: 'test-reader' }, 20)
   const job = async (id: string): Promise<void> => {
     assert.match((await reader.text(readJob, [null, true, id, 3600]))!, new RegExp(id))
@@ -164,7 +164,7 @@ test('the reader plans anew from time to time', async () => {
   const [first] = await enqueue(1)
   for (let i = 0; i < 8; i++) await job(first!)
   const ids = await enqueue(FLOOD)
-  await until('a read goes by the index', async () => {
+  await until('a read uses the index', async () => {
     const before = await countReads()
     await job(ids[0]!)
     await reader.texts({ name: 'flush', text: `select pg_stat_force_next_flush()::text` }, [])

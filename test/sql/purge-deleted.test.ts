@@ -35,7 +35,7 @@ describe('a deleted account', () => {
       ...{ documentDate: undefined, source: undefined, channel: undefined, note: undefined },
     })
 
-  test('whose request is still under way leaves nothing behind, and gets nothing afterwards', async () => {
+  test('leaves nothing behind with a request in progress, and gets nothing afterwards', async () => {
     const id = await account()
     await other.query('begin')
     const { sql, values } = document(id)
@@ -53,7 +53,7 @@ describe('a deleted account', () => {
     await assert.rejects(db.any(enqueueJobs([{ ...jobSpec(), owner_id: id }], 0)), late)
   })
 
-  test('joins no organization', async () => {
+  test('cannot join an organization', async () => {
     const [id, owner] = [await account(), await account()]
     const [row] = await query(`insert into organization (name, slug) values ('N', 'joined') returning id`)
     await db.one(insertMember(row!.id as number, owner, 'owner'))
@@ -61,11 +61,11 @@ describe('a deleted account', () => {
     await assert.rejects(db.one(insertMember(row!.id as number, id, 'member')), { code: 'account.missing' })
   })
 
-  test('is not removed while it is there for others', async () => {
+  test('is not removed while others can see it', async () => {
     assert.equal(await db.run(removeAccount(await account())), 0)
   })
 
-  test('leaves many organizations a batch at a time, and the trail says so', async () => {
+  test('leaves many organizations in batches, with audit events', async () => {
     const [id, heir] = [await account(), await account()]
     const many = LEAVE_BATCH + 100
     await query(
@@ -98,7 +98,7 @@ describe('a deleted account', () => {
     ])
   })
 
-  test('is nobody’s heir', async () => {
+  test('is not chosen as heir', async () => {
     const [owner, dead, member] = [await account(), await account(), await account()]
     const [row] = await query(`insert into organization (name, slug) values ('N', 'heirs') returning id`)
     for (const [user, role] of [
@@ -121,7 +121,7 @@ describe('a deleted account', () => {
   })
 })
 
-test('a deleted organization loses its members and invites a batch at a time', async () => {
+test('a deleted organization loses its members and invites in batches', async () => {
   const [row] = await query(`insert into organization (name, slug) values ('N', 'big') returning id`)
   const id = row!.id as number
   await query(
@@ -147,7 +147,7 @@ test('a deleted organization loses its members and invites a batch at a time', a
   assert.equal(await count(`organization where id = ${id}`), 0)
 })
 
-test('a deleted collection loses its files and their chunks a batch at a time', async () => {
+test('a deleted collection loses its files and their chunks in batches', async () => {
   const [row] = await query(
     `insert into rag_collection (name, version, deleted_at) values ('c', 1, now()) returning id`,
   )

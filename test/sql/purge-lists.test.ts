@@ -19,7 +19,7 @@ const id = await account(MANY)
 const organization = (await query(`select id from organization`))[0]!.id as number
 await vacuumAnalyze(query)
 
-describe('the lists of what is deleted in batches', () => {
+describe('the lists of rows that are deleted in batches', () => {
   // Each of these tables has at most one row for an account, or one for each queue or schedule.
   const SINGLE = [
     'account_totp_account_id_fkey',
@@ -39,7 +39,7 @@ describe('the lists of what is deleted in batches', () => {
     ['organization', 'ORGANIZATION_DEPENDENTS', ORGANIZATION_DEPENDENTS, []],
     ['rag_collection', 'COLLECTION_DEPENDENTS', COLLECTION_DEPENDENTS, []],
   ] as const)
-    test(`have every foreign key to ${table}, with what it does`, async () => {
+    test(`have every foreign key to ${table}, with its action`, async () => {
       const keys = await query(
         `select conname as name, confdeltype = 'n' as clears from pg_constraint where confrelid = $1::regclass`,
         [table],
@@ -56,7 +56,7 @@ describe('the lists of what is deleted in batches', () => {
       ])
     })
 
-  test('have every table below theirs that may have many rows for one of theirs', async () => {
+  test('have every child table that may have many rows for one parent', async () => {
     // A row has few rows of these tables: a conversation one score, a file at most two vectors, a document few
     // successors. An organization has few of an account's at most 100 keys.
     const FEW = ['ai_sentiment', 'rag_vector', 'document', 'api_key']
@@ -77,7 +77,7 @@ describe('the lists of what is deleted in batches', () => {
   })
 })
 
-describe('by index', () => {
+describe('deletions by index', () => {
   // `assertWriteByIndex` runs seven batches: enough to delete child rows, then their parents.
   for (const [of, all] of [
     [organization, ORGANIZATION_DEPENDENTS],

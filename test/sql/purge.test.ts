@@ -10,7 +10,7 @@ import { createPurgeWorld, FEWER, MANY, tablesOf } from './purge-help.ts'
 const { db, other, account, count, countUnlocked } = await createPurgeWorld()
 const rowsPerKind = ({ max }: Dependents): number => (max === undefined ? MANY : FEWER)
 
-describe('at most a batch of each table is locked at once', () => {
+describe('locks at most a batch of each table at a time', () => {
   let id = 0
   before(async () => {
     id = await account(MANY, FEWER)
@@ -43,8 +43,8 @@ describe('at most a batch of each table is locked at once', () => {
     })
 })
 
-describe('the rows of an account', () => {
-  test('are gone at the end, with the account, and those of another stay', async () => {
+describe('the rows of a deleted account', () => {
+  test('are all deleted, with the account, but not those of another account', async () => {
     const seen: Progress[] = []
     const [id, neighbour] = [await account(MANY, FEWER), await account(3)]
     await db.one(deleteAccount(id))
@@ -74,7 +74,7 @@ describe('the rows of an account', () => {
     assert.ok(rows.length > 3 && rows.every((n, i) => i === 0 || n > rows[i - 1]!), `${rows}`)
   })
 
-  test('are gone as well when the job is killed between batches, and the next one goes on', async () => {
+  test('are also deleted if the job is killed between batches, by the next run', async () => {
     const id = await account(MANY, FEWER)
     await db.one(deleteAccount(id))
     for (let kills = 1; ; kills++) {
@@ -99,7 +99,7 @@ describe('the rows of an account', () => {
     assert.equal(await count(`document where owner_id = ${id}`), 0)
   })
 
-  test('that others have locked are left out, and go with the account', async () => {
+  test('are skipped while locked by others, and deleted with the account', async () => {
     const id = await account(3)
     await db.one(deleteAccount(id))
     await other.query('begin')

@@ -36,14 +36,14 @@ const findListeners = () =>
     `select pid from pg_stat_activity where datname = current_database() and application_name = 'queue-listen'`,
   )
 
-test('all runners hear of jobs over one connection, which is not of the pool', async () => {
+test('all runners receive jobs over one connection outside the pool', async () => {
   const [first, second] = [subscribe(), subscribe()]
   await notify('one')
-  await until('both hear it', () => first.received.length === 1 && second.received.length === 1)
+  await until('both runners are notified', () => first.received.length === 1 && second.received.length === 1)
   assert.deepEqual(first.received, ['jobs:insert one'])
   first.release()
   await notify('two')
-  await until('the other hears it', () => second.received.length === 2)
+  await until('the other runner is notified', () => second.received.length === 2)
   assert.equal(first.received.length, 1)
   assert.equal((await findListeners()).length, 1)
   // Listening does not use the pool's only connection, which is still free for clients and queries.
@@ -54,13 +54,13 @@ test('all runners hear of jobs over one connection, which is not of the pool', a
   second.release()
 })
 
-test('runners look again after the connection was lost', async () => {
+test('runners poll again after the connection was lost', async () => {
   const { received, release } = subscribe()
   const [{ pid }] = (await findListeners()) as [{ pid: number }]
   await query('select pg_terminate_backend($1)', [pid])
-  await until('there is another', () => received.length === 1)
+  await until('a new connection exists', () => received.length === 1)
   assert.deepEqual(received, ['jobs:insert {"count":1}'])
   await notify('again')
-  await until('it is heard', () => received.length === 2)
+  await until('the runner is notified', () => received.length === 2)
   release()
 })

@@ -88,7 +88,7 @@ async function readUses(account: number, quotas = DEFAULT_QUOTAS): Promise<Reado
 for (const kind of QUOTA_NAMES) {
   const { add, remove, each = 1 } = CHANGES[kind]
   describe(kind, () => {
-    test('counts what its account has, and nothing that is gone or of others', async () => {
+    test('counts the rows of its account, but none that are gone or of others', async () => {
       const [owner, other] = [await newAccount({ query }), await newAccount({ query })]
       await query(add, [other])
       for (let i = 0; i < 3; i++) await query(add, [owner])
@@ -98,7 +98,7 @@ for (const kind of QUOTA_NAMES) {
       assert.equal((await readUses(other)).get(kind)!.used, each)
     })
 
-    test('is what the account may have, when many transactions add some at once', async () => {
+    test('holds when many transactions add rows concurrently', async () => {
       const owner = await newAccount({ query })
       const quotas = { ...DEFAULT_QUOTAS, [kind]: 4 * each }
       const addOne = async (tx: Transaction): Promise<void> => {
@@ -113,7 +113,7 @@ for (const kind of QUOTA_NAMES) {
   })
 }
 
-test('a quota of an account takes the place of the setting, which null restores; 0 is any number, and admins have none', async () => {
+test("an account's quota overrides the setting; null restores it, 0 means unlimited, and admins have none", async () => {
   const owner = await newAccount({ query })
   const keys = async () => (await readUses(owner, { ...DEFAULT_QUOTAS, keys: 5 })).get('keys')
   const shown = { kind: 'keys', used: 0, setting: 'QUOTA_KEYS' }
@@ -135,7 +135,7 @@ describe('jobs', () => {
     Array.from({ length: count }, () => ({ ...jobSpec(), id: uuidv7(), owner_id: owner }))
   const countWaiting = async (owner: number) => (await readUses(owner)).get('waiting_jobs')!.used
 
-  test('beyond the quota are refused together, those of others in the same statement as well', async () => {
+  test('over the quota are rejected, also in a statement with jobs of others', async () => {
     const [owner, other] = [await newAccount({ query }), await newAccount({ query })]
     await db.any(enqueueJobs(jobs(owner, 3), 3))
     await assert.rejects(db.any(enqueueJobs([...jobs(other, 1), ...jobs(owner, 1)], 3)), {
@@ -145,7 +145,7 @@ describe('jobs', () => {
     await db.any(enqueueJobs([...jobs(other, 1), ...jobs(null, 9)], 3))
   })
 
-  test('are refused by a quota of their owner below the setting, and any number is added where that is 0', async () => {
+  test("are rejected by an owner's quota below the setting, and unlimited if it is 0", async () => {
     const owner = await newAccount({ query })
     await db.run(setQuotas(owner, { waiting_jobs: 2 }))
     await assert.rejects(db.any(enqueueJobs(jobs(owner, 3), 1_000_000)), { code: 'quota.waiting_jobs' })
@@ -156,7 +156,7 @@ describe('jobs', () => {
     assert.equal(await countWaiting(owner), 5)
   })
 
-  test('of many requests at once are as many as the quota', async () => {
+  test('are limited to the quota in many concurrent requests', async () => {
     const owner = await newAccount({ query })
     const added = await Promise.allSettled(
       Array.from({ length: 12 }, () => db.any(enqueueJobs(jobs(owner, 2), 9))),

@@ -23,7 +23,7 @@ const findAffected = async (owner: number | null, ...documents: readonly number[
   (await db.any(affectedCollections(owner, documents))).map(({ name }) => name)
 
 describe('a collection', () => {
-  test('is opened again by its owner, with another selection', async () => {
+  test('can be reopened by its owner, with another selection', async () => {
     const owner = await account()
     const id = await open('again', owner)
     assert.equal(await open('again', owner, { ids: [7], tag: 'blue' }), id)
@@ -37,7 +37,7 @@ describe('a collection', () => {
     assert.notEqual(await open('again', owner), id, 'the name is free again')
   })
 
-  test('has a name that nobody else can have, nor files', async () => {
+  test('has a name that no other owner and no files can use', async () => {
     const [one, other] = [await account(), await account()]
     assert.ok(await open('mine', one))
     assert.equal(await open('mine', other), null)
@@ -49,7 +49,7 @@ describe('a collection', () => {
     assert.equal(await open("nobody's", one), null)
   })
 
-  test('goes with its account', async () => {
+  test('is deleted with its account', async () => {
     const owner = await account()
     const id = await open('gone', owner)
     await query('update rag_collection set version = 1 where id = $1', [id])
@@ -62,7 +62,7 @@ describe('a collection', () => {
     assert.deepEqual(await query('select 1 from rag_collection where id = $1', [id]), [])
   })
 
-  test('is seen by its owner and by those who see all', async () => {
+  test('is visible to its owner and to those who see all', async () => {
     const [one, other] = [await account(), await account()]
     for (const [name, owner] of [
       ['seen1', one],
@@ -83,7 +83,7 @@ describe('a collection', () => {
 })
 
 describe('a change of documents', () => {
-  test('concerns the collections of their owner that may have them', async () => {
+  test('affects the collections of their owner that may contain them', async () => {
     const [one, other] = [await account(), await account()]
     await open('c1', one)
     await open('c2', one, { ids: [1, 2] })
@@ -98,19 +98,19 @@ describe('a change of documents', () => {
     assert.deepEqual(await findAffected(await account(), 1), [])
   })
 
-  test('of nobody concerns those of nobody', async () => {
+  test('without an owner affects collections without an owner', async () => {
     await open('c6', null)
     const found = await findAffected(null, 1)
     assert.ok(found.includes('c6') && !found.includes('c1'))
   })
 
-  test('that is under way is waited for before a collection is opened, which then sees it', async () => {
+  test('in progress delays the opening of a collection, which then sees it', async () => {
     const owner = await account()
     let opening: Promise<Record<string, unknown>[]> = Promise.resolve([])
     await db.transaction(async (tx) => {
       assert.deepEqual(await tx.any(affectedCollections(owner, [1])), [])
       opening = query(`select rag_open_documents('late', $1, $2) as id`, [owner, ALL])
-      await until('the other one to wait', async () => {
+      await until('the other transaction waits', async () => {
         const [row] = await query(
           `select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted
            and database = (select oid from pg_database where datname = current_database())`,
@@ -123,7 +123,7 @@ describe('a change of documents', () => {
   })
 })
 
-test('a chunk of a document that was deleted, or is of somebody else, has no content', async () => {
+test('a chunk of a deleted document, or of another owner, has no content', async () => {
   const [owner, other] = [await account(), await account()]
   const collection = await open('chunks', owner)
   const documents: number[] = []

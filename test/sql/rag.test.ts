@@ -105,7 +105,7 @@ describe('reads by index', () =>
     ),
   ]))
 
-describe('statements by index', () => {
+describe('writes by index', () => {
   let other = 300
   for (const [what, make] of [
     ['files that are live', () => liveFiles(id)],
@@ -202,7 +202,7 @@ describe('constraints', () => {
     await query(`insert into ${table} (${keys.join(', ')}) values (${places.join(', ')})`, Object.values(row))
   }
 
-  test('a build has a source once, beside the one that is live', async () => {
+  test('a build has each source once, next to the live one', async () => {
     await insert('rag_file', file(build))
     await assert.rejects(insert('rag_file', file({ ...build, build_id: randomUUID() })), {
       constraint: 'rag_file_build_key',
@@ -216,7 +216,7 @@ describe('constraints', () => {
     }
   })
 
-  test('none was left out', async () => {
+  test('every constraint is covered', async () => {
     const names = await query(
       `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
        union select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,

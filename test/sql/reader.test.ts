@@ -37,7 +37,7 @@ const countConnections = async (name: string): Promise<number> =>
 
 const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
 
-test('values that a statement was not made for do not compile', async () => {
+test('values of the wrong types do not compile', async () => {
   const reader: Reader = {
     text: async () => null,
     texts: async () => [],
@@ -66,7 +66,7 @@ test('values that a statement was not made for do not compile', async () => {
 })
 
 describe('a reader', () => {
-  test('gives each of many callers at once the right answer, whatever beside them fails', async () => {
+  test('gives many concurrent callers the right answers, even if other reads fail', async () => {
     const reader = await open('reader-many')
     const read = fc.oneof(
       fc.record({ kind: fc.constant('echo' as const), value: fc.string() }),
@@ -112,7 +112,7 @@ describe('a reader', () => {
     assert.equal(await countConnections('reader-many'), 1)
   })
 
-  test('answers in order of the callers, not of the work: none waits for a connection', async () => {
+  test('answers callers in order, without waiting for a connection', async () => {
     const reader = await open('reader-order')
     const order: number[] = []
     await Promise.all(
@@ -121,7 +121,7 @@ describe('a reader', () => {
     assert.deepEqual(order, [0, 1, 2])
   })
 
-  test('reads that a terminated backend cut off are done again, on a fresh connection', async () => {
+  test('repeats reads that a terminated backend cut off, over a new connection', async () => {
     const reader = await open('reader-cut')
     const holder = await connect({ url, applicationName: 'holder' })
     after(() => holder.end())
@@ -129,7 +129,7 @@ describe('a reader', () => {
     const reads = Array.from({ length: 200 }, (_, i) =>
       i === 0 ? reader.text(locked, ['0']) : reader.text(echo, [String(i)]),
     )
-    await until('the first one waits', async () => {
+    await until('the first read waits', async () => {
       const text = `select from pg_stat_activity where application_name = 'reader-cut' and wait_event_type = 'Lock'`
       return (await query(text)).length > 0
     })
@@ -140,10 +140,10 @@ describe('a reader', () => {
       Array.from({ length: 200 }, (_, i) => String(i)),
     )
     assert.equal(await reader.text(echo, ['after']), 'after')
-    await until('the other one is gone', async () => (await countConnections('reader-cut')) === 1)
+    await until('the other connection is gone', async () => (await countConnections('reader-cut')) === 1)
   })
 
-  test('terminated again and again under load, it loses no read', async () => {
+  test('loses no read while its backends are terminated under load', async () => {
     const reader = await open('reader-storm')
     const callers = 20
     let answered = 0
@@ -152,7 +152,11 @@ describe('a reader', () => {
     const killer = (async () => {
       for (let before = 0; !stop; before = answered) {
         // Answers come in order, so all reads that earlier kills interrupted have been answered by then.
-        await until('all have been answered since', () => stop || answered >= before + 2 * callers, 60_000)
+        await until(
+          'all reads of the last round have been answered',
+          () => stop || answered >= before + 2 * callers,
+          60_000,
+        )
         await terminate('reader-storm')
         kills++
       }
@@ -170,15 +174,15 @@ describe('a reader', () => {
     assert.ok(kills > 5, `${kills} kills`)
   })
 
-  test('an idle connection that was cut is replaced without anybody noticing', async () => {
+  test('replaces an idle connection that was cut, without an error', async () => {
     const reader = await open('reader-idle')
     await reader.text(echo, ['x'])
     await terminate('reader-idle')
-    await until('it is gone', async () => (await countConnections('reader-idle')) === 0)
+    await until('the connection is gone', async () => (await countConnections('reader-idle')) === 0)
     assert.equal(await reader.text(echo, ['y']), 'y')
   })
 
-  test('while the server can not be reached reads fail as an outage; then they work again', async () => {
+  test('fails as an outage while the server is unreachable, and then recovers', async () => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
     const reader = await open('reader-outage', proxy.url)
@@ -193,7 +197,7 @@ describe('a reader', () => {
     assert.equal((await reader.texts(statement('select n::text from generate_series(1, 3) n'), [])).length, 3)
   })
 
-  test('a statement that the server cut short is told so, and not done again', async () => {
+  test('reports a statement that the server cancelled, and does not repeat it', async () => {
     const reader = await open('reader-cancel')
     const slow = reader.text(sleep, ['x', 30])
     // PostgreSQL ignores a cancel signal that arrives before the statement begins, so the test repeats it.
@@ -207,7 +211,7 @@ describe('a reader', () => {
     await assert.rejects(slow, isFailure('database.too_slow'))
   })
 
-  test('no row and null are null; rows come as they are', async () => {
+  test('returns null for no row and for null, and other rows unchanged', async () => {
     const reader = await open('reader-null')
     assert.equal(await reader.text(statement('select 1::text where false'), []), null)
     assert.equal(await reader.text(statement('select null::text'), []), null)
@@ -218,7 +222,7 @@ describe('a reader', () => {
     ])
   })
 
-  test('a large answer comes in little time, and the small ones behind it', async () => {
+  test('answers a large read and the small ones behind it quickly', async () => {
     const reader = await open('reader-large')
     const large = statement<[text: string, times: number]>('select repeat($1::text, $2::int)')
     const startedAt = Date.now()
@@ -230,18 +234,18 @@ describe('a reader', () => {
     assert.ok(Date.now() - startedAt < 10_000, `took ${Date.now() - startedAt} ms`)
   })
 
-  test('after close nothing is read, and no connection is left', async () => {
+  test('reads nothing after close, and leaves no connection', async () => {
     const reader = await createReader({ url, applicationName: 'reader-close' })
     const last = reader.text(sleep, ['last', 0.1])
     await delay(20)
     await reader.close()
     assert.equal(await last, 'last')
     await assert.rejects(reader.text(echo, ['x']))
-    await until('it is closed', async () => (await countConnections('reader-close')) === 0)
+    await until('the connection is closed', async () => (await countConnections('reader-close')) === 0)
   })
 })
 
-test('what is read first is checked, and its refusal is thrown in place of the answer', async () => {
+test('checks the first result, and throws its rejection instead of the answer', async () => {
   const reader = await createReader({ url, applicationName: 'reader-first' })
   after(() => reader.close())
   const checked: (string | null)[] = []

@@ -8,7 +8,7 @@ const base = await testDatabase()
 const CLIENTS = 4
 const THIEVES = 3
 
-test('whatever clients, thieves, lost answers and crashes do at once: replays end sessions, honest clients keep theirs', {
+test('replays end sessions and honest clients keep theirs, despite thieves, lost answers and crashes', {
   timeout: 90_000,
 }, async () => {
   const laneSteps = <T>(step: fc.Arbitrary<T>, lanes: number) =>

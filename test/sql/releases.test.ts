@@ -17,7 +17,7 @@ test('versions before 1.0.0 need none', () => {
   assert.deepEqual(needing, ['1.0.0-rc.1', '1.0.0', '1.0.1', '2.0.0', '10.1.0'])
 })
 
-test('the baseline and the migrations that a release has are not changed after it', async () => {
+test('the baseline and released migrations do not change', async () => {
   const present = await digests()
   for (const name of releasedVersions()) {
     const then = JSON.parse(readFileSync(new URL(`${name}.json`, RELEASES), 'utf8')) as Record<string, string>

@@ -43,7 +43,7 @@ const lastHit = (subject: string): Query<{ at: number }> =>
     select extract(epoch from hits[cardinality(hits)])::float8 * 1000 as at from request_limit where subject = ${subject}`
 
 describe('request limits', () => {
-  test('let so many through, and then tell how long to wait', async () => {
+  test('admit requests up to the limit, and then return the waiting time', async () => {
     const one = client()
     for (let i = 0; i < MAX; i++) assert.equal(await one.take(), 0)
     const wait = await one.take()
@@ -51,7 +51,7 @@ describe('request limits', () => {
     assert.equal(await one.hits(), MAX, 'a refusal is not counted')
   })
 
-  test('the wait is exact: a millisecond before it there is none, at its end there is one', async () => {
+  test('return an exact wait: requests fail a millisecond before its end and pass at its end', async () => {
     const one = client()
     for (let i = 0; i < MAX; i++) await one.take()
     await one.age(SPAN - 60)
@@ -61,7 +61,7 @@ describe('request limits', () => {
     assert.equal(await one.take(), 0)
   })
 
-  test('the span slides: each request makes room when its own time is over', async () => {
+  test('slide: each request makes room when its own time is over', async () => {
     const one = client()
     for (let i = 0; i < MAX; i++) {
       assert.equal(await one.take(), 0)
@@ -75,7 +75,7 @@ describe('request limits', () => {
     assert.equal(await one.hits(), MAX, 'what is over is forgotten')
   })
 
-  test('a limit that was lowered counts what there is, and tells when enough of it is over', async () => {
+  test('count existing requests after they were lowered, and return when enough have expired', async () => {
     const one = client()
     for (let i = 0; i < MAX; i++) {
       await one.take()
@@ -86,7 +86,7 @@ describe('request limits', () => {
     assert.ok(wait > 150_000 && wait <= 200_000, `${wait} ms`)
   })
 
-  test('names and subjects are counted apart', async () => {
+  test('count names and subjects separately', async () => {
     const [one, other] = [client(), client()]
     for (let i = 0; i <= MAX; i++) await one.take()
     assert.equal(await other.take(), 0)
@@ -94,7 +94,7 @@ describe('request limits', () => {
     assert.equal(wait_ms, 0)
   })
 
-  test('50 at once from several processes: exactly so many get through, every time', async () => {
+  test('admit exactly the limit among 50 concurrent requests of several processes', async () => {
     for (let round = 0; round < rounds(10); round++) {
       const one = client()
       const pools = [db, ...others]
@@ -104,7 +104,7 @@ describe('request limits', () => {
     }
   })
 
-  test('no span of the requests that got through has more of them than allowed', async () => {
+  test('never admit more requests in any window than allowed', async () => {
     const one = client()
     const admitted: number[] = []
     const spanMs = 40
@@ -130,7 +130,7 @@ describe('request limits', () => {
     }
   })
 
-  test('pruning removes what limits nothing any more, and nothing else', async () => {
+  test('are pruned only after they limit nothing any more', async () => {
     await query('truncate request_limit')
     const [over, live] = [client(), client()]
     await over.take()
@@ -140,7 +140,7 @@ describe('request limits', () => {
     assert.deepEqual([await over.hits(), await live.hits()], [0, 1])
   })
 
-  test('pruning in the middle of requests costs no count', async () => {
+  test('lose no count when pruned during requests', async () => {
     for (let round = 0; round < rounds(15); round++) {
       const one = client()
       await one.take()
@@ -154,7 +154,7 @@ describe('request limits', () => {
     }
   })
 
-  test('a row that vanishes between being found and being locked is made anew', async () => {
+  test('recreate a row that vanishes between the read and the lock', async () => {
     const one = client()
     await one.take()
     await one.age(SPAN + 1)

@@ -102,7 +102,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-test('every table has a retention, or a reason to have none', async () => {
+test('every table has a retention setting, or a reason not to', async () => {
   const tables =
     await query(`select relname as name from pg_class c where relnamespace = 'public'::regnamespace
     and relkind in ('r', 'p') and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')`)
@@ -120,7 +120,7 @@ test('every table has a retention, or a reason to have none', async () => {
   )
 })
 
-describe('what is old is found by an index', async () => {
+describe('old rows are found by an index', async () => {
   const times = `now() - n * interval '13 hours'`
   await query(`insert into organization (name, slug) values ('N', 'n')`)
   await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)

@@ -37,7 +37,7 @@ const declared = (identifier: string) => ({
 const read = async (identifier: string, keptSeconds = 3600) =>
   JSON.parse((await readWithin(db, readSchedule, [JSON.stringify([declared(identifier)]), keptSeconds]))!)
 
-test('a run adds the job and is remembered, each time', async () => {
+test('a run adds a job and is stored, each time', async () => {
   const entry = name()
   const before = await read(entry)
   const untouched = {
@@ -58,7 +58,7 @@ test('a run adds the job and is remembered, each time', async () => {
   }
 })
 
-test('a run that joins the job under way remembers that one', async () => {
+test('a run that joins a job in progress stores that job', async () => {
   const entry = name()
   const actor = { actor: entry, when_busy: 'join' } as const
   const first = (await run(entry, false, jobSpec(actor)))!
@@ -68,7 +68,7 @@ test('a run that joins the job under way remembers that one', async () => {
   assert.equal((await read(entry)).last_job.job_id, first)
 })
 
-test('what is paused adds nothing and changes nothing, unless it is told to', async () => {
+test('a paused schedule adds and changes nothing, unless forced', async () => {
   const entry = name()
   await run(entry)
   assert.equal(await db.run(pauseScheduleEntry(entry, by)), 1)
@@ -88,7 +88,7 @@ test('what is paused adds nothing and changes nothing, unless it is told to', as
   assert.ok(await run(entry))
 })
 
-test('pausing twice keeps the first time and account; resuming what is not paused changes nothing', async () => {
+test('pausing twice keeps the first time and account, and resuming twice changes nothing', async () => {
   const entry = name()
   assert.equal(await db.run(resumeScheduleEntry(entry)), 0)
   await db.run(pauseScheduleEntry(entry, by))
@@ -99,7 +99,7 @@ test('pausing twice keeps the first time and account; resuming what is not pause
   assert.equal(await db.run(resumeScheduleEntry(entry)), 0)
 })
 
-test('the pause outlives the account, the run its job', async () => {
+test('a pause outlives its account, and a run its job', async () => {
   const entry = name()
   const [other] = await query(
     `insert into account (email, password_hash) values ('other@example.com', 'x') returning id`,
@@ -120,7 +120,7 @@ test('the pause outlives the account, the run its job', async () => {
   assert.deepEqual([left.last_job, left.last_run_at], [null, last_run_at])
 })
 
-test('all are listed by name', async () => {
+test('schedules are listed by name', async () => {
   const entries = ['b-b', 'bb', 'a', 'B'].map(declared)
   const list = JSON.parse((await readWithin(db, readSchedules, [JSON.stringify(entries), 3600]))!)
   assert.deepEqual(
@@ -130,7 +130,7 @@ test('all are listed by name', async () => {
   assert.equal(await readWithin(db, readSchedules, ['[]', 3600]), '[]')
 })
 
-test('runs at the same time leave one row, and each its job', async () => {
+test('concurrent runs leave one row, and a job each', async () => {
   const entry = name()
   const ids = await Promise.all(Array.from({ length: 8 }, () => run(entry, false, jobSpec({ id: uuidv7() }))))
   assert.equal(new Set(ids).size, 8)

@@ -8,7 +8,7 @@ import { assertListed, lineOf } from '../listed.ts'
 const root = new URL('../../', import.meta.url)
 const { url, query } = await testDatabase()
 
-test('sql/schema.sql is what `schema` and `functions` make', async () => {
+test('sql/schema.sql matches `schema` and `functions`', async () => {
   // PostgreSQL 15 prints this name without quotes.
   const linesOf = (dump: string): string[] => dump.replaceAll('"json"', 'json').split('\n')
   const committed = linesOf(readFileSync(new URL('sql/schema.sql', root), 'utf8'))
@@ -22,7 +22,7 @@ test('sql/schema.sql is what `schema` and `functions` make', async () => {
   assert.equal(made.join('\n'), committed.join('\n'), hint)
 })
 
-test('every constraint and index has a name that says what it is', async () => {
+test('every constraint and index has a descriptive name', async () => {
   const sources = [...globSync('sql/{schema,migrations}/*.sql', { cwd: root }), 'sql/migrate.ts']
   const texts = sources.map((file) => readFileSync(new URL(file, root), 'utf8')).join('\n')
   const constraints = await query(`
@@ -56,7 +56,7 @@ test('every constraint and index has a name that says what it is', async () => {
 // The referencing table has only one row.
 const TINY = ['llm_current_model_fkey']
 
-test('every foreign key has an index, or deleting what it refers to would read whole tables', async () => {
+test('every foreign key has an index, so that deletes do not scan tables', async () => {
   const bare = await query(`
     select conname as name from pg_constraint fk where contype = 'f' and connamespace = 'public'::regnamespace and not exists (
       select from pg_index i where i.indrelid = fk.conrelid and i.indisvalid
@@ -72,7 +72,7 @@ test('every foreign key has an index, or deleting what it refers to would read w
   )
 })
 
-test('the dump sees a change of anything', async () => {
+test('the dump reflects every change', async () => {
   const changes = [
     'alter table job alter column label drop default',
     'alter table job alter column label drop not null',

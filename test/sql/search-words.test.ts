@@ -30,7 +30,7 @@ const PAGE = `insert into document_page (document_id, page_number, status, metho
 describe('words', { concurrency: false }, () => {
   beforeEach(() => query('truncate document, document_page, search_word, search_pass cascade'))
 
-  test('that no page and no live document has any more go, once they have not been seen for as long', async () => {
+  test('without a page or a live document are deleted once they are old enough', async () => {
     const id = await document('title')
     await query(PAGE, [id, 1, `Quagga o'neill back\\slash`])
     const gone = await document('other words')
@@ -53,7 +53,7 @@ describe('words', { concurrency: false }, () => {
     assert.equal(await readWords(), 'title')
   })
 
-  test('come back with a document that is restored', async () => {
+  test('return with a restored document', async () => {
     const id = await document('title')
     await query('update document set deleted_at = now(), expires_at = now() where id = $1', [id])
     await age(31)
@@ -63,7 +63,7 @@ describe('words', { concurrency: false }, () => {
     assert.equal(await readWords(), 'title')
   })
 
-  test('are looked for in as many texts at a time as told, from where the last time ended', async () => {
+  test('are checked in batches of the given size, resuming where the last one ended', async () => {
     for (const title of ['one', 'two', 'three']) {
       const id = await document(title)
       for (const page of [1, 2, 3]) await query(PAGE, [id, page, `${title}${page}`])
@@ -84,7 +84,7 @@ describe('words', { concurrency: false }, () => {
     assert.deepEqual(await query('select * from search_pass'), [])
   })
 
-  test('are marked when they are written again, at most once in three days', async () => {
+  test('are marked as seen when they are written again, at most once in three days', async () => {
     await document('title')
     const wasSeenLately = async () =>
       (await query('select now() - seen_at < $1::interval as lately from search_word', ['1 hour']))[0]!.lately
@@ -96,7 +96,7 @@ describe('words', { concurrency: false }, () => {
     assert.equal(await wasSeenLately(), true)
   })
 
-  test('stay when a page with them is written while they are looked for', async () => {
+  test('are kept when a page with them is written during the check', async () => {
     await query(`insert into search_word (word, seen_at) values ('okapi', now() - interval '1 year')`)
     const id = await document('t')
     const other = new pg.Client({ connectionString: url })
@@ -112,7 +112,7 @@ describe('words', { concurrency: false }, () => {
     assert.equal(await readWords(), 'okapi t')
   })
 
-  test('are found by an index, whether they are stored, looked for or deleted', async () => {
+  test('are found by an index when they are stored, checked or deleted', async () => {
     await query(
       `insert into search_word (word, seen_at) select 'w' || n, now() - interval '40 days' from generate_series(1, 5000) n`,
     )

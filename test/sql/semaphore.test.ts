@@ -25,7 +25,7 @@ function createWorkers(places: number) {
   return { semaphore, begun, begin, end }
 }
 
-test('as many work as there are places, the others in their order', async () => {
+test('runs as many as there are permits, and the others in order', async () => {
   const { semaphore, begun, begin, end } = createWorkers(2)
   const all = ['a', 'b', 'c', 'd'].map(begin)
   await turn()
@@ -37,7 +37,7 @@ test('as many work as there are places, the others in their order', async () => 
   assert.deepEqual([begun, semaphore.active, semaphore.waiting], [['a', 'b', 'c', 'd'], 0, 0])
 })
 
-test('work that fails gives its place back, too', async () => {
+test('releases the permit when the work fails', async () => {
   const { semaphore } = createWorkers(1)
   await assert.rejects(
     semaphore.run(() => Promise.reject(new Error('no'))),
@@ -46,7 +46,7 @@ test('work that fails gives its place back, too', async () => {
   assert.equal(semaphore.active, 0)
 })
 
-test('who waits longer than it may gives up, in whatever order, and takes no place', async () => {
+test('gives up a caller that waits too long, in any order, without a permit', async () => {
   const late = () => new Error('late')
   const semaphore = createSemaphore(1, { waitMs: 30, createError: late })
   const gate = Promise.withResolvers<void>()
@@ -67,12 +67,12 @@ test('who waits longer than it may gives up, in whatever order, and takes no pla
   assert.deepEqual([semaphore.active, semaphore.waiting], [0, 0])
 })
 
-test('nothing stays of those who were served, even where somebody always waits', async () => {
+test('keeps nothing of served callers, even if others always wait', async () => {
   const kept = await countKept('served')
   assert.ok(kept < TIMES / 5, `${kept} promises of ${TIMES}`)
 })
 
-test('nothing stays of those who gave up, even where no place becomes free', async () => {
+test('keeps nothing of callers that gave up, even if no permit is ever free', async () => {
   const kept = await countKept('givenUp')
   assert.ok(kept < TIMES / 5, `${kept} promises of ${TIMES}`)
 })

@@ -34,7 +34,7 @@ const useOf = async (id: string): Promise<Use> =>
   )[0] as unknown as Use
 const from = (id: string, address: string | null, place: string | null = null) => ({ id, address, place })
 
-test('it is noted for several sessions at once, and not again within half a minute', async () => {
+test('is recorded for several sessions in one statement, at most every 30 seconds', async () => {
   const [one, two, unused] = [await addSession(), await addSession(), await addSession()]
   await db.run(
     recordSessionUse([from(two, '10.0.0.2'), from(one, '10.0.0.3', 'Rome'), from(randomUUID(), 'x')]),
@@ -54,7 +54,7 @@ test('it is noted for several sessions at once, and not again within half a minu
   assert.deepEqual([later.address, later.place], ['10.0.0.4', null])
 })
 
-test('an address that is not known leaves the last one, with its place', async () => {
+test('keeps the last address and location if the new address is unknown', async () => {
   const one = await addSession()
   await db.run(recordSessionUse([from(one, '10.0.0.3', 'Rome')]))
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
@@ -64,7 +64,7 @@ test('an address that is not known leaves the last one, with its place', async (
   assert.deepEqual(where, { address: '10.0.0.3', place: 'Rome' })
 })
 
-test('it is left to another edge that is noting it', async () => {
+test('is left to another edge that is recording it', async () => {
   const [one, two] = [await addSession(), await addSession()]
   const other = await connect({ url, applicationName: 'another edge' })
   try {
@@ -78,7 +78,7 @@ test('it is left to another edge that is noting it', async () => {
   }
 })
 
-test('whatever a header may hold is an address, in part', async () => {
+test('stores at most part of an address from a hostile header', async () => {
   const [one, two] = [await addSession(), await addSession()]
   await db.run(recordSessionUse([from(one, '"\\\'; drop table session; --'), from(two, 'ü'.repeat(5000))]))
   assert.equal((await useOf(one)).address, '"\\\'; drop table session; --')

@@ -54,7 +54,7 @@ const refresh = (presented: string, successor: string, seconds = 60) =>
 const isRevoked = async (id: string): Promise<boolean> =>
   (await query('select revoked_at is not null as r from session where id = $1', [id]))[0]!.r as boolean
 
-test('a session ends when it has lasted longest, whatever was used in between', async () => {
+test('a session ends at its maximum lifetime, whatever was used meanwhile', async () => {
   const { id, token } = await addSession()
   const exchange = (presented: string, successor: string, longest: number | null) =>
     db.maybeOne(refreshSession(digest(presented), digest(successor), 1000, longest))
@@ -85,7 +85,7 @@ test('a session ends when it has lasted longest, whatever was used in between', 
 })
 
 describe('sessions', () => {
-  test('a token is exchanged for its successor, which lives as long again', async () => {
+  test('a token is exchanged for a successor with the same lifetime', async () => {
     const { id, owner, token } = await addSession(undefined, 10)
     assert.deepEqual(await refresh(token, 'second', 1000), {
       account_id: owner,
@@ -106,7 +106,7 @@ describe('sessions', () => {
       assert.notEqual(await refresh(i === 2 ? 'second' : `step ${i}`, `step ${i + 1}`), null)
   })
 
-  test('a replay tells only that it is one, and ends the family: the thief and the owner both', async () => {
+  test('a replay is reported only as such, and ends the family of thief and owner', async () => {
     const { id, owner, token } = await addSession()
     await refresh(token, 'current')
     const replay = { account_id: owner, session_id: id, role: '', replayed: true, seconds_left: null }
@@ -120,7 +120,7 @@ describe('sessions', () => {
     )
   })
 
-  test('replay of one session leaves others of the account alone', async () => {
+  test('a replay leaves other sessions of the account', async () => {
     const owner = await addAccount()
     const [one, two] = [await addSession(owner), await addSession(owner)]
     await refresh(one.token, 'one more')
@@ -129,7 +129,7 @@ describe('sessions', () => {
     assert.notEqual(await refresh(two.token, 'two more'), null)
   })
 
-  test('unknown, expired, revoked, and of an account that is not active or is gone: nothing, and no replay', async () => {
+  test('unknown, expired, revoked tokens and those of inactive accounts return nothing, without a replay', async () => {
     assert.equal(await refresh('never heard of', 'x1'), null)
     const expired = await addSession(undefined, -1)
     assert.equal(await refresh(expired.token, 'x2'), null)
@@ -151,13 +151,13 @@ describe('sessions', () => {
     )
   })
 
-  test('a token is not its own successor', async () => {
+  test('a token cannot be its own successor', async () => {
     const { token } = await addSession()
     await assert.rejects(refresh(token, token))
     assert.notEqual(await refresh(token, 'another'), null)
   })
 
-  test('of many exchanges of one token at once one wins, and what it got is the only token that can still be valid', async () => {
+  test('one of many concurrent exchanges wins, and only its token can still be valid', async () => {
     for (let round = 0; round < rounds(15); round++) {
       const { id, token } = await addSession()
       const names = Array.from({ length: 8 }, (_, i) => `${id} ${i}`)
@@ -181,7 +181,7 @@ describe('sessions', () => {
     }
   })
 
-  test('tokens of one family, used at once by many: never two that are valid', async () => {
+  test("concurrent use of a family's tokens never leaves two valid ones", async () => {
     for (let round = 0; round < rounds(10); round++) {
       const { id, token } = await addSession()
       const known = [token]
@@ -202,7 +202,7 @@ describe('sessions', () => {
     }
   })
 
-  test('signing out by refresh token or by session; either may be absent', async () => {
+  test('signing out takes a refresh token, a session, both or neither', async () => {
     const [one, two, three] = [await addSession(), await addSession(), await addSession()]
     await db.run(revokeSession(digest(one.token), null))
     await db.run(revokeSession(null, two.id))
@@ -214,7 +214,7 @@ describe('sessions', () => {
     assert.equal(await isRevoked(three.id), true, 'by a token that was exchanged already, too')
   })
 
-  test('expired tokens are removed in batches, sessions with their last', async () => {
+  test('expired tokens are deleted in batches, and sessions with their last token', async () => {
     await query('delete from session')
     const [old, mixed] = [await addSession(undefined, -10), await addSession(undefined, -10)]
     await query(
@@ -233,7 +233,7 @@ describe('sessions', () => {
 })
 
 describe('accounts', () => {
-  test('one email is one account, and saying so is a failure that clients understand', async () => {
+  test('an email address belongs to one account, and a duplicate has its own error', async () => {
     const first = {
       email: 'same@example.com',
       passwordHash: 'x',
@@ -276,7 +276,7 @@ describe('accounts', () => {
     assert.deepEqual(await db.one(countAdmins()), { admins: admins + 1 })
   })
 
-  test('the admin of the settings is made, or made an active admin: with its own password once its address is verified', async () => {
+  test('the configured admin is created or activated, with its own password once its address is verified', async () => {
     const upsert = async (hash: string, asItIs = false) =>
       (await db.maybeOne(upsertAdmin('root@example.com', hash, asItIs)))?.change
     const now = async () => {

@@ -88,7 +88,7 @@ const dayBefore = async (ago: string): Promise<unknown> =>
   (await query(`select ((now() - interval '${ago}') at time zone 'utc')::date::text as day`))[0]!.day
 
 describe('tables', { concurrency: false }, () => {
-  test('are all of ours, those of the queue as one and partitions as their table, the largest first', async () => {
+  test('lists our tables, with the queue as one and partitions as one, largest first', async () => {
     const { tables, bytes } = await read()
     const names = tables.map(({ name }: Table) => name)
     const ours =
@@ -106,7 +106,7 @@ describe('tables', { concurrency: false }, () => {
     )
   })
 
-  test('have as many rows and bytes as the server says, without being counted', async () => {
+  test("returns rows and bytes by the server's statistics, without counting", async () => {
     const { of } = await read()
     const [{ bytes }] = (await query(`select pg_total_relation_size('comms_send')::int as bytes`)) as [
       { bytes: number },
@@ -119,7 +119,7 @@ describe('tables', { concurrency: false }, () => {
     assert.equal(of.get('job')!.rows, 0)
   })
 
-  test('have grown since the days on which they were measured', async () => {
+  test('returns the growth since the days of measurement', async () => {
     const { of } = await read()
     const { rows, bytes, growth, bytes_by_day } = of.get('comms_send')!
     assert.deepEqual(growth, {
@@ -132,7 +132,7 @@ describe('tables', { concurrency: false }, () => {
     assert.deepEqual(of.get('job')!.growth, { day: null, week: null, month: null })
   })
 
-  test('have their oldest day where an index knows it', async () => {
+  test('returns the oldest day if an index knows it', async () => {
     const { of } = await read()
     for (const name of ['comms_send', 'ai_usage', 'payment_event'])
       assert.equal(of.get(name)!.oldest_day, await dayBefore('20000 hours'))
@@ -143,7 +143,7 @@ describe('tables', { concurrency: false }, () => {
     )
   })
 
-  test('say what retention would free: a few rows counted, many estimated', async () => {
+  test('returns the rows that retention would free: few are counted, many estimated', async () => {
     const limit = { comms_send: 830, ai_usage: 90, payment_event: 800, voice_preview: 80 }
     const { of } = await read({ ...limit, voice_preview_chunk: 80 })
     const readRetention = (name: string) => of.get(name)!.retention!
@@ -166,7 +166,7 @@ describe('tables', { concurrency: false }, () => {
     assert.equal(of.get('blog_post')!.retention, null)
   })
 
-  test('with partitions would free whole months', async () => {
+  test('frees whole months of partitioned tables', async () => {
     const of = (await read({ audit_event: 60 })).of
     const [gone] =
       await query(`select coalesce(sum(pg_total_relation_size(inhrelid)), 0)::int as bytes from pg_inherits
@@ -178,7 +178,7 @@ describe('tables', { concurrency: false }, () => {
     assert.ok(freed.rows! > 800 && freed.rows! < 1440, `${freed.rows}`)
   })
 
-  test('free what they say', async () => {
+  test('frees as many rows as reported', async () => {
     const { of } = await read({ payment_event: 800, organization_invite: 200, document: 200 })
     for (const { table, prune: sweep } of PRUNED_TABLES)
       if (['payment_event', 'organization_invite', 'document'].includes(table))
@@ -188,7 +188,7 @@ describe('tables', { concurrency: false }, () => {
         )
   })
 
-  test('are measured once a day, the last time counts, and no longer than 400 days', async () => {
+  test('is measured daily, with the last time of a day, and kept for 400 days', async () => {
     const today = `day = (now() at time zone 'utc')::date`
     const { count } = await db.one(measureTables())
     assert.equal((await read()).tables.length, count)
@@ -207,9 +207,9 @@ describe('tables', { concurrency: false }, () => {
   })
 })
 
-describe('what is asked about tables is found by an index', async () => {
-  test('what the tables take', () => assertReadByIndex(client, readTables, values(830)))
-  test('also by what the statement calls, and by the measurement', async () => {
+describe('reads by index', async () => {
+  test('sizes of tables', () => assertReadByIndex(client, readTables, values(830)))
+  test('including functions and the measurement', async () => {
     const asked = { sql: readTables.text, values: values(90) } as never
     await assertWriteByIndex(
       client,

@@ -14,7 +14,7 @@ function createRecordedSlots(count: number) {
 }
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test('a lone owner has all slots, and no more', async () => {
+test('gives a lone owner all slots, and no more', async () => {
   const { slots, given, ask } = createRecordedSlots(4)
   await ask(1, 3)
   await ask(1, 3)
@@ -27,7 +27,7 @@ test('a lone owner has all slots, and no more', async () => {
   assert.equal(slots.active, 4)
 })
 
-test('one slot is left for an owner who has none', async () => {
+test('leaves one slot for an owner without any', async () => {
   const { slots, given, ask } = createRecordedSlots(4)
   await ask(1, 9)
   await ask(2, 9)
@@ -40,7 +40,7 @@ test('one slot is left for an owner who has none', async () => {
   assert.equal(slots.active, 5)
 })
 
-test('what becomes free goes to who has the fewest, and of equals to who waits longest', async () => {
+test('gives a free slot to the owner with the fewest, or else to the longest wait', async () => {
   const { slots, given, ask } = createRecordedSlots(4)
   await ask(1, 9)
   await ask(2, 1)
@@ -60,7 +60,7 @@ test('what becomes free goes to who has the fewest, and of equals to who waits l
   assert.deepEqual(given.at(-1), [2, 1])
 })
 
-test('several that wait share what becomes free at once', async () => {
+test('shares slots that become free together among waiting owners', async () => {
   const { slots, given, ask } = createRecordedSlots(8)
   await ask(1, 8)
   given.length = 0
@@ -73,7 +73,7 @@ test('several that wait share what becomes free at once', async () => {
   ])
 })
 
-test('closed: who waits or comes gets none, and it is over when the last is free', async () => {
+test('rejects waiting and new owners after close, which resolves when the last slot is free', async () => {
   const { slots, given, ask } = createRecordedSlots(1)
   await ask(1, 1)
   const waiting = ask(1, 1)

@@ -48,20 +48,23 @@ for (const [through, more] of [
   ['a server', {}],
   ['a pooler', { url: pooler.url, pooled: true }],
 ] as const)
-  test(`each kind has its limit, after which the connection goes on: through ${through}`, async () => {
+  test(`each kind has its limit, after which the connection is still usable: through ${through}`, async () => {
     const reads = open(`slow-limits ${through}`, more)
     await assert.rejects(reads.readsFor(ONE, 'list').text(sleep, ['x', 30]), isFailure('database.too_slow'))
     assert.equal(await reads.readsFor(ONE, 'search').text(sleep, ['x', 0.5]), 'x')
     assert.deepEqual(await reads.readsFor(ONE, 'statistics').texts(sleep, ['y', 0]), ['y'])
   })
 
-test('one caller has so many reads under way, and another one does not wait for them', async () => {
+test('one caller runs a limited number of reads, and does not delay another caller', async () => {
   const reads = open('slow-turns')
   const flood = Array.from({ length: 3 * CONNECTIONS }, (_, n) =>
     reads.readsFor(ONE, 'search').text(sleep, [`${n}`, 10]),
   )
   const ended = Promise.allSettled(flood)
-  await until('so many run', async () => (await countRunning('slow-turns')) === CONNECTIONS)
+  await until(
+    'the maximum number of reads runs',
+    async () => (await countRunning('slow-turns')) === CONNECTIONS,
+  )
   assert.equal(await reads.readsFor(OTHER, 'search').text(sleep, ['other', 0]), 'other')
   assert.equal(await countRunning('slow-turns'), CONNECTIONS)
   // Cancels the remaining reads.
@@ -76,7 +79,7 @@ test('one caller has so many reads under way, and another one does not wait for 
   clearInterval(stop)
 })
 
-test('who gets no connection within the limit of its kind is told that the service is busy', async () => {
+test('a read that gets no connection within its limit fails as busy', async () => {
   const reads = open('slow-busy')
   const holder = await connect({ url, applicationName: 'holder' })
   after(() => holder.end())

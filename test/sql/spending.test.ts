@@ -52,7 +52,7 @@ for (const days of [1, 30, 366])
     const SINCE = `(created_at at time zone 'utc')::date > (now() at time zone 'utc')::date - ${days}`
     const DAY = `(created_at at time zone 'utc')::date::text as day`
 
-    test('models cost what their requests did, the costliest first', async () => {
+    test('models cost the sum of their requests, the most expensive first', async () => {
       const { models, from, to } = await read(days)
       const [given] = await query(`select today::text as to, (today - ${days - 1})::text as from
         from (select (now() at time zone 'utc')::date as today) now`)
@@ -90,13 +90,13 @@ for (const days of [1, 30, 366])
     })
   })
 
-test('nothing is what a service without any has spent', async () => {
+test('a service without usage has no costs', async () => {
   await query('delete from ai_usage; delete from comms_send')
   const { models, sends } = await read(366)
   assert.deepEqual({ models, sends }, { models: [], sends: [] })
 })
 
-describe('both are found by an index', () => {
+describe('both reads use an index', () => {
   before(async () => {
     await query(`insert into comms_send_count (day, channel, outcome, sends)
       select (now() at time zone 'utc')::date - n, channel, outcome, 1 from generate_series(1, 700) n,

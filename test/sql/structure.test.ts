@@ -127,7 +127,7 @@ describe('the structure', () => {
     )
   })
 
-  test('edge and workers never name each other, except for the script that the start runs', () => {
+  test('edge and workers do not refer to each other, except for the script that the start runs', () => {
     const named = [...texts].flatMap(([file, text]) => {
       const other = { edge: 'workers', workers: 'edge' }[roomOf(file)]
       if (other === undefined) return []
@@ -138,7 +138,7 @@ describe('the structure', () => {
     assert.deepEqual(named, ["workers/processes/start-all.ts: '../../edge/main.ts'"])
   })
 
-  test('each room says what lives in it, in 120 lines at most, and what it names is there', () => {
+  test('each room has a README of at most 120 lines, and the paths in it exist', () => {
     for (const name of [...Object.keys(MAY_IMPORT), 'test']) {
       const text = readFileSync(new URL(`${name}/README.md`, root), 'utf8')
       assert.ok(text.split('\n').length <= 120, `${name}/README.md`)
@@ -164,7 +164,7 @@ describe('the structure', () => {
     ])
   })
 
-  test('the parser sees what it should', () => {
+  test('the parser finds every kind of import', () => {
     const text = [
       "import type { A } from './a.ts'",
       "import {\n  b, // from 'x'\n} from 'b'",
@@ -188,7 +188,7 @@ describe('the structure', () => {
     assert.equal(plainCode("a('any') // any\nb(/any'/, c) /* any */").includes('any'), false)
   })
 
-  test('an import names its file or library in full', () => {
+  test('imports have full file or library names', () => {
     assert.deepEqual(
       imports.filter(({ target, file }) => target === '' && !COMPUTED.has(file)),
       [],
@@ -226,7 +226,7 @@ describe('the structure', () => {
     }
   })
 
-  test('no file needs itself by way of others, not even for a type', () => {
+  test('there are no import cycles, not even of types', () => {
     const edges = new Map(files.map((file) => [file, new Set<string>()]))
     for (const { file, target, erased } of imports) {
       // The module that declares a task loads its work at the first run. The work imports only types from it.
@@ -236,14 +236,14 @@ describe('the structure', () => {
     assert.deepEqual(findCycle(edges), [])
   })
 
-  test(`no file passes ${MAX_LINES} lines`, () => {
+  test(`no file exceeds ${MAX_LINES} lines`, () => {
     const long = [...texts]
       .map(([file, text]) => [file, text.split('\n').length - 1] as const)
       .filter(([, lines]) => lines > MAX_LINES)
     assert.deepEqual(long, [])
   })
 
-  test('no `any`, and nothing left to do', () => {
+  test('no `any` and no TODO', () => {
     for (const [file, text] of texts) {
       assert.doesNotMatch(text, /\b(TODO|FIXME|XXX|HACK)\b/, file)
       assert.doesNotMatch(text, /@ts-(ignore|nocheck|expect-error)/, file)

@@ -43,7 +43,7 @@ async function writeSome(client: Client, chance: Chance, ids: Ids): Promise<numb
   return refused
 }
 
-test('kept sums are those of the rows, whatever is written at once', async () => {
+test('stored sums equal those of the rows after any concurrent writes', async () => {
   const unseen = new Set(SUM_TABLES)
   let [begun, refused] = [0, 0]
   await fc.assert(
@@ -63,7 +63,7 @@ test('kept sums are those of the rows, whatever is written at once', async () =>
   assert.ok(refused < begun / 2, `${refused} of ${begun} transactions were refused`)
 })
 
-test('transactions that add to the same sums do not wait for each other, and what is rolled back leaves nothing', async () => {
+test('transactions that add to the same sums do not block each other, and a rollback leaves nothing', async () => {
   const [one, other] = [clients[0]!, clients[1]!]
   const readRows = async (): Promise<unknown[]> =>
     Promise.all(SUM_TABLES.map((table) => query(`select * from ${table} order by id`)))
@@ -82,7 +82,7 @@ test('transactions that add to the same sums do not wait for each other, and wha
   assert.deepEqual(await findDifferences(query), {})
 })
 
-test('a sum has one row again after the next change, however many changed it at once', async () => {
+test('a sum is merged into one row by the next change, after any concurrent changes', async () => {
   const DAY = '2024-02-03T04:05:06Z'
   const keys = async (): Promise<unknown[]> =>
     query(`select user_id, count(*)::int as rows, sum(requests)::int as requests from ai_usage_sum

@@ -44,7 +44,7 @@ const eventOf = (
 const apply = (...events: SendEvent[]) => db.one(applyEvents(events))
 const list = () => query('select address, reason from comms_suppression order by address')
 
-test('any order of events, repeated at will, in any portions, gives the same list', async () => {
+test('events lead to the same list in any order, repeated, and in any batches', async () => {
   const chance = chanceOf(SEED)
   for (let run = 0; run < runs(30).numRuns; run++) {
     await query('delete from comms_suppression')
@@ -76,7 +76,7 @@ test('any order of events, repeated at will, in any portions, gives the same lis
   }
 })
 
-test('events of several mails at once', async () => {
+test('concurrent events of several mails lead to the same list', async () => {
   await query('delete from comms_suppression')
   const ids = await Promise.all(Array.from({ length: 6 }, addMail))
   const events = ids.flatMap((id, n) =>
@@ -94,7 +94,7 @@ test('events of several mails at once', async () => {
   )
 })
 
-test('what an admin has lifted stays lifted when the event comes again, and not when another one does', async () => {
+test('a lifted suppression stays lifted if the event is repeated, but not after another one', async () => {
   await query('delete from comms_suppression')
   const id = await addMail()
   const [first, second] = [
@@ -113,7 +113,7 @@ test('what an admin has lifted stays lifted when the event comes again, and not 
   assert.equal((await list()).length, 1)
 })
 
-test('an event about a mail that is not here suppresses nothing', async () => {
+test('an event about an unknown mail suppresses nothing', async () => {
   await query('delete from comms_suppression')
   await apply(eventOf(randomUUID(), 'bounced', 'gone@example.com', 'msg_1'))
   assert.deepEqual(await list(), [])

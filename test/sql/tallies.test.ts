@@ -27,7 +27,7 @@ const tally = (name: string, change: Partial<Tally> = {}): Tally => ({
   ...change,
 })
 
-test('bounds are five a decade, from a millisecond to hours', () => {
+test('there are five bounds per decade, from a millisecond to hours', () => {
   assert.equal(HISTOGRAM_BOUNDS.length, 36)
   assert.deepEqual(
     [HISTOGRAM_BOUNDS[0], HISTOGRAM_BOUNDS[5], HISTOGRAM_BOUNDS[15], HISTOGRAM_BOUNDS[35]],
@@ -36,7 +36,7 @@ test('bounds are five a decade, from a millisecond to hours', () => {
   for (const [n, bound] of HISTOGRAM_BOUNDS.slice(1).entries()) assert.ok(bound / HISTOGRAM_BOUNDS[n]! < 1.6)
 })
 
-test('counts are added to those of each span, and to those of all time', async () => {
+test('counts are added to each time span, and to the total', async () => {
   await query('truncate job_tally, worker_counter')
   await db.run(addTallies([tally('a'), tally('b', { outcome: 'failed' })], { leases_lost: 1 }))
   await db.run(
@@ -59,7 +59,7 @@ test('counts are added to those of each span, and to those of all time', async (
   ])
 })
 
-test('many who add at once lose nothing, and wait for each other in no circle', async () => {
+test('concurrent additions lose nothing and do not deadlock', async () => {
   await query('truncate job_tally, worker_counter')
   const names = ['c', 'a', 'b', 'd']
   await Promise.all(
@@ -78,7 +78,7 @@ test('many who add at once lose nothing, and wait for each other in no circle', 
   assert.deepEqual(await query('select distinct value::int from worker_counter'), [{ value: 40 }])
 })
 
-test('spans that no window shows are deleted, all of time never', async () => {
+test('time spans that no window shows are pruned, but never the total', async () => {
   await query('truncate job_tally')
   await db.run(addTallies([tally('a')], {}))
   await query(`insert into job_tally select span, starts_at - make_interval(secs => span * 90), queue, 'old', outcome, attempts,
@@ -88,7 +88,7 @@ test('spans that no window shows are deleted, all of time never', async () => {
   assert.deepEqual(await db.one(deleteExpiredTallies()), { count: 0 })
 })
 
-test('the totals are read as JSON, none of an empty database', async () => {
+test('totals are read as JSON, and are empty in an empty database', async () => {
   await query('truncate job_tally, worker_counter')
   const [row] = await query(`select array(${readTotals.text}) as texts`)
   assert.deepEqual(row!.texts, ['[]', '{}', '[]'])

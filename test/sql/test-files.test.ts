@@ -10,13 +10,13 @@ const all = selectFiles([], 'quick')
 const ringsOf = (files: readonly string[]): string[] => [...new Set(files.map((file) => file.split('/')[1]!))]
 
 describe('the files of a run', () => {
-  test('are all files of the quick rings, each once', () => {
+  test('are each file of the quick rings once', () => {
     assert.ok(all.length > 250)
     assert.deepEqual(ringsOf(all).sort(), ['edge', 'sql', 'tasks', 'workers'])
     assert.deepEqual(interleaveRings(all).sort(), [...all].sort())
   })
 
-  test('are those of a ring, of an area, of a file, or of several', () => {
+  test('are those of a ring, an area, a file, or several', () => {
     const edge = selectFiles(['edge'], 'quick')
     assert.ok(edge.length > 100 && edge.every((file) => file.startsWith('test/edge/')))
     const flow = selectFiles(['flow'], 'quick')
@@ -29,12 +29,12 @@ describe('the files of a run', () => {
     assert.deepEqual(selectFiles([file, 'auth'], 'quick'), [file, 'test/edge/auth-areas.test.ts'])
   })
 
-  test('are an error for a name that finds nothing', () => {
+  test('cause an error for a name without a match', () => {
     assert.throws(() => selectFiles(['documnets'], 'quick'), /No test is named documnets/)
     assert.throws(() => selectFiles(['test/edge/none.test.ts'], 'quick'), /No test is named/)
   })
 
-  test('with a fixed seed are the long ring and the tests of chance of the quick rings', () => {
+  test('with a fixed seed include the long ring and the randomized tests of the quick rings', () => {
     const fixed = selectFiles([], 'fixed')
     for (const file of [
       'test/long/bombs.test.ts',
@@ -45,7 +45,7 @@ describe('the files of a run', () => {
     assert.ok(fixed.every((file) => !file.startsWith('test/flow/')) && fixed.length < 50)
   })
 
-  test('of a long run are the long ring and all tests of chance', () => {
+  test('of a long run include the long ring and all randomized tests', () => {
     const long = selectFiles([], 'long')
     for (const file of [...selectFiles([], 'fixed'), 'test/flow/mail.test.ts'])
       assert.ok(long.includes(file), file)
@@ -54,22 +54,22 @@ describe('the files of a run', () => {
       if (!file.startsWith('test/long/')) assert.match(readFileSync(file, 'utf8'), /from '\.\.\/runs\.ts'/)
   })
 
-  test('all run in one part of `npm run check`', () => {
+  test('run in exactly one part of `npm run check`', () => {
     const parts = [...all, ...selectFiles(['flow'], 'quick'), ...selectFiles([], 'fixed')]
     assert.deepEqual([...new Set(parts)].sort(), allFiles().sort())
   })
 })
 
-describe('the files that a change concerns', () => {
+describe('the files that a change affects', () => {
   const selectFiles = (...changed: string[]): string[] => [...testsAffectedBy(changed)].sort()
 
-  test('are a changed test itself, and tests that import a changed helper', () => {
+  test('are a changed test, and tests that import a changed helper', () => {
     assert.ok(selectFiles('test/edge/blog-slugs.test.ts').includes('test/edge/blog-slugs.test.ts'))
     const files = selectFiles('test/edge/totp-help.ts')
     assert.ok(files.includes('test/edge/totp.test.ts') && !files.includes('test/edge/blog-slugs.test.ts'))
   })
 
-  test('are those of its area when only a registry leads to it, and those about all areas', () => {
+  test('are those of its area if only a registry leads to it, and those about all areas', () => {
     const files = selectFiles('edge/routes/blog/posts.ts')
     for (const file of [
       'test/edge/blog-posts.test.ts',
@@ -80,14 +80,14 @@ describe('the files that a change concerns', () => {
     assert.ok(!files.includes('test/edge/documents-list.test.ts') && files.length < 60)
   })
 
-  test('are the callers of an SQL function, and all with a database for a table', () => {
+  test('are the callers of an SQL function, and all database tests for a table', () => {
     const callers = selectFiles('sql/functions/documents/search_terms.sql')
     assert.ok(callers.includes('test/edge/documents-search.test.ts'))
     assert.ok(!callers.includes('test/sql/totp.test.ts'))
     assert.ok(selectFiles('sql/schema/11-payments.sql').includes('test/sql/totp.test.ts'))
   })
 
-  test('are those that name a file that is no code, and all for one that nothing names', () => {
+  test('are those that name a file without code, or all if none does', () => {
     const files = selectFiles('Procfile')
     assert.ok(files.includes('test/tasks/procfile.test.ts') && files.length < 30)
     const unnamed = `sql/${['named', 'by', 'nobody'].join('-')}.txt`

@@ -15,7 +15,7 @@ const folder = (): string => mkdtempSync(join(tmpdir(), 'reporter-'))
 
 describe('a run', () => {
   for (const [name, body] of Object.entries(SUITES))
-    test(`fails with ${name}, and says with what`, () => {
+    test(`fails with ${name}, and reports the error`, () => {
       const { status, stdout, failed } = runReporter(body)
       assert.match(stdout, /failing tests:[\s\S]*what failed/)
       assert.match(stdout, /^ℹ fail 0$/m, 'node:test counts it by now: the reporter can be its own')
@@ -23,7 +23,7 @@ describe('a run', () => {
       assert.deepEqual(failed, [{ file: 'file', name: 'file' }])
     })
 
-  test('names each test that failed, in its file, and no suite that only holds it', () => {
+  test('names each failed test with its file, and no suite around it', () => {
     const body = `suite('a.test.ts', () => {
       suite('inner', () => { test('fails', () => { throw new Error('no') }); test('holds', () => {}) })
       test('fails, too', () => { throw new Error('no') }) })
@@ -34,14 +34,14 @@ describe('a run', () => {
     ])
   })
 
-  test('of which all holds succeeds', () => {
+  test('succeeds if all tests pass', () => {
     const { status, stdout, failed } = runReporter(`suite('file', () => { test('holds', () => {}) })`)
     assert.match(stdout, /^ℹ pass 1$/m)
     assert.deepEqual([status, failed], [0, []])
   })
 })
 
-describe('the second look', () => {
+describe('the rerun of failed files', () => {
   const FLAKE = (mark: string): string => `import { existsSync, writeFileSync } from 'node:fs'
     import { test } from 'node:test'
     test('holds the second time', () => {
@@ -51,14 +51,14 @@ describe('the second look', () => {
     })
     test('always holds', () => {})`
 
-  test('lets a run pass whose failure does not come again, and counts it', () => {
+  test('lets a run pass if the failure does not recur, and counts it', () => {
     const { status, stdout, file } = runWithRerun((at) => FLAKE(join(at, 'mark')))
     assert.match(stdout, new RegExp(`^Failed, rerunning alone: ${file}$`, 'm'))
     assert.match(stdout, new RegExp(`^1 flaky: ${file}: holds the second time$`, 'm'))
     assert.equal(status, 0)
   })
 
-  test('fails a run whose failure comes again', () => {
+  test('fails a run if the failure recurs', () => {
     const { status, stdout } = runWithRerun(
       () => `import { test } from 'node:test'\ntest('never holds', () => { throw new Error('no') })`,
     )
@@ -67,7 +67,7 @@ describe('the second look', () => {
     assert.equal(status, 1)
   })
 
-  test('is not taken when all holds', () => {
+  test('does not happen if all tests pass', () => {
     const { status, stdout } = runWithRerun(() => `import { test } from 'node:test'\ntest('holds', () => {})`)
     assert.doesNotMatch(stdout, /flaky|alone/)
     assert.equal(status, 0)

@@ -42,7 +42,7 @@ async function addPerson() {
 }
 
 describe('a login with a second factor', () => {
-  test('is incomplete without it, which changes nothing', async () => {
+  test('is incomplete without the factor, which changes nothing', async () => {
     const { end, failures } = await addPerson()
     assert.equal(await end(), 'incomplete')
     assert.equal(await end({ step: -1 }), 'wrong')
@@ -50,14 +50,14 @@ describe('a login with a second factor', () => {
     assert.equal(await failures(), 1)
   })
 
-  test('takes later steps only', async () => {
+  test('accepts only later steps', async () => {
     const { end } = await addPerson()
     const ends = []
     for (const step of [100, 101, 101, 100, 103, 102]) ends.push(await end({ step }))
     assert.deepEqual(ends, ['wrong', 'ok', 'wrong', 'wrong', 'ok', 'wrong'])
   })
 
-  test('takes each recovery code once, and leaves the steps', async () => {
+  test('accepts each recovery code once, and keeps the step', async () => {
     const { id, end } = await addPerson()
     assert.equal(await end({ recovery: digest('one') }), 'ok')
     assert.equal(await end({ recovery: digest('one') }), 'wrong')
@@ -69,7 +69,7 @@ describe('a login with a second factor', () => {
     assert.deepEqual(row, { last_step: 100, recovery_codes: [] })
   })
 
-  test('uses nothing up with a wrong password, or while the address is locked', async () => {
+  test('uses up nothing with a wrong password, or while the address is locked', async () => {
     const { end } = await addPerson()
     for (const expected of ['wrong', 'wrong', 'wrong, now locked'])
       assert.equal(await end({ step: 101 }, false), expected)
@@ -81,7 +81,7 @@ describe('a login with a second factor', () => {
     assert.equal(await end({ recovery: digest('one') }), 'ok')
   })
 
-  test('of many at once with the same code is right once', async () => {
+  test('succeeds once for many concurrent attempts with the same code', async () => {
     const { end } = await addPerson()
     for (const given of [{ step: 101 }, { recovery: digest('one') }]) {
       const ends = await Promise.all(Array.from({ length: 12 }, () => end(given)))
@@ -90,7 +90,7 @@ describe('a login with a second factor', () => {
     }
   })
 
-  test('that was replaced is wrong', async () => {
+  test('fails with a replaced secret', async () => {
     const { id, end } = await addPerson()
     await db.one(deleteTotp(id))
     await db.run(insertTotp(randomUUID(), id))
@@ -99,10 +99,10 @@ describe('a login with a second factor', () => {
   })
 })
 
-describe('what was checked is what counts', () => {
+describe('accepts only the secret that was checked', () => {
   const checked = { passwordHash: 'hash', totpId: null }
 
-  test('a login that has checked a password alone waits for who switches codes on, and is refused', async () => {
+  test('waits for the activation of codes if only the password was checked, and is rejected', async () => {
     const email = newAddress()
     const [row] = await query(`insert into account (email, password_hash) values ($1, 'hash') returning id`, [
       email,
@@ -129,7 +129,7 @@ describe('what was checked is what counts', () => {
     assert.equal((await db.one(credentialsByEmail(email))).totp_id, totpId)
   })
 
-  test('a login with codes that are off by now is refused, and changes nothing', async () => {
+  test('is rejected without changes if codes have been disabled', async () => {
     const { id, totpId } = await addPerson()
     await db.one(deleteTotp(id))
     assert.equal(await db.maybeOne(recordLogin(id, { ...checked, totpId })), null)
@@ -137,7 +137,7 @@ describe('what was checked is what counts', () => {
     assert.equal(row!.last_login, null)
   })
 
-  test('a hash by other rules takes the place of the one that was compared, and no other', async () => {
+  test('replaces only the compared hash by one with other parameters', async () => {
     const { id, totpId, email } = await addPerson()
     const touch = (passwordHash: string, rehashed: string) =>
       db.maybeOne(recordLogin(id, { passwordHash, totpId, rehashed }))
@@ -150,7 +150,7 @@ describe('what was checked is what counts', () => {
   })
 })
 
-test('what is on is not begun anew, and has the recovery codes that it was given last', async () => {
+test('keeps an active secret, with its latest recovery codes', async () => {
   const { id, totpId } = await addPerson()
   await db.run(insertTotp(randomUUID(), id))
   assert.deepEqual(await db.maybeOne(findTotp(id)), { id: totpId, is_on: true })

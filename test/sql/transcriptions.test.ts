@@ -120,8 +120,8 @@ const REPORTED = { ...COUNTED, input: 3, audio: 5.5, cost: 0.00055, estimated: f
 const LOST = { ...COUNTED, input: 0, audio: 0, cost: null, estimated: true, success: false }
 const clearUsage = () => query('delete from ai_usage')
 
-describe('a transcription is settled', () => {
-  test('by what its job has made, at the time that the result says', async () => {
+describe('settling a transcription', () => {
+  test('stores the result of its job, with the time in the result', async () => {
     await clearUsage()
     const of = await begin()
     assert.equal((await readShown(of)).status, 'pending')
@@ -149,7 +149,7 @@ describe('a transcription is settled', () => {
     assert.deepEqual(await readUsage(), [{ ...REPORTED, owner_id: null, user_id: 'api-user', cost: null }])
   })
 
-  test('by a failure, after each request that it made', async () => {
+  test('stores a failure, and the usage of each request', async () => {
     await clearUsage()
     const of = await begin()
     const first = await claim(of)
@@ -175,7 +175,7 @@ describe('a transcription is settled', () => {
     )
   })
 
-  test('by a cancellation before it began, which counts nothing', async () => {
+  test('stores a cancellation before the start, without usage', async () => {
     await clearUsage()
     const of = await begin()
     await db.run(cancelJob(of.jobId))
@@ -183,7 +183,7 @@ describe('a transcription is settled', () => {
     assert.deepEqual(await readUsage(), [])
   })
 
-  test('by a failure before the provider was asked, which counts nothing', async () => {
+  test('stores a failure before any request, without usage', async () => {
     await clearUsage()
     const of = await begin()
     await loseLease(of, await claim(of))
@@ -191,8 +191,8 @@ describe('a transcription is settled', () => {
   })
 })
 
-describe('a request of which nobody learned the end', () => {
-  test('counts as one of unknown cost, beside the one that succeeded', async () => {
+describe('a request with an unknown outcome', () => {
+  test('counts as one of unknown cost, next to the successful one', async () => {
     await clearUsage()
     const of = await begin()
     const first = await claim(of)
@@ -205,7 +205,7 @@ describe('a request of which nobody learned the end', () => {
     assert.deepEqual(await readUsage(), [REPORTED, LOST])
   })
 
-  test('counts if it was deleted meanwhile, too', async () => {
+  test('also counts if the transcription was deleted meanwhile', async () => {
     await clearUsage()
     const of = await begin()
     const attempt = await claim(of)
@@ -219,7 +219,7 @@ describe('a request of which nobody learned the end', () => {
   })
 })
 
-test('a retry of a failed one makes it after all, and counts its own requests only', async () => {
+test('a retry finishes a failed transcription, and counts only its own requests', async () => {
   await clearUsage()
   const of = await begin()
   const attempt = await claim(of)
@@ -239,7 +239,7 @@ test('a retry of a failed one makes it after all, and counts its own requests on
   assert.equal(await call(of), null)
 })
 
-test('only what was shown since the last restart is void', async () => {
+test('a restart voids only the text shown since the last one', async () => {
   const of = await begin()
   const attempt = await claim(of)
   const emit = (n: number, kind: string) =>
@@ -250,7 +250,7 @@ test('only what was shown since the last restart is void', async () => {
   assert.equal((await call(of))!.shown, false)
 })
 
-test('others can neither read, stop nor delete it', async () => {
+test('other accounts can neither read, stop nor delete it', async () => {
   const of = await begin()
   const other = owner + 1
   for (const whose of [other, null]) {
@@ -261,7 +261,7 @@ test('others can neither read, stop nor delete it', async () => {
   assert.equal((await readShown(of)).status, 'pending')
 })
 
-describe('it is found by an index', () => {
+describe('is found by an index', () => {
   let client: Client
   let id = ''
   before(async () => {

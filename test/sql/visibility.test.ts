@@ -14,7 +14,7 @@ async function runProbe({ expression, onValue }: ReturnType<typeof createVisibil
   onValue(row!.probe as string)
 }
 
-test('nothing is settled that is as old as a transaction that is open, even before it writes', async () => {
+test('the horizon stays before an open transaction, even before it writes', async () => {
   const settled = createVisibilityTracker(LIMIT_MS, Date.now)
   const open = new pg.Client({ connectionString: url })
   await open.connect()
@@ -22,7 +22,7 @@ test('nothing is settled that is as old as a transaction that is open, even befo
   await open.query('begin')
   const { rows } = await open.query('select extract(epoch from now()) * 1000 as ms')
   const begun = Number(rows[0].ms)
-  await until('it is some seconds old', () => Date.now() > begun + 2_500)
+  await until('the transaction is some seconds old', () => Date.now() > begun + 2_500)
   await runProbe(settled)
   assert.ok(settled.visibilityHorizon() <= begun)
   assert.ok(settled.visibilityHorizon() > begun - LIMIT_MS, 'what is older is')
@@ -31,7 +31,7 @@ test('nothing is settled that is as old as a transaction that is open, even befo
   assert.ok(settled.visibilityHorizon() > begun)
 })
 
-test('a transaction that is open for longer than a write may take holds nothing up; nor does one that is not seen', async () => {
+test('the horizon ignores transactions that are open longer than a write may take, or that are invisible', async () => {
   const settled = createVisibilityTracker(LIMIT_MS, () => 100_000)
   for (const oldest of ['50000', '']) {
     settled.onValue(oldest)
@@ -41,7 +41,7 @@ test('a transaction that is open for longer than a write may take holds nothing 
   assert.equal(settled.visibilityHorizon(), 89_000)
 })
 
-test('of a server that does not tell what it does, a limit is known', async () => {
+test('the horizon lags by a limit if the server does not track activities', async () => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   after(() => client.end())

@@ -20,7 +20,7 @@ import { assertWriteByIndex } from './plans-help.ts'
 const { db, query, url } = await testDatabase()
 const speech = { provider: 'openai', model: 'm', voice: 'v', speed: 1.25, text: 't' }
 
-test('a preview is there once it has ended, in the bytes of its last generation', async () => {
+test('a preview exists once it is complete, with the bytes of its last generation', async () => {
   const digest = randomBytes(32)
   assert.equal(await db.maybeOne(requestedPreview(digest)), null)
   assert.equal(await db.maybeOne(beginPreview(digest)), null)
@@ -56,7 +56,7 @@ test('a preview is there once it has ended, in the bytes of its last generation'
   assert.deepEqual(await db.maybeOne(findPreview(digest)), { generation, byte_size: 3 })
 })
 
-test('that it was used is noted once a day', async () => {
+test('its use is recorded once a day', async () => {
   const digest = randomBytes(32)
   await db.run(requestPreview(digest, speech))
   await db.one(beginPreview(digest))
@@ -74,7 +74,7 @@ test('that it was used is noted once a day', async () => {
   assert.equal(await markUsed('25 hours'), true)
 })
 
-test('of more than so many, those that were not used for longest go', async () => {
+test('the least recently used previews are pruned beyond the limit', async () => {
   await query('delete from voice_preview')
   const digests = Array.from({ length: 5 }, () => randomBytes(32))
   for (const digest of digests) await db.run(requestPreview(digest, speech))
@@ -111,7 +111,7 @@ test('a preview and its chunks are found by an index', async () => {
     await assertWriteByIndex(client, make, 'voice_preview')
 })
 
-describe('the constraints', () => {
+describe('constraints', () => {
   const insert = (table: string, row: object) => {
     const keys = Object.keys(row)
     return query(
@@ -180,7 +180,7 @@ describe('the constraints', () => {
     test(`${constraint}: ${Object.keys(row).at(-1)}`, () =>
       assert.rejects(insert(table, row), { constraint }))
 
-  test('let in what is right, once, and none is left out', async () => {
+  test('accept valid rows, and each rejects an invalid one', async () => {
     await insert('voice_settings', settings)
     await assert.rejects(insert('voice_settings', settings), { constraint: 'voice_settings_pkey' })
     await insert('voice_preview', preview)

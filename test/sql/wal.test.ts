@@ -29,7 +29,7 @@ const insert = () => sql.type(noRows)`insert into written values (${++n})`
 const readFlushed = async () =>
   parsePosition(String((await query('select pg_current_wal_flush_lsn() as at'))[0]!.at))!
 
-test('a position is read and written as PostgreSQL does, and anything else is none', () => {
+test('parses and formats positions like PostgreSQL, and rejects anything else', () => {
   for (const text of ['0/0', '0/16B3748', 'A1/FFFFFFFF']) {
     assert.equal(formatPosition(parsePosition(text)!), text)
   }
@@ -48,7 +48,7 @@ for (const [through, more] of [
   const db = createDatabase({ ...more, applicationName: 'wal', size: 2, validateRows: true, onCommit })
   after(() => db.close())
 
-  test(`a commit comes with a position beyond it: through ${through}`, async () => {
+  test(`a commit returns a position after it: through ${through}`, async () => {
     const before = await db.transaction(async (tx) => {
       await tx.run(insert())
       return (await tx.one(sql.type(At)`select pg_current_wal_insert_lsn()::text as at`)).at
@@ -64,7 +64,7 @@ for (const [through, more] of [
     assert.equal(positions.length, 3)
   })
 
-  test(`what fails fails as without positions, and the connections go on: through ${through}`, async () => {
+  test(`failures stay the same with positions, and connections stay usable: through ${through}`, async () => {
     const again = sql.type(noRows)`insert into written values (${n})`
     const isKnown = (error: unknown) => (error as { constraint?: string }).constraint === 'written_pkey'
     const count = positions.length
@@ -83,7 +83,7 @@ for (const [through, more] of [
   })
 }
 
-test('what a covering read has returned is before the end', async () => {
+test('the result of a covering read lies before the end of the WAL', async () => {
   await query('insert into written values (2000)')
   const min = await readFlushed()
   const covering = wal.trackReads(reader)
@@ -94,14 +94,14 @@ test('what a covering read has returned is before the end', async () => {
   assert.ok(wal.end >= min)
 })
 
-test('the floor is where the WAL was that long ago, and moves', async () => {
-  await until('a sample', () => wal.lagFloor() !== null)
+test('the floor is the position of that time ago, and moves', async () => {
+  await until('a first sample exists', () => wal.lagFloor() !== null)
   const first = wal.lagFloor()!
   assert.match(wal.lineage, /^\d+\/1$/)
   await query('insert into written select generate_series(10000, 20000)')
   const grown = await readFlushed()
   assert.ok(wal.lagFloor()! < grown)
-  await until('it is older', () => wal.lagFloor()! >= grown)
+  await until('the sample is older than the lag', () => wal.lagFloor()! >= grown)
   assert.ok(wal.lagFloor()! > first)
   assert.equal(wal.bytesAhead(Number.MAX_SAFE_INTEGER), 0)
   assert.ok(wal.bytesAhead(0)! >= grown)

@@ -18,7 +18,7 @@ const world = await createWebhookWorld()
 const { db, query, ledger, account, endpoint, delivery, deliveries, callback, ended, settle, take } = world
 beforeEach(() => world.fresh())
 
-describe('rates', () => {
+describe('rate limits', () => {
   const FEW = { proved: { max: 5, seconds: 60 }, unproved: { max: 2, seconds: 60 } }
   const addDeliveries = async (id: number, n: number) => {
     for (let i = 0; i < n; i++) await delivery(id)
@@ -27,7 +27,7 @@ describe('rates', () => {
   const skipMinute = () =>
     query('update webhook_rate set slots = array(select s - 61 from unnest(slots) s), blocked_until = now()')
 
-  test('hold for the account and host together, and the rest waits without being looked at', async () => {
+  test('apply to account and host together, and the rest waits without being read', async () => {
     const [one, two] = [await endpoint(['job.done']), await endpoint(['job.done'])]
     await addDeliveries(one, 4)
     await addDeliveries(two, 4)
@@ -44,7 +44,7 @@ describe('rates', () => {
     assert.equal((await take(one, 8, FEW)).length, 0)
   })
 
-  test('are greater for an endpoint that has proved itself, and for callbacks at its host', async () => {
+  test('are higher for a proven endpoint, and for callbacks at its host', async () => {
     const [proved, unproved] = [await endpoint(['job.done']), await endpoint(['job.done'])]
     await prove(proved)
     await addDeliveries(proved, 3)
@@ -63,7 +63,7 @@ describe('rates', () => {
     )
   })
 
-  test('are those of the URL: another one is to be proved, and takes along what waits', async () => {
+  test('belong to the URL: a new one must prove itself, with the waiting deliveries', async () => {
     const id = await endpoint(['job.done'])
     await prove(id)
     await addDeliveries(id, 1)
@@ -78,7 +78,7 @@ describe('rates', () => {
     assert.deepEqual(await db.any(dueEndpoints()), [{ id, host: 'moved.example.com' }])
   })
 
-  test('of 0 are none, and none is exceeded by many takers at once', async () => {
+  test('of 0 send nothing, and none is exceeded by concurrent takers', async () => {
     const id = await endpoint(['job.done'])
     await addDeliveries(id, 12)
     const taken = await Promise.all(
@@ -93,7 +93,7 @@ describe('pending deliveries', () => {
   const limitPending = (value: number) =>
     db.run(storePendingQuota({ ...DEFAULT_QUOTAS, pending_deliveries: value }))
 
-  test('are as many as the quota, give or take one event: those beyond it are not recorded, and nothing fails', async () => {
+  test('are limited by the quota, within one event; others are dropped without an error', async () => {
     await limitPending(2)
     const [first, second] = [await endpoint(['job.done']), await endpoint(['job.done'])]
     await ended()
@@ -116,7 +116,7 @@ describe('pending deliveries', () => {
   })
 })
 
-describe('what an API key has made', () => {
+describe('endpoints that an API key created', () => {
   const addKeyed = async (expiresAt: string | null = null) => {
     const id = randomUUID()
     await query(
@@ -138,7 +138,7 @@ describe('what an API key has made', () => {
   const isThere = async (id: number) =>
     (await query('select from webhook_endpoint where id = $1 and deleted_at is null', [id])).length === 1
 
-  test('ends with the key, whatever deletes it; what others made stays', async () => {
+  test('are deleted with the key, however it is deleted, but others stay', async () => {
     const [one, other, own] = [await addKeyed(), await addKeyed(), await endpoint(['job.done'])]
     const job = await ledger.add(world.owner)
     await db.run(callback(job, 'https://a.example.com/', one.key))
@@ -148,7 +148,7 @@ describe('what an API key has made', () => {
     assert.deepEqual(await query('select url from job_callback'), [{ url: 'https://b.example.com/' }])
   })
 
-  test('ends when the key expires', async () => {
+  test('are deleted when the key expires', async () => {
     const [past, future] = [await addKeyed('2020-01-01'), await addKeyed('2999-01-01')]
     await db.run(deleteExpiredEndpoints())
     assert.deepEqual([await isThere(past.endpoint), await isThere(future.endpoint)], [false, true])

@@ -121,7 +121,7 @@ describe('writes by index', () => {
   for (const [what, make] of Object.entries(writes))
     test(what, () => assertWriteByIndex(client, make, 'webhook'))
 
-  test('the end of jobs', async () => {
+  test('ending jobs', async () => {
     await client.query(
       `update job set status = 'cancelled', finished_at = now() where ordinal between 4500 and 4600`,
     )

@@ -30,7 +30,7 @@ beforeEach(async () => {
 })
 
 describe('the end of a job', () => {
-  test('is told to those of its owner who want to know', async () => {
+  test('is delivered to the subscribed endpoints of its owner', async () => {
     const [all, failures] = [
       await endpoint(['job.done', 'job.failed', 'job.cancelled']),
       await endpoint(['job.failed']),
@@ -49,7 +49,7 @@ describe('the end of a job', () => {
     assert.deepEqual([type, data.job_id, data.status], ['job.done', done, 'done'])
   })
 
-  test('is not, while it is to run again', async () => {
+  test('is not delivered if the job will run again', async () => {
     const id = await endpoint(['job.done', 'job.failed'])
     const job = await ledger.add(owner)
     await ledger.claim(job)
@@ -57,7 +57,7 @@ describe('the end of a job', () => {
     assert.deepEqual(await readTypes(id), [])
   })
 
-  test('is told without a result that is long', async () => {
+  test('is delivered without a long result', async () => {
     const id = await endpoint(['job.done'])
     await ended('done', { result: { text: 'x'.repeat(17_000) } })
     const { data } = JSON.parse((await deliveries(id))[0]!.body)
@@ -66,7 +66,7 @@ describe('the end of a job', () => {
 })
 
 describe('a callback', () => {
-  test('is called once at the end, whatever that is, and at once when that has come', async () => {
+  test('is called once at the end, however the job ends, or immediately if it has ended', async () => {
     const job = await ledger.add(owner)
     for (const url of ['https://a.example.com/', 'https://b.example.com/', 'https://a.example.com/'])
       await db.run(callback(job, url))
@@ -86,7 +86,7 @@ describe('a callback', () => {
 })
 
 describe('other events', () => {
-  test('messages of callers, when their state has changed', async () => {
+  test('messages of callers, when their state changes', async () => {
     const id = await endpoint(['send.changed'])
     const send = async (purpose: string) => {
       const sendId = randomUUID()
@@ -168,7 +168,7 @@ const readState = async (id: number) =>
     )
   )[0]
 describe('deliveries', () => {
-  test('are due in order, taken once, and due again when nobody hears of them', async () => {
+  test('are due in order, taken once, and due again if their taker disappears', async () => {
     const id = await endpoint(['job.done'])
     const ids = [await delivery(id), await delivery(id), await delivery(id)]
     assert.deepEqual(await db.any(dueEndpoints()), [{ id, host: 'example.com' }])
@@ -186,7 +186,7 @@ describe('deliveries', () => {
     assert.equal((await take(id)).length, 3)
   })
 
-  test('wait longer after each failure, a tenth more or less, and fail in the end', async () => {
+  test('wait longer after each failure, with 10 % jitter, and finally fail', async () => {
     const id = await endpoint(['job.done'])
     const one = await delivery(id)
     for (const wait of WAITS) {
@@ -204,14 +204,14 @@ describe('deliveries', () => {
     assert.equal(await settle(one), null, 'it has been settled')
   })
 
-  test('fail when their time is over, also with few attempts', async () => {
+  test('fail after their deadline, even with few attempts', async () => {
     const id = await endpoint(['job.done'])
     const one = await delivery(id)
     await query(`update webhook_delivery set since = now() - interval '601 seconds' where id = $1`, [one])
     assert.equal(await settle(one), 'failed')
   })
 
-  test('have all of their time from the first attempt on, however long they have waited for it', async () => {
+  test('have their full time from the first attempt on, however long they waited', async () => {
     const id = await endpoint(['job.done'])
     const one = await delivery(id)
     await query(`update webhook_delivery set since = now() - interval '601 seconds' where id = $1`, [one])
@@ -225,7 +225,7 @@ describe('deliveries', () => {
     assert.equal(await failAgain(), 'failed')
   })
 
-  test('of accounts and endpoints that are not active wait', async () => {
+  test('of inactive accounts and endpoints wait', async () => {
     const id = await endpoint(['job.done'])
     await delivery(id)
     await query('update account set is_active = false where id = $1', [owner])
@@ -239,7 +239,7 @@ describe('deliveries', () => {
 })
 
 describe('an endpoint', () => {
-  test('that fails several times rests, then is tried with one delivery, and is well after one success', async () => {
+  test('rests after several failures, is probed with one delivery, and recovers after one success', async () => {
     const id = await endpoint(['job.done'])
     const ids: number[] = []
     for (let n = 0; n < BACKOFF_FROM_FAILURES + 2; n++) ids.push(await delivery(id))
@@ -261,7 +261,7 @@ describe('an endpoint', () => {
     assert.equal((await take(id)).length, 1)
   })
 
-  test('at which nothing has arrived for all the time is switched off', async () => {
+  test('is disabled after a whole period without success', async () => {
     const id = await endpoint(['job.done'])
     const [one, two] = [await delivery(id), await delivery(id)]
     await settle(one)
@@ -271,7 +271,7 @@ describe('an endpoint', () => {
     assert.equal(await settle(one), 'pending', 'once')
   })
 
-  test('that is gone is switched off at once, unless it is one of callbacks', async () => {
+  test('is disabled immediately if it is gone, unless it receives callbacks', async () => {
     const id = await endpoint(['job.done'])
     assert.equal(await settle(await delivery(id), 'gone'), 'disabled')
     const callbacks = await insert(`webhook_endpoint (account_id, events) values ($1, '{}')`, [owner])
@@ -311,7 +311,7 @@ describe('an endpoint', () => {
     )
   })
 
-  test('that is deleted is purged in batches', async () => {
+  test('is purged in batches after its deletion', async () => {
     const [gone, kept] = [await endpoint(['job.done']), await endpoint(['job.done'])]
     for (let n = 0; n < 5; n++) await delivery(gone)
     await delivery(kept)

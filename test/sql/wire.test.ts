@@ -12,7 +12,7 @@ const echo = { name: 'echo', text: 'select $1::text' }
 const broken = { name: 'broken', text: 'select no_such_column' }
 const divide = { name: 'divide', text: 'select (10 / $1::int)::text' }
 
-test('each of many reads at once gets its own answer, in whatever batches they went out', async () => {
+test('gives each of many concurrent reads its own answer, in any batches', async () => {
   const answers = await Promise.all(Array.from({ length: 1000 }, (_, n) => wire.read(echo, [`answer ${n}`])))
   assert.deepEqual(
     answers,
@@ -20,7 +20,7 @@ test('each of many reads at once gets its own answer, in whatever batches they w
   )
 })
 
-test('an error is the failure of its own read, and what it made the server skip is done again', async () => {
+test('fails only the read with the error, and repeats reads that the server skipped', async () => {
   const divisors = Array.from({ length: 300 }, (_, n) => n % 7)
   const answers = await Promise.allSettled(divisors.map((n) => wire.read(divide, [n])))
   for (const [index, answer] of answers.entries()) {
@@ -31,7 +31,7 @@ test('an error is the failure of its own read, and what it made the server skip 
   }
 })
 
-test('a statement that cannot be parsed fails each time, and others beside it do not', async () => {
+test('fails an invalid statement each time, but not others next to it', async () => {
   const [first, good, second] = await Promise.allSettled([
     wire.read(broken, []),
     wire.read({ name: 'beside', text: 'select 1::text' }, []),
@@ -43,13 +43,13 @@ test('a statement that cannot be parsed fails each time, and others beside it do
   assert.equal(second.status, 'rejected')
 })
 
-test('a statement that the server has forgotten is sent again', async () => {
+test('sends a statement again if the server has lost it', async () => {
   await wire.read(echo, ['before'])
   await wire.read({ name: 'forget', text: 'deallocate all' }, [])
   assert.deepEqual(await Promise.all([wire.read(echo, ['a']), wire.read(echo, ['b'])]), [['a'], ['b']])
 })
 
-test('values of every kind arrive as they are', async () => {
+test('returns values of every kind unchanged', async () => {
   const one = async (text: string, value: Parameters<Wire['read']>[1][number]): Promise<unknown> =>
     (await wire.read({ name: `v${text}`, text: `select ${text}` }, [value]))[0]
   assert.equal(await one('$1::text', 'ä 𝄞 \\ " { } , \t'), 'ä 𝄞 \\ " { } , \t')
@@ -64,7 +64,7 @@ test('values of every kind arrive as they are', async () => {
   assert.equal(await one('repeat($1::text, 200000)', 'xyz'), 'xyz'.repeat(200_000))
 })
 
-test('answers of many rows and of none', async () => {
+test('returns many rows and none', async () => {
   assert.equal(
     (await wire.read({ name: 'rows', text: 'select n::text from generate_series(1, $1::int) n' }, [5000]))
       .length,
@@ -73,7 +73,7 @@ test('answers of many rows and of none', async () => {
   assert.deepEqual(await wire.read({ name: 'none', text: 'select 1::text where $1::boolean' }, [false]), [])
 })
 
-test('a lost connection fails what is under way, and what comes after', async () => {
+test('fails current and later reads when the connection is lost', async () => {
   const lost = new Wire(await connectSocket({ url, applicationName: 'wire-lost' }), 30_000)
   const failed = assert.rejects(lost.read({ name: 'slow', text: 'select pg_sleep(60)::text' }, []))
   const [{ pid }] = (await query(
@@ -89,14 +89,14 @@ test('a lost connection fails what is under way, and what comes after', async ()
   await assert.rejects(lost.read(echo, ['x']), /Connection terminated/)
 })
 
-test('closing answers what is under way first', async () => {
+test('answers current reads before it closes', async () => {
   const closing = new Wire(await connectSocket({ url, applicationName: 'wire-closing' }), 30_000)
   const answer = closing.read(echo, ['last'])
   await closing.close()
   assert.deepEqual(await answer, ['last'])
 })
 
-test('a server that does not answer is given up', async () => {
+test('gives up a server that does not answer', async () => {
   const silent = new Wire(await connectSocket({ url, applicationName: 'wire-silent' }), 200)
   await assert.rejects(
     silent.read({ name: 'sleep', text: 'select pg_sleep(30)::text' }, []),

@@ -185,7 +185,7 @@ for (const kind of await storeKinds(database))
       )
     })
 
-    test('of somebody who has nothing is small, and has all files', async () => {
+    test('of an account without data is small, and has all files', async () => {
       const one = createJob()
       await one.run(await addAccount())
       const files = await readFiles(one.id)
@@ -193,7 +193,7 @@ for (const kind of await storeKinds(database))
       assert.ok(!files.has('missing-documents.json'))
     })
 
-    test('names the documents whose bytes the store has lost', async () => {
+    test('names the documents whose bytes are missing in the store', async () => {
       const id = await addAccount()
       const lost = await addDocument(id, 'lost', randomBytes(50))
       await query(`delete from blob_chunk`)
@@ -208,7 +208,7 @@ for (const kind of await storeKinds(database))
       assert.ok(files.has(`documents/${kept}/kept.txt`))
     })
 
-    test('that was done before its attempt was cut short is the same one', async () => {
+    test('is the same one after an attempt that was interrupted when it was complete', async () => {
       const id = await addAccount()
       const one = createJob()
       const first = await one.run(id)
@@ -218,7 +218,7 @@ for (const kind of await storeKinds(database))
       assert.deepEqual(rows, [{ n: 1 }])
     })
 
-    test('that is cut short leaves nothing, and ends with the reason', async () => {
+    test('that is interrupted leaves nothing, and fails with the reason', async () => {
       const id = await addAccount()
       for (let n = 0; n < 5; n++) await addDocument(id, `d${n}`, randomBytes(100_000), 'application/pdf')
       const [before, stored] = [await kind.count(), await countUnsealed()]
@@ -237,7 +237,7 @@ for (const kind of await storeKinds(database))
       assert.deepEqual(await query('select 1 from account_export where id = $1', [one.id]), [])
     })
 
-    test('fails as the store fails, and leaves nothing', async () => {
+    test('fails like the store, and leaves nothing', async () => {
       const id = await addAccount()
       await addDocument(id, 'd', randomBytes(100_000), 'application/pdf')
       const [before, stored] = [await kind.count(), await countUnsealed()]
@@ -253,11 +253,11 @@ for (const kind of await storeKinds(database))
       assert.deepEqual([await kind.count(), await countUnsealed()], [before, stored])
     })
 
-    test('of an account that is gone is none', async () => {
+    test('of a deleted account does not exist', async () => {
       await assert.rejects(createJob().run(2_147_483_647), { code: 'account.missing' })
     })
 
-    test('keeps its bytes until it is old, and no longer', async () => {
+    test('keeps its bytes until it expires', async () => {
       const one = createJob()
       await one.run(await addAccount())
       const runCollection = () =>
@@ -273,7 +273,7 @@ for (const kind of await storeKinds(database))
   })
 
 describe('names of files', () => {
-  test('stay what they are, without what no file may be called', () => {
+  test('keep valid names, without forbidden characters', () => {
     assert.equal(fileName('Report 2025.pdf'), 'Report 2025.pdf')
     assert.equal(fileName('Ünïcode 日本 😀.txt'), 'Ünïcode 日本 😀.txt')
     assert.equal(fileName('../../etc/passwd'), '__.._etc_passwd')

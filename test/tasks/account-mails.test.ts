@@ -64,7 +64,7 @@ for (const kind of ['reset', 'verify'] as const) {
     kind === 'reset' ? one.reset(owner.email) : one.verify(owner.id)
 
   describe(task.name, () => {
-    test('mails a token that works, of which nothing usable is stored', async () => {
+    test('mails a working token, of which nothing usable is stored', async () => {
       const owner = await addAccount()
       const one = createJob()
       assert.deepEqual(await run(one, owner), {})
@@ -83,7 +83,7 @@ for (const kind of ['reset', 'verify'] as const) {
       })
     })
 
-    test('an address gets ten an hour, however many are asked for; other addresses get theirs', async () => {
+    test('limits an address to ten mails an hour, without affecting other addresses', async () => {
       const [owner, other] = [await addAccount(), await addAccount()]
       const jobs = Array.from({ length: 12 }, () => createJob())
       for (const one of jobs) assert.deepEqual(await run(one, owner), {})
@@ -105,7 +105,7 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.equal(later.sent.length, 1)
     })
 
-    test('a repeated attempt mails the same token in the same message, and none once it is sent', async () => {
+    test('mails the same token in the same message after a retry, and nothing once it is sent', async () => {
       const owner = await addAccount()
       const one = createJob()
       one.state.failure = fail('email.failed', { reason: 'x' })
@@ -126,7 +126,7 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.notEqual(await db.maybeOne(mailedToken(kind, digestOf(tokenIn(one.sent[0]!)))), null)
     })
 
-    test('is refused before it is sent, where mail to the address is suppressed', async () => {
+    test('is rejected before sending if mail to the address is suppressed', async () => {
       const owner = await addAccount()
       const one = createJob()
       await query(`insert into comms_suppression (address, reason, send_id) values ($1, 'complained', $2)`, [
@@ -139,7 +139,7 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.deepEqual(one.sent, [])
     })
 
-    test('another job mails another token, and both are good', async () => {
+    test('mails another token from another job, and both work', async () => {
       const owner = await addAccount()
       const [one, other] = [createJob(), createJob()]
       await run(one, owner)
@@ -150,7 +150,7 @@ for (const kind of ['reset', 'verify'] as const) {
         assert.notEqual(await db.maybeOne(mailedToken(kind, digestOf(token))), null)
     })
 
-    test('a token that was used meanwhile is neither mailed again nor good again', async () => {
+    test('neither mails nor revives a token that was used meanwhile', async () => {
       const owner = await addAccount()
       const one = createJob()
       await run(one, owner)
@@ -161,7 +161,7 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.equal(await db.maybeOne(redeemMailedToken(kind, digest)), null)
     })
 
-    test('its time counts from the attempt that mailed it', async () => {
+    test("counts the token's lifetime from the attempt that mailed it", async () => {
       const owner = await addAccount()
       const one = createJob({ RESET_TOKEN_MINUTES: '30', VERIFY_TOKEN_HOURS: '2' })
       one.state.failure = fail('email.failed', { reason: 'x' })
@@ -177,7 +177,7 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.match(one.sent[1]!.text!, kind === 'reset' ? /30 minutes/ : /2 hours/)
     })
 
-    test('for nobody it does nothing, and does not tell', async () => {
+    test('does nothing for an unknown address, and does not reveal that', async () => {
       const before = await countTokens()
       const one = createJob()
       assert.deepEqual(await run(one, { id: 2_000_000_000, email: 'nobody@example.com' }), {})
@@ -191,7 +191,7 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.deepEqual([one.sent.length, await countTokens()], [0, before])
     })
 
-    test('what it stores of a job is an address or an id, never a token', () => {
+    test('stores an address or an id in its job, but never a token', () => {
       const payload = kind === 'reset' ? { email: 'a@example.com' } : { account_id: 1 }
       assert.deepEqual(task.payload.parse(payload), payload)
       assert.equal(task.payload.safeParse({ ...payload, token: 'x' }).success, false)
@@ -201,7 +201,7 @@ for (const kind of ['reset', 'verify'] as const) {
 }
 
 describe('a notice', () => {
-  test('names what has changed and what to do, whatever it was', async () => {
+  test('names the change and what to do about it', async () => {
     const owner = await addAccount()
     for (const what of NOTICES) {
       const one = createJob()
@@ -215,7 +215,7 @@ describe('a notice', () => {
     }
   })
 
-  test('is not sent to an account that is gone, and ten an hour are enough', async () => {
+  test('is not sent to a deleted account, nor more than ten times an hour', async () => {
     const owner = await addAccount()
     const all = []
     for (let i = 0; i < 12; i++) {

@@ -38,7 +38,7 @@ async function runSearch(signal: AbortSignal, asking: () => void): Promise<Searc
   return searches
 }
 
-test('a question that a provider does not embed in time is searched for by its words', async (t) => {
+test('a question that is not embedded in time is searched by keywords', async (t) => {
   const late = new AbortController()
   const limits: number[] = []
   t.mock.method(AbortSignal, 'timeout', (ms: number) => {
@@ -49,7 +49,7 @@ test('a question that a provider does not embed in time is searched for by its w
   assert.deepEqual([limits, searches.map(({ vector }) => vector)], [[5000], [null]])
 })
 
-test('an abort meanwhile ends the attempt', async () => {
+test('an abort during the embedding ends the attempt', async () => {
   const abort = new AbortController()
   await assert.rejects(
     runSearch(abort.signal, () => abort.abort('cancelled')),

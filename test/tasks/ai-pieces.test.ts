@@ -12,7 +12,7 @@ import { runs } from '../runs.ts'
 /** Answers are sent in pieces, and old messages are dropped to fit the context window. */
 
 describe('pieces of answers', () => {
-  test('the first goes out at once, others together, the rest at the end', (t) => {
+  test('sends the first piece immediately, others together, and the rest at the end', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const sent: string[] = []
     const deltas = createDeltas((text) => sent.push(text))
@@ -30,7 +30,7 @@ describe('pieces of answers', () => {
     assert.equal(sent.length, 3)
   })
 
-  test('however a text is cut, what is sent is that text, and can be stored', () => {
+  test('joins to the original text however it is cut, and can be stored', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.array(fc.nat(5)), (text, cuts) => {
         const sent: string[] = []
@@ -50,11 +50,11 @@ describe('pieces of answers', () => {
   })
 })
 
-describe('what of a conversation is sent', () => {
+describe('the history that is sent', () => {
   const say = (...contents: readonly string[]): Message[] =>
     contents.map((content, i) => ({ role: i % 2 === 0 ? 'user' : 'assistant', content }))
 
-  test('all that fits; the question always; never an answer first', async () => {
+  test('is all that fits, always with the question, and never an answer first', async () => {
     const history = say('q1', 'a1', 'q2', 'a2', 'q3')
     assert.deepEqual(await fitHistory(history, 1000), history)
     // A message counts as its two tokens plus four.
@@ -64,7 +64,7 @@ describe('what of a conversation is sent', () => {
     assert.deepEqual(await fitHistory([], 10), [])
   })
 
-  test('tokens are counted as the models do, special ones as text, and a long run takes no time', async () => {
+  test('counts tokens like the models, special ones as text, and takes no time for a long run', async () => {
     const count = await loadCounter()
     assert.equal(count('The quick brown fox jumps over the lazy dog.'), 10)
     assert.ok(count('<|endoftext|>') > 1)

@@ -56,7 +56,7 @@ const verdict = (sentiment: string, performance: string, score: number): string 
   JSON.stringify({ sentiment, performance, score })
 
 describe('judging conversations', () => {
-  test('zero until it has run; enabled is the setting', async () => {
+  test('statistics are zero before the first run, and show the setting', async () => {
     const empty = {
       total: 0,
       distribution: { positive: 0, neutral: 0, negative: 0, frustrated: 0 },
@@ -68,7 +68,7 @@ describe('judging conversations', () => {
     assert.deepEqual((await off.get(STATS)).json, { enabled: false, ...empty })
   })
 
-  test('those that are quiet, once; what the model says is stored, and what it used', async () => {
+  test('quiet conversations are judged once, and verdict and usage are stored', async () => {
     const happy = await addConversation('Thank you!')
     const angry = await addConversation('THIS IS WRONG AGAIN')
     await addConversation('just now', 1)
@@ -103,7 +103,7 @@ describe('judging conversations', () => {
     assert.ok(used.every(({ user_id, success }) => user_id === 'system' && success === true))
   })
 
-  test('nonsense is no judgement, and is asked for again after a day', async () => {
+  test('an invalid verdict is dropped, and requested again after a day', async () => {
     const odd = await addConversation('odd', 20)
     for (const answer of ['no idea', '{}', verdict('sad', 'good', 0), verdict('neutral', 'good', 2)]) {
       assert.deepEqual(await run(() => answer), { scored: 0, failed: 1 })
@@ -116,7 +116,7 @@ describe('judging conversations', () => {
     assert.deepEqual(await run(() => verdict('neutral', 'acceptable', 0)), { scored: 1, failed: 0 })
   })
 
-  test('a provider that fails ends the run', async () => {
+  test('a failing provider ends the run', async () => {
     await addConversation('later')
     await assert.rejects(
       run(() => fail('ai.failed', { reason: 'x' })),
@@ -125,13 +125,13 @@ describe('judging conversations', () => {
     assert.equal(asked.length, 1)
   })
 
-  test('nobody is asked where it is switched off or has no key', async () => {
+  test('no request is made if it is disabled or has no key', async () => {
     for (const env of [{ AI_SENTIMENT_ENABLED: 'false' }, { AI_ENABLED: 'false' }, { AI_PROVIDER: 'cohere' }])
       assert.deepEqual(await run(() => '', env), { scored: 0, failed: 0 })
     assert.equal(asked.length, 0)
   })
 
-  test('an account sees its own, an admin all', async () => {
+  test('an account sees its own statistics, an admin all', async () => {
     const admin = await api.register('admin@example.com')
     const user = await api.register('user@example.com')
     await addConversation('mine', 10, user.id)

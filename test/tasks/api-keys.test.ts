@@ -7,7 +7,7 @@ import { apiKeyOf, hasKeyPrefix, isApiKey } from '../../tasks/accounts/api-keys.
 const SECRET = 'a secret for tests, long enough to be one'
 const KEY = apiKeyOf(SECRET, '01980000-0000-7000-8000-000000000001')
 
-test('a key has its prefix, 256 bits and a checksum, and is the same for the same row', () => {
+test('a key has its prefix, 256 bits and a checksum, and depends only on its row', () => {
   assert.match(KEY, /^mill_live_[0-9A-Za-z]{49}$/)
   assert.equal(apiKeyOf(SECRET, '01980000-0000-7000-8000-000000000001'), KEY)
   assert.notEqual(apiKeyOf(SECRET, '01980000-0000-7000-8000-000000000002'), KEY)
@@ -15,7 +15,7 @@ test('a key has its prefix, 256 bits and a checksum, and is the same for the sam
   assert.ok(isApiKey(KEY))
 })
 
-test('any other character, or order of two, is noticed', () => {
+test('the checksum detects a changed character and swapped neighbours', () => {
   for (let at = 'mill_live_'.length; at < KEY.length; at++) {
     const other = KEY[at] === 'x' ? 'y' : 'x'
     assert.equal(isApiKey(KEY.slice(0, at) + other + KEY.slice(at + 1)), false, `character ${at}`)
@@ -25,7 +25,7 @@ test('any other character, or order of two, is noticed', () => {
   }
 })
 
-test('what is no key', () => {
+test('other text is no key', () => {
   for (const text of [
     '',
     'mill_live_',

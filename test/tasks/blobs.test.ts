@@ -35,7 +35,7 @@ for (const kind of kinds) {
     const unit = kind.name === 's3' ? 5 * MB : 256 * 1024
     const put = (bytes: Uint8Array, pieceSize = 70_001) => blobs.store(splitBytes(bytes, pieceSize))
 
-    test('keeps what it is given, whatever its size and in whatever pieces it comes', async () => {
+    test('stores bytes of any size, in pieces of any size', async () => {
       const sizes = [
         ...[1, 1000, 256 * 1024, 256 * 1024 + 1],
         ...[unit - 1, unit, unit + 1, 2 * unit, 2 * unit + 2 * MB + 7],
@@ -52,13 +52,13 @@ for (const kind of kinds) {
       }
     })
 
-    test('says of an upload without bytes that it is empty', async () => {
+    test('reports an upload without bytes as empty', async () => {
       const stored = await put(new Uint8Array())
       assert.deepEqual([stored.byteSize, stored.head.length], [0, 0])
       await blobs.discard(stored.at)
     })
 
-    test('reads any part', async () => {
+    test('reads any range', async () => {
       const bytes = randomBytes(unit + MB)
       const { at } = await put(bytes)
       const ranges = [
@@ -77,7 +77,7 @@ for (const kind of kinds) {
       await blobs.discard(at)
     })
 
-    test('holds still while its reader does, and lets go when its reader leaves', async () => {
+    test('pauses with its reader, and stops when the reader leaves', async () => {
       const bytes = randomBytes(3 * MB)
       const { at } = await put(bytes)
       for (let round = 0; round < 30; round++) {
@@ -96,7 +96,7 @@ for (const kind of kinds) {
       await blobs.discard(at)
     })
 
-    test('knows whether all bytes are there', async () => {
+    test('knows whether all bytes exist', async () => {
       const { at } = await put(randomBytes(300_000))
       assert.equal(await blobs.exists(at, 300_000), true)
       assert.equal(await blobs.exists(at, 299_999), false)
@@ -108,7 +108,7 @@ for (const kind of kinds) {
       assert.equal(await blobs.exists(at, 300_000), false)
     })
 
-    test('tells with the first piece that bytes are gone', async () => {
+    test('reports missing bytes with the first piece', async () => {
       const { at } = await put(randomBytes(300_000))
       await assert.rejects(readAll(blobs, at, 290_000, 20_000), isMissing)
       await kind.lose()
@@ -117,7 +117,7 @@ for (const kind of kinds) {
       await blobs.discard(at)
     })
 
-    test('leaves nothing of an upload that breaks off, wherever it does', async () => {
+    test('leaves nothing of an upload that breaks off, at any point', async () => {
       for (const size of [1, 100_000, unit, unit + 1, 2 * unit + MB]) {
         const broken = async function* () {
           yield* splitBytes(randomBytes(size), 65_536)
@@ -128,7 +128,7 @@ for (const kind of kinds) {
       }
     })
 
-    test('removes what is discarded, as often as it is told to', async () => {
+    test('removes discarded uploads, however often', async () => {
       const { at } = await put(randomBytes(unit + MB))
       assert.equal(await kind.count(), 1)
       await blobs.discard(at)
@@ -137,7 +137,7 @@ for (const kind of kinds) {
       await blobs.remove(at)
     })
 
-    test('does not remove what has become a document', async () => {
+    test('does not remove an upload that has become a document', async () => {
       const { at, sha256, byteSize } = await put(randomBytes(1000))
       assert.deepEqual(await db.maybeOne(sealBlob(at.blob_id, sha256, byteSize)), { sealed: true })
       await blobs.discard(at)
@@ -147,7 +147,7 @@ for (const kind of kinds) {
       assert.equal(await kind.count(), 0)
     })
 
-    test('stores the same bytes twice at once without one disturbing the other', async () => {
+    test('stores the same bytes twice concurrently without conflict', async () => {
       const bytes = randomBytes(400_000)
       const [one, two] = await Promise.all([put(bytes), put(bytes, 10_000)])
       assert.deepEqual(one.sha256, two.sha256)
@@ -171,7 +171,7 @@ for (const kind of kinds) {
   })
 }
 
-test('bytes in a store that is not configured any more are missing, and stay where they are', async () => {
+test('bytes in a store that is no longer configured are missing, but are not deleted', async () => {
   const s3 = kinds.find(({ name }) => name === 's3')!
   const before = createBlobs(db, parseSettings(s3.env))
   const { at } = await before.store(splitBytes(Buffer.from('elsewhere'), 4))

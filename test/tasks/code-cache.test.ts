@@ -51,7 +51,7 @@ function createProgram() {
 }
 
 describe('stripped files', () => {
-  test('are kept by the first start, and good for the next', () => {
+  test('are stored by the first start, and reused by the next', () => {
     const { run, kept } = createProgram()
     assert.equal(run(), 'one')
     const files = kept()
@@ -63,7 +63,7 @@ describe('stripped files', () => {
     assert.equal(readFileSync(files[0]!, 'utf8'), text)
   })
 
-  test('of another text are made anew, in their place', () => {
+  test('are replaced if the source has changed', () => {
     const { run, say, kept } = createProgram()
     assert.equal(run(), 'one')
     say("const word: string = 'two'\nconsole.log(word)\n")
@@ -71,7 +71,7 @@ describe('stripped files', () => {
     assert.equal(kept().length, 1)
   })
 
-  test('that are damaged are made anew', () => {
+  test('are replaced if they are damaged', () => {
     const { run, kept } = createProgram()
     run()
     const [file] = kept()
@@ -88,7 +88,7 @@ describe('stripped files', () => {
     }
   })
 
-  test('have their places in stack traces', () => {
+  test('keep their positions in stack traces', () => {
     const { run, say } = createProgram()
     say(
       "interface Word { text: string }\nconst at = (word: Word): string => new Error(word.text).stack!\nconsole.log(/said\\.ts:(\\d+:\\d+)/.exec(at({ text: 'here' }))![1])\n",
@@ -100,8 +100,10 @@ describe('stripped files', () => {
   })
 })
 
-describe('nothing is kept, and everything runs', () => {
-  test('where others could write, or could have written', { skip: process.getuid === undefined }, () => {
+describe('the code runs without a cache', () => {
+  test('if other users could write to its folder, or might have', {
+    skip: process.getuid === undefined,
+  }, () => {
     for (const mode of [0o770, 0o707, 0o777]) {
       const { run, own, kept } = createProgram()
       mkdirSync(own)
@@ -123,13 +125,13 @@ describe('nothing is kept, and everything runs', () => {
     assert.deepEqual(kept(), [])
   })
 
-  test('when Node is told to keep nothing', () => {
+  test("if Node's cache is disabled", () => {
     const { run, kept } = createProgram()
     assert.equal(run({ env: { NODE_DISABLE_COMPILE_CACHE: '1' } }), 'one')
     assert.deepEqual(kept(), [])
   })
 
-  test('when another loader was asked for', () => {
+  test('if another loader is requested', () => {
     const { run, kept } = createProgram()
     const loader = 'data:text/javascript,'
     assert.equal(run({ flags: ['--import', loader] }), 'one')
@@ -138,7 +140,7 @@ describe('nothing is kept, and everything runs', () => {
   })
 })
 
-test('NODE_COMPILE_CACHE says where', () => {
+test('NODE_COMPILE_CACHE sets the folder', () => {
   const { run, temporary, kept } = createProgram()
   const folder = join(temporary, 'chosen')
   assert.equal(run({ env: { NODE_COMPILE_CACHE: folder } }), 'one')
@@ -146,7 +148,7 @@ test('NODE_COMPILE_CACHE says where', () => {
   assert.ok(kept()[0]!.startsWith(folder))
 })
 
-test('every process and command caches its code before it loads anything else', () => {
+test('every process and command caches its code before it loads other modules', () => {
   const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
   const commands = `${fileAt('package.json')}\n${fileAt('Procfile')}`
   const mains = new Set(

@@ -78,7 +78,7 @@ for (const kind of kinds) {
       warnings.length = 0
     })
 
-    test('leaves alone what a document needs, however old it is', async () => {
+    test('keeps what a document needs, however old it is', async () => {
       const stored = await put()
       await addDocument(stored)
       await age(100 * GRACE_SECONDS)
@@ -86,7 +86,7 @@ for (const kind of kinds) {
       assert.equal(await blobs.exists(stored.at, 1000), true)
     })
 
-    test('leaves alone what is in the trash, and what is restored from it', async () => {
+    test('keeps what is in the trash, and what is restored from it', async () => {
       const stored = await put()
       const id = await addDocument(stored)
       await addPages(id, 3)
@@ -99,7 +99,7 @@ for (const kind of kinds) {
       assert.deepEqual([await kind.count(), await count('document_page')], [1, 3])
     })
 
-    test('removes the pages and the bytes of a document that left the trash a day ago, and not before', async () => {
+    test('removes pages and bytes a day after a document left the trash, and not before', async () => {
       const stored = await put()
       const id = await addDocument(stored)
       await addPages(id, 3)
@@ -114,7 +114,7 @@ for (const kind of kinds) {
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
     })
 
-    test('keeps bytes that another document has', async () => {
+    test('keeps bytes that another document uses', async () => {
       const stored = await put()
       const first = await addDocument(stored)
       await db.run(deleteDocuments([first], null, 0))
@@ -126,7 +126,7 @@ for (const kind of kinds) {
       assert.equal(await blobs.exists(stored.at, 1000), true)
     })
 
-    test('removes bytes whose documents are gone with their owner', async () => {
+    test('removes bytes whose documents were deleted with their owner', async () => {
       await addDocument(await put())
       await query('delete from document')
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
@@ -135,7 +135,7 @@ for (const kind of kinds) {
       assert.equal(await kind.count(), 0)
     })
 
-    test('removes uploads that nobody finished once they are a day old', async () => {
+    test('removes unfinished uploads after a day', async () => {
       await put()
       await put(randomBytes(6 * 1024 * 1024))
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
@@ -145,7 +145,7 @@ for (const kind of kinds) {
       assert.deepEqual([await kind.count(), await count('blob')], [1, 1])
     })
 
-    test('an upload of the same bytes that is committing while they are collected keeps its bytes', async () => {
+    test('keeps the bytes of an upload that commits the same bytes during the collection', async () => {
       for (let round = 0; round < 5; round++) {
         const bytes = randomBytes(500)
         await db.run(deleteDocuments([await addDocument(await put(bytes))], null, 0))
@@ -161,7 +161,7 @@ for (const kind of kinds) {
       }
     })
 
-    test('what can not be removed now is removed by a later run, and does not keep it from the rest', async () => {
+    test('continues after a failed removal, which a later run repeats', async () => {
       const [lost, other] = [await put(), await put()]
       await age(2 * GRACE_SECONDS)
       const failing = {
@@ -182,7 +182,7 @@ describe('collecting', { concurrency: false }, () => {
   const blobs = createBlobs(db, parseSettings({}))
   beforeEach(() => query('truncate document, blob cascade'))
 
-  test('an upload that comes first is waited for; one that comes second stores its own bytes', async () => {
+  test('waits for an earlier upload, while a later one stores its own bytes', async () => {
     const bytes = randomBytes(100)
     const first = await blobs.store(yieldOnce(bytes))
     await db.run(deleteDocuments([await addDocument(first)], null, 0))
@@ -211,13 +211,13 @@ describe('collecting', { concurrency: false }, () => {
     assert.equal(await blobs.exists(first.at, 100), true)
   })
 
-  test('an upload that took so long that it was given up can not be sealed', async () => {
+  test('an upload that was given up for its age cannot be sealed', async () => {
     const stored = await blobs.store(yieldOnce(randomBytes(10)))
     await query('update blob set deleted = true')
     assert.equal(await db.maybeOne(sealBlob(stored.at.blob_id, stored.sha256, 10)), null)
   })
 
-  test('goes through any number of documents and blobs', async () => {
+  test('handles any number of documents and blobs', async () => {
     await query(`insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at)
       select 't', 'text/plain', 1, sha256(n::text::bytea), at, at
       from generate_series(1, 130) n, (select now() - interval '2 days' as at) long_ago`)
@@ -229,7 +229,7 @@ describe('collecting', { concurrency: false }, () => {
     assert.equal(await count('blob'), 980)
   })
 
-  test('looks at blobs in order, a batch at a time', async () => {
+  test('reads blobs in order, in batches', async () => {
     await query(`insert into blob (sha256, byte_size, created_at)
       select sha256(n::text::bytea), 1, now() - interval '2 days' from generate_series(1, 5) n`)
     const ids = (await query('select id from blob order by id')).map(({ id }) => Number(id))

@@ -24,7 +24,7 @@ for (const [what, colours] of Object.entries({
   'black and blue on yellow': { inks: ['#222', '#0050a0'], paper: '#ffe600' },
   'white on blue': { inks: ['#fff'], paper: '#0050a0' },
 })) {
-  test(`${what} is read, from a picture and from a page of a PDF`, async (t) => {
+  test(`${what} is read from a picture and from a PDF page`, async (t) => {
     const picture = await measureWordShare(scanImage(lines, 200, 80, colours).bytes, 'image/jpeg')
     const page = await measureWordShare(await scanPdf(1, { sentences: 3, colours }), 'application/pdf')
     t.diagnostic(`${picture} and ${page} of the words`)

@@ -49,7 +49,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
     )
 
   describe(name, () => {
-    test('is sent once, and answered as often as it is asked', async () => {
+    test('is sent once, and a repeated attempt returns the same answer', async () => {
       const one = await make()
       const first = await run(one)
       assert.deepEqual([one.requests, (await one.row()).status], [1, 'sent'])
@@ -58,7 +58,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal((await one.row()).message, null, 'what was sent is not kept')
     })
 
-    test('that was certainly not taken is tried again', async () => {
+    test('is retried if it was certainly not accepted', async () => {
       const one = await make()
       one.behaviour = failed()
       assert.equal(await expectFailure(one), one.behaviour)
@@ -72,14 +72,14 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       )
     })
 
-    test('that was refused says so in the ledger', async () => {
+    test('stores the rejection in the ledger', async () => {
       const one = await make()
       one.behaviour = refused()
       assert.equal(await expectFailure(one), one.behaviour)
       assert.deepEqual([(await one.row()).status, one.lookups], ['failed', 0])
     })
 
-    test('whose worker dies before a request goes out is sent by the next', async () => {
+    test('is sent by the next attempt if the worker dies before the request', async () => {
       const one = await make()
       one.behaviour = 'dies before'
       assert.ok((await expectFailure(one)) instanceof Died)
@@ -89,7 +89,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal(one.requests, 1)
     })
 
-    test('whose worker dies with a request under way is not sent again', async () => {
+    test('is not sent again if the worker dies during the request', async () => {
       const one = await make()
       one.behaviour = 'dies'
       assert.ok((await expectFailure(one)) instanceof Died)
@@ -104,7 +104,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       if ('sid' in result) assert.equal(result.sid, null)
     })
 
-    test('that may have been taken is unknown, and not sent again', async () => {
+    test('is unknown if it may have been accepted, and is not sent again', async () => {
       const one = await make()
       one.behaviour = unknown()
       assert.equal((await run(one)).status, 'unknown')
@@ -112,7 +112,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.notEqual((await one.row()).message, null, 'a look-up later needs it')
     })
 
-    test('that another worker has taken over is not sent', async () => {
+    test('is not sent by a superseded attempt', async () => {
       const one = await make()
       one.isSuperseded = true
       const error = await expectFailure(one)
@@ -120,7 +120,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.deepEqual([one.requests, (await one.row()).status], [0, 'queued'])
     })
 
-    test('that is cancelled with a request under way is unknown; that is stopped is for the next attempt', async () => {
+    test('is unknown if cancelled during the request, and retried if stopped', async () => {
       const cancelled = await make()
       cancelled.behaviour = unknown()
       cancelled.abort.abort('cancelled')
@@ -132,7 +132,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal((await stopped.row()).status, 'sending')
     })
 
-    test('whose first attempt is late to say that it did not begin is sent by the next', async () => {
+    test('is sent by the next attempt if the first one reports late that it did not begin', async () => {
       const one = await make()
       const [begins, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       const answer = Promise.withResolvers<SubmitResult>()
@@ -152,7 +152,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       const second = { ...context, job: { ...context.job, attempt: 2 } }
       one.behaviour = answer.promise
       const next = run({ ...one, context: second })
-      await until('the next has begun', async () => (await one.row()).status === 'sending')
+      await until('the next request has begun', async () => (await one.row()).status === 'sending')
       held.resolve()
       assert.ok((await late) instanceof Failure)
       assert.equal((await one.row()).status, 'sending')
@@ -162,12 +162,12 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.deepEqual([status, requests], ['sent', 1])
     })
 
-    test('whose answer comes late, to an attempt that was given up, is sent after all', async () => {
+    test('is sent after all if the answer arrives late, at an attempt that was given up', async () => {
       const one = await make()
       const answer = Promise.withResolvers<SubmitResult>()
       one.behaviour = answer.promise
       const frozen = run(one)
-      await until('its request is out', async () => (await one.row()).status === 'sending')
+      await until('the request has begun', async () => (await one.row()).status === 'sending')
       // Another worker claims the job and cannot determine the outcome.
       assert.equal((await run(one)).status, 'unknown')
       answer.resolve(accepted())
@@ -179,7 +179,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
   if (!looks) continue
   const made = (providerId: string) => ({ providerId, status: 'delivered' })
-  describe(`${name}, looked up`, () => {
+  describe(`${name}, with a lookup`, () => {
     test('is found after a crash', async () => {
       const one = await make()
       one.behaviour = 'dies'
@@ -190,7 +190,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.deepEqual([one.requests, one.lookups, (await one.row()).status], [1, 1, 'sent'])
     })
 
-    test('is found after a time-out, also late', async () => {
+    test('is found after a timeout, also late', async () => {
       const one = await make()
       one.behaviour = unknown()
       one.list = (look) => (look < 2 ? [] : [made(`X${one.id}`)])
@@ -198,16 +198,16 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal(one.lookups, 2)
     })
 
-    test('is sent when the attempt that was taken over learns meanwhile that it was not', async () => {
+    test('is sent if the superseded attempt learns meanwhile that it was not accepted', async () => {
       const one = await make()
       const answer = Promise.withResolvers<SubmitResult>()
       one.behaviour = answer.promise
       const frozen = expectFailure(one)
-      await until('its request is out', async () => (await one.row()).status === 'sending')
+      await until('the request has begun', async () => (await one.row()).status === 'sending')
       one.behaviour = accepted(`X${one.id}`)
       one.list = async (look) => {
         if (look === 1) answer.reject(failed())
-        await until('it is known', async () => (await one.row()).status !== 'sending')
+        await until('the outcome is known', async () => (await one.row()).status !== 'sending')
         return []
       }
       const result = await run(one)
@@ -216,7 +216,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.ok((await frozen) instanceof Failure)
     })
 
-    test('is not what another send has been answered with', async () => {
+    test('does not match a message that answered another send', async () => {
       const first = await make()
       first.behaviour = accepted(`X${first.id}`)
       await run(first)
@@ -235,7 +235,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal('sid' in result && result.sid, `X${third.id}`)
     })
 
-    test('after an answered failure is sent again if the provider does not have it', async () => {
+    test('is sent again after an answered failure if the provider does not have it', async () => {
       const one = await make()
       one.behaviour = unknown(true)
       const error = await expectFailure(one)
@@ -246,7 +246,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal(one.requests, 2)
     })
 
-    test('after an answered failure is sent if the provider does have it', async () => {
+    test('is sent after an answered failure if the provider has it', async () => {
       const one = await make()
       one.behaviour = unknown(true)
       one.list = [made(`X${one.id}`)]
@@ -254,7 +254,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal(one.requests, 1)
     })
 
-    test('where the provider can not be asked is unknown', async () => {
+    test('is unknown if the provider cannot be asked', async () => {
       const one = await make()
       one.behaviour = unknown()
       one.list = fail('telephony.failed', { reason: 'x' })
@@ -264,7 +264,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
   })
 }
 
-test('mail to an address that has bounced meanwhile is refused before it is sent', async () => {
+test('mail to an address that has bounced meanwhile is rejected before it is sent', async () => {
   const { make, run } = CHANNELS.email
   const one = await make()
   await database.query(
@@ -279,11 +279,11 @@ test('mail to an address that has bounced meanwhile is refused before it is sent
   assert.deepEqual([(await one.row()).status, one.requests], ['sent', 1])
 })
 
-describe('a mail server that knows a mail again', () => {
+describe('a mail server that recognizes repeated mails', () => {
   const { make, run } = CHANNELS.email
   const makeRepeatable = async (): Promise<Bench> => Object.assign(await make(), { isRepeatable: true })
 
-  test('is given it again after a crash and after a time-out', async () => {
+  test('gets the mail again after a crash and after a timeout', async () => {
     const one = await makeRepeatable()
     one.behaviour = 'dies'
     await assert.rejects(run(one), Died)
@@ -295,7 +295,7 @@ describe('a mail server that knows a mail again', () => {
     assert.deepEqual([one.requests, (await one.row()).requests], [3, 3])
   })
 
-  test('and does not answer any more leaves open what it took before', async () => {
+  test('leaves an earlier mail unknown if it does not answer any more', async () => {
     const one = await makeRepeatable()
     one.behaviour = unknown()
     await assert.rejects(run(one), Failure)

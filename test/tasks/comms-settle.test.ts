@@ -26,7 +26,7 @@ async function addUnknownSms(to: string): Promise<Bench> {
   return one
 }
 
-test('what was unknown is found at the provider later, and each message is the answer to one send', async () => {
+test('unknown sends are found at the provider later, and each message answers one send', async () => {
   const to = '+14155550001'
   const [first, second] = [await addUnknownSms(to), await addUnknownSms(to)]
   const found = { providerId: `SM${first.id}`, status: 'delivered' }
@@ -42,7 +42,7 @@ test('what was unknown is found at the provider later, and each message is the a
   assert.equal((await run(first)).found, 0)
 })
 
-test('what the provider has is found among many that it has not', async () => {
+test('a send that the provider has is found among many that it does not', async () => {
   await query(`delete from comms_send`)
   const oldest = await addUnknownSms('+14155550003')
   for (let n = 0; n < 60; n++) await addUnknownSms(`+1415555${1000 + n}`)
@@ -55,10 +55,10 @@ test('what the provider has is found among many that it has not', async () => {
     findSms: async ({ to }: { to: string }) =>
       to === '+14155550003' ? [{ providerId: 'SM3', status: 'delivered' }] : [],
   })
-  await until('it is found', async () => (await run(one)).found === 1)
+  await until('the send is found', async () => (await run(one)).found === 1)
 })
 
-test('what can not be asked, or is a mail, or is old, stays unknown', async () => {
+test('sends stay unknown if they cannot be looked up, are mails, or are old', async () => {
   await query(`delete from comms_send`)
   const one = await addUnknownSms('+14155550002')
   one.list = fail('telephony.failed', { reason: 'x' })
@@ -72,7 +72,7 @@ test('what can not be asked, or is a mail, or is old, stays unknown', async () =
   assert.equal((await readStatus(one.id)).status, 'unknown')
 })
 
-test('a send without a job that works on it is closed', async () => {
+test('a send without an active job is closed', async () => {
   await query(`delete from comms_send`)
   const addJob = async (status: string, age = '1 minute'): Promise<{ id: string; send: string }> => {
     const [id, send] = [randomUUID(), randomUUID()]

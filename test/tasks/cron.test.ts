@@ -92,7 +92,7 @@ describe('the next run', () => {
     )
   })
 
-  test('is after the time, not at it, and begins with a minute', () => {
+  test('is after the given time, and at the start of a minute', () => {
     for (const [cron, after, next] of [
       ['* * * * *', '2026-02-28T12:00:00.000Z', '2026-02-28T12:01:00.000Z'],
       ['* * * * *', '2026-02-28T11:59:59.999Z', '2026-02-28T12:00:00.000Z'],
@@ -105,7 +105,7 @@ describe('the next run', () => {
       assert.equal(nextRun(cron!, new Date(after!)).toISOString(), next, `${cron} after ${after}`)
   })
 
-  test('is on the day of the month or that of the week, where both are restricted', () => {
+  test('matches the day of the month or of the week if both are restricted', () => {
     for (const [cron, next] of [
       ['0 0 13 * 5', '2026-03-06T00:00:00.000Z'],
       ['0 0 2 * 5', '2026-03-02T00:00:00.000Z'],
@@ -114,7 +114,7 @@ describe('the next run', () => {
       assert.equal(nextRun(cron!, new Date(NOON)).toISOString(), next, cron)
   })
 
-  test('of what never runs, or is no expression, is none', () => {
+  test('does not exist for an entry that never runs, or an invalid expression', () => {
     for (const cron of [
       ...['0 0 30 2 *', '0 0 31 4,6,9,11 *', '', '* * * *', '* * * * * *', '60 * * * *', '* 24 * * *'],
       ...['* * 0 * *', '* * * 13 *', '* * * * 8', '5-1 * * * *', '*/0 * * * *', 'a * * * *', '*x * * * *'],

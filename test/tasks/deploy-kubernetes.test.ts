@@ -100,7 +100,7 @@ const queuesIn = (container: Container): string[] | undefined =>
   container.env?.find(({ name }) => name === 'WORKER_QUEUES')?.value.split(',')
 
 describe('the Kubernetes example', () => {
-  test('has kinds and names, and Kustomize takes all of it', () => {
+  test('has kinds and names, and all files are in Kustomize', () => {
     for (const { apiVersion, kind: name, metadata } of objects) {
       assert.equal(apiVersion, API_VERSIONS[name], name)
       assert.match(metadata.name, /^millrace(-[a-z]+)*$/)
@@ -116,7 +116,7 @@ describe('the Kubernetes example', () => {
     )
   })
 
-  test('has a pod for every line of the Procfile, none as root, and nobody writes to the image', () => {
+  test('has a pod for every Procfile line, not as root and with a read-only image', () => {
     assert.deepEqual(new Set(pods.flatMap(({ container }) => container.args)), new Set(procfile.keys()))
     for (const { name, container, spec } of pods) {
       assert.equal(spec.containers.length, 1, name)
@@ -140,7 +140,7 @@ describe('the Kubernetes example', () => {
     }
   })
 
-  test('starts them with valid settings', () => {
+  test('starts the pods with valid settings', () => {
     const sources = [{ configMapRef: { name: 'millrace' } }, { secretRef: { name: 'millrace' } }]
     const secrets = {
       SECRET_KEY: 'a secret for tests, long enough to be one',
@@ -162,7 +162,7 @@ describe('the Kubernetes example', () => {
     assertListed(queues, served, [lineOf('deploy/kubernetes/worker.yaml', 'WORKER_QUEUES')])
   })
 
-  test('asks an edge at paths and ports that it has', () => {
+  test('probes an edge at existing paths and ports', () => {
     const { container, metadata } = pods.find((pod) => pod.container.args[0] === 'web')!
     const portOf = (name: string) => container.ports!.find((port) => port.name === name)?.containerPort
     assert.equal(portOf('http'), parseSettings({}).port)
@@ -175,14 +175,14 @@ describe('the Kubernetes example', () => {
     assert.equal(kind('Service')[0]!.spec.ports[0]!.targetPort, 'http')
   })
 
-  test('lets an edge wait for its database, which it does before it listens', () => {
+  test('gives an edge time to wait for its database before it listens', () => {
     const { httpGet, periodSeconds, failureThreshold } = pods.find(({ name }) => name === 'millrace-web')!
       .container.startupProbe!
     assert.deepEqual(httpGet, { path: '/health', port: 'http' })
     assert.ok(periodSeconds * failureThreshold >= 3600)
   })
 
-  test('leaves them the time to stop', () => {
+  test('gives the pods time to stop', () => {
     for (const { name, container, spec } of pods.filter((pod) => pod.container.args[0] !== 'release')) {
       const [command, before = '0'] = container.lifecycle?.preStop.exec.command ?? []
       assert.equal(command, container.args[0] === 'web' ? 'sleep' : undefined, name)
@@ -190,14 +190,14 @@ describe('the Kubernetes example', () => {
     }
   })
 
-  test('tries a release again unless it is no use', () => {
+  test('retries a release, unless that is pointless', () => {
     const { template, podFailurePolicy } = kind('Job')[0]!.spec
     const { containerName, values } = podFailurePolicy.rules[0]!.onExitCodes
     assert.equal(containerName, template.spec.containers[0]!.name)
     assert.deepEqual(values, [START_REFUSED])
   })
 
-  test('selects the pods that there are', () => {
+  test('selects existing pods', () => {
     const labelled = pods.map(({ metadata }) => JSON.stringify(metadata.labels))
     assert.equal(new Set(labelled).size, pods.length)
     for (const { metadata, spec } of kind('Deployment'))
@@ -208,7 +208,7 @@ describe('the Kubernetes example', () => {
     }
   })
 
-  test('lets in what edges serve, and nothing else', () => {
+  test('admits only the traffic that edges serve', () => {
     const [all, web] = kind('NetworkPolicy').map(({ spec }) => spec)
     assert.deepEqual(all!.podSelector.matchLabels, { app: 'millrace' })
     assert.deepEqual([all!.policyTypes, all!.ingress], [['Ingress', 'Egress'], undefined])

@@ -30,7 +30,7 @@ function parseSeconds(text: string): number {
   return Number(found[1])
 }
 
-test('the Procfile is read right', () => {
+test('the Procfile is parsed correctly', () => {
   assert.deepEqual([...procfile.keys()], ['web', 'worker', 'release'])
   assert.equal(procfile.get('web')!.words.at(-1), 'edge/main.ts')
   assert.equal(STOP_SECONDS, 9)
@@ -42,13 +42,13 @@ describe('the Dockerfile', () => {
   const wordsOf = (instruction: string): string[] =>
     JSON.parse(new RegExp(`^${instruction} *(\\[.*\\])$`, 'm').exec(text)![1]!) as string[]
 
-  test('has the Node of the package', () => {
+  test('has the Node version of the package', () => {
     const { dependencies } = JSON.parse(readFileAt('package.json')) as { dependencies: Variables }
     const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
     assert.deepEqual(bases, Array(2).fill(`node:${dependencies.node}-bookworm-slim`))
   })
 
-  test('takes in what the processes need, and no settings', () => {
+  test('includes what the processes need, and no settings', () => {
     const [first, ...lines] = readFileAt('.dockerignore').trim().split('\n').slice(1)
     assert.equal(first, '*')
     const taken = lines.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
@@ -61,7 +61,7 @@ describe('the Dockerfile', () => {
     assert.equal(taken.length, 8)
   })
 
-  test('runs a line of the Procfile, or else a command', () => {
+  test('runs a line of the Procfile, or a command', () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-image-'))
     try {
       writeFileSync(
@@ -81,7 +81,7 @@ describe('the Dockerfile', () => {
     }
   })
 
-  test('asks an edge whether it is ready', () => {
+  test('checks whether an edge is ready', () => {
     const [command, flag, script] = wordsOf('HEALTHCHECK .* CMD')
     assert.deepEqual([command, flag], ['node', '-e'])
     assert.ok(paths.includes('/ready') && script!.includes("'/ready'") && script!.includes(`|| ${port})`))
@@ -130,7 +130,7 @@ describe('compose.yaml', () => {
       return found
     })
 
-  test('runs every line of the Procfile, of one image that nobody writes to', () => {
+  test('runs every line of the Procfile, from one read-only image', () => {
     assert.deepEqual(new Set(ours.flatMap(([, { command }]) => command!)), new Set(procfile.keys()))
     for (const [name, service] of ours) {
       assert.equal(service.command!.length, 1, name)
@@ -141,7 +141,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('gives all of them the same settings, with which they start; the release has the owner’s database', () => {
+  test('gives all services the same valid settings, and the release the owner’s database', () => {
     const settingsOf = ({ environment }: Service) =>
       parseSettings({
         NODE_ENV: 'production',
@@ -166,7 +166,7 @@ describe('compose.yaml', () => {
       assert.deepEqual(value, settingsOf(web)[name as keyof typeof release], name)
   })
 
-  test('gives no service a right that it does not need', () => {
+  test('gives services only the rights that they need', () => {
     const added: Record<string, readonly string[]> = {}
     for (const [name, { cap_drop, cap_add, security_opt }] of Object.entries(services)) {
       assert.deepEqual([cap_drop, security_opt], [['ALL'], ['no-new-privileges:true']], name)
@@ -204,7 +204,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('has a balancer that asks both edges whether they are ready', () => {
+  test('has a balancer that checks whether both edges are ready', () => {
     const caddy = readFileAt('deploy/caddy/Caddyfile')
     const edges = ours.filter(([, { command }]) => command![0] === 'web').map(([name]) => `${name}:${port}`)
     assert.equal(edges.length, 2)
@@ -222,7 +222,7 @@ describe('compose.yaml', () => {
   })
 })
 
-describe('the units of systemd', () => {
+describe('the systemd units', () => {
   const units = globSync('deploy/systemd/*.service', { cwd: ROOT }).map((path) => {
     const text = readFileAt(path)
     const valuesOf = (name: string): string[] =>
@@ -230,7 +230,7 @@ describe('the units of systemd', () => {
     return { name: /millrace-(\w+)/.exec(path)![1]!, text, valuesOf }
   })
 
-  test('are the lines of the Procfile', () => {
+  test('match the lines of the Procfile', () => {
     assert.deepEqual(new Set(units.map(({ name }) => name)), new Set(procfile.keys()))
     for (const { name, valuesOf } of units) {
       const { env, words } = procfile.get(name)!
@@ -244,7 +244,7 @@ describe('the units of systemd', () => {
     }
   })
 
-  test('stop in order, and start again unless it is no use', () => {
+  test('stop in order, and restart unless that is pointless', () => {
     for (const { name, valuesOf } of units.filter((unit) => unit.name !== 'release')) {
       assert.ok(Number(valuesOf('TimeoutStopSec')[0]) > STOP_SECONDS, name)
       assert.deepEqual(valuesOf('KillSignal'), ['SIGTERM'], name)

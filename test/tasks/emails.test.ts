@@ -57,7 +57,7 @@ const textOfHtml = (html: string): string => unescapeHtml(html.replace(/<[^>]*>/
 
 describe('emails', () => {
   for (const [page, mail] of Object.entries(EMAILS)) {
-    test(`${page}: text and HTML carry the same link and the same token`, async () => {
+    test(`${page}: text and HTML have the same link and token`, async () => {
       const { text, html } = await read(mail('Ann Reader'))
       const link = `${BASE}/${page}#token=${TOKEN}`
       assert.equal(text!.split(link).length, 2)
@@ -68,7 +68,7 @@ describe('emails', () => {
     })
   }
 
-  test('they say how long they are good for, and what to do otherwise', () => {
+  test('emails state their lifetime, and what to do otherwise', () => {
     assert.match(
       verificationEmail(to(null), BASE, TOKEN, 1).text,
       /valid for 1 hour\. If it was not you, ignore this email/,
@@ -109,7 +109,7 @@ describe('emails', () => {
     assert.doesNotMatch(added.text + added.html, /href|token/)
   })
 
-  test('a name is greeted with, unless there is none or it would be read as a link', () => {
+  test('an email greets by name, unless there is none or it looks like a link', () => {
     const greeting = (name: string | null): string =>
       resetEmail(to(name), BASE, TOKEN, 60).text.split('\n')[0]!
     for (const name of ['Ann Reader', 'Zoë O’Hara-Ünal', 'J. R. Tolkien', '李小龙', 'नाम', '👩‍👩‍👧'])
@@ -180,14 +180,14 @@ async function assertHarmless(page: string, mail: Email, name: string): Promise<
   assert.match(text!, new RegExp(`^For programs, the token is: ${TOKEN}\\s*$`, 'm'), what)
 }
 
-describe('names that try to be more than names', () => {
+describe('hostile names', () => {
   for (const [page, mail] of Object.entries(EMAILS)) {
     test(`are harmless in ${page}`, async () => {
       for (const name of ATTACKS) await assertHarmless(page, mail(name), name)
     })
   }
 
-  test('whatever they hold', async () => {
+  test('for any content', async () => {
     const pieces = fc.constantFrom(...ATTACKS, '\n', '\r', '<', '>', '"', '&', '\0', '\u2029', '=?', '🜁')
     const name = fc.array(fc.oneof(pieces, fc.string({ unit: 'binary', maxLength: 10 })), { maxLength: 5 })
     await fc.assert(
@@ -221,7 +221,7 @@ function wordsOf({ subject, text, html }: Email): string[] {
   return lines.map((line) => line.replace(own, ''))
 }
 
-describe('names in mails', () => {
+describe('names in emails', () => {
   const emails = { ...EMAILS, added: sendAdded }
   const link = fc.constantFrom(
     ...ATTACKS,
@@ -241,7 +241,7 @@ describe('names in mails', () => {
     .array(fc.oneof(link, fc.string({ unit: 'binary', maxLength: 8 })), { maxLength: 6 })
     .map((parts) => parts.join(''))
 
-  test('are never what a mail program makes a link of, in subject, text and HTML', () => {
+  test('never become links in subject, text or HTML', () => {
     const check = (name: string): void => {
       for (const [page, mail] of Object.entries(emails))
         for (const line of wordsOf(mail(name))) assertPlain(line, `${page}: ${JSON.stringify(name)}`)
@@ -250,7 +250,7 @@ describe('names in mails', () => {
     fc.assert(fc.property(name, check), runs())
   })
 
-  test('are one line of at most 120 characters, and the same when they are plain', () => {
+  test('are one line of at most 120 characters, and unchanged if plain', () => {
     fc.assert(
       fc.property(name, (text) => {
         const plain = toPlainName(text)

@@ -8,10 +8,10 @@ const lines = [...text.matchAll(/^#?([A-Z][A-Z0-9_]+)=(.*)$/gm)].map(
   ([, name, value]) => [name!, value!] as const,
 )
 
-test('.env.example names every setting once, and no other', () => {
+test('.env.example has every setting once, and no others', () => {
   assert.deepEqual(lines.map(([name]) => name).sort(), [...SETTING_NAMES].sort())
 })
 
-test('the defaults that .env.example shows are the defaults', () => {
+test('.env.example shows the real defaults', () => {
   assert.deepEqual(parseSettings(Object.fromEntries(lines)), parseSettings({}))
 })

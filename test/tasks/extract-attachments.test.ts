@@ -27,7 +27,7 @@ const row = (title: string, type: string, bytes: number) => ({
   jobs: 1,
 })
 
-test('files become documents that point to their mail, and are read; once, however often it is', async () => {
+test('attachments become documents that refer to their mail and are read, once for any repetition', async () => {
   const id = await add('a mail')
   const attachments = [
     ['fees.csv', 'ship,fee of the first'],
@@ -51,7 +51,7 @@ test('files become documents that point to their mail, and are read; once, howev
   assert.deepEqual(await query(blobs), before, 'no bytes are left of the second time')
 })
 
-describe('an extraction that could not store what is attached', () => {
+describe('an extraction that cannot store an attachment', () => {
   const cut = [
     ['first.txt', 'stored before it'],
     ['later.txt', new Error('the disk is full')],
@@ -60,7 +60,7 @@ describe('an extraction that could not store what is attached', () => {
   const both = [row('first.txt', 'text/plain', 16), row('later.txt', 'text/plain', 15)]
 
   for (const next of ['attempt', 'job'])
-    test(`leaves it to the next ${next}, and its page is read all the same`, async () => {
+    test(`leaves it to the next ${next}, and still reads the page`, async () => {
       const id = await add(`a mail, cut short, for the next ${next}`)
       const jobId = uuidv7()
       const first = await run(id, { jobId, pageCount: 1, attachments: cut })
@@ -79,7 +79,7 @@ describe('an extraction that could not store what is attached', () => {
     })
 })
 
-test('an extraction that has nothing to read leaves what the owner has deleted', async () => {
+test('an extraction without unread pages does not restore deleted attachments', async () => {
   const id = await add('a mail, read before')
   const attachments = [['once.txt', 'attached of the second']] as const
   await run(id, { pageCount: 1, attachments })
@@ -89,7 +89,7 @@ test('an extraction that has nothing to read leaves what the owner has deleted',
   assert.deepEqual(await readAttached(id), [])
 })
 
-test('what the owner has already stays as it is; what is attached to an attachment is not stored', async () => {
+test('existing documents stay unchanged, and attachments of attachments are not stored', async () => {
   const id = await add('another mail')
   const attachments = [['twice.txt', 'attached to two mails']] as const
   await run(id, { pageCount: 1, attachments })

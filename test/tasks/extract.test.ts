@@ -18,7 +18,7 @@ const crashAt = (number: number) => (n: number) => {
 }
 
 describe('extracting a document', () => {
-  test('reads every page in order, tells of each, and counts', async () => {
+  test('reads and reports every page in order, and counts them', async () => {
     const id = await add('hello ', 'wor', 'ld')
     const ran = await run(id, {
       pageCount: 3,
@@ -38,12 +38,12 @@ describe('extracting a document', () => {
     assert.deepEqual(await query('select page_count from document where id = $1', [id]), [{ page_count: 3 }])
   })
 
-  test('of a document without pages', async () => {
+  test('handles a document without pages', async () => {
     const ran = await run(await add(''), { pageCount: 0 })
     assert.deepEqual([ran.result, ran.closed], [{ read: 0, unread: 0, skipped: 0 }, 1])
   })
 
-  test('again: what was read is skipped, what was not is tried; by force all of it is read', async () => {
+  test('skips read pages and retries unread ones, or reads all by force', async () => {
     const id = await add('x')
     await run(id, { read: (n) => (n === 2 ? blank : page('first')) })
     const second = await run(id, { read: () => page('second') })
@@ -54,7 +54,7 @@ describe('extracting a document', () => {
     assert.deepEqual(await pages(id), ['1 read: third', '2 read: third', '3 read: third'])
   })
 
-  test('what was given up is tried again by force only', async () => {
+  test('retries a page that was given up only by force', async () => {
     const id = await add('x')
     await run(id, { read: (n) => (n === 2 ? { ...blank, givenUp: true } : page('first')) })
     const second = await run(id, { read: () => page('second') })
@@ -64,7 +64,7 @@ describe('extracting a document', () => {
     assert.deepEqual(await pages(id), ['1 read: third', '2 read: third', '3 read: third'])
   })
 
-  test('several pages are in hand at once, and stored in their order', async () => {
+  test('reads several pages in parallel, and stores them in order', async () => {
     const id = await add('x')
     const slow = Promise.withResolvers<void>()
     const begun: number[] = []
@@ -87,7 +87,7 @@ describe('extracting a document', () => {
     ])
   })
 
-  test('pages that take milliseconds are stored and reported 32 together, each kind by itself', async () => {
+  test('stores and reports fast pages in groups of 32, by kind', async () => {
     const id = await add('x')
     const ran = await run(id, {
       isFast: true,
@@ -108,7 +108,7 @@ describe('extracting a document', () => {
     assert.deepEqual(stored, [{ pages: 40, times: 2 }])
   })
 
-  test('the next pages are read while the ones before are stored', async () => {
+  test('reads the next pages while storing the ones before', async () => {
     const id = await add('x')
     const [holding, reading] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const hold = (): Promise<void> =>
@@ -131,7 +131,7 @@ describe('extracting a document', () => {
     assert.deepEqual(ran.result, { read: 2, unread: 0, skipped: 0 })
   })
 
-  test('pages are indexed as they are stored, and when their text is changed by hand', async () => {
+  test('indexes pages when they are stored, and when their text is edited', async () => {
     const id = await add('x')
     const unindexed = `
       select page_number from document_page where document_id = $1 and (search <> page_vector(text)
@@ -147,7 +147,7 @@ describe('extracting a document', () => {
     assert.deepEqual(await query(found, [id]), [{ page_number: 2 }])
   })
 
-  test('words that an extraction died before storing are stored by the next one, which reads nothing', async () => {
+  test('stores words that an earlier extraction did not store before it died, without reading', async () => {
     const id = await add('x')
     const read = () => page('A numbat')
     await run(id, { pageCount: 1, read })
@@ -156,7 +156,7 @@ describe('extracting a document', () => {
     assert.deepEqual(await query(`select word from search_word where word = 'numbat'`), [{ word: 'numbat' }])
   })
 
-  test('pages that there are no longer are gone', async () => {
+  test('deletes pages that no longer exist', async () => {
     const id = await add('x')
     await run(id, { pageCount: 5 })
     const ran = await run(id, { pageCount: 2 })
@@ -165,7 +165,7 @@ describe('extracting a document', () => {
   })
 
   for (const force of [false, true]) {
-    test(`an attempt that was cut short is gone on with where it stopped (force: ${force})`, async () => {
+    test(`resumes an interrupted attempt (force: ${force})`, async () => {
       const id = await add('x')
       await run(id, { read: () => page('old'), pageCount: 4 })
       await query(
@@ -190,12 +190,12 @@ describe('extracting a document', () => {
     })
   }
 
-  test('whoever has been superseded stores nothing more', async () => {
+  test('stores nothing more once it is superseded', async () => {
     const id = await add('x')
     const jobId = uuidv7()
     const read = async (n: number): Promise<ReturnType<typeof page>> => {
       if (n !== 3) return page(`Page ${n}`)
-      await until('the pages before are stored', async () => (await pages(id)).length === 2)
+      await until('the first pages are stored', async () => (await pages(id)).length === 2)
       await query('update job set attempt = attempt + 1 where id = $1', [jobId])
       return page(`Page ${n}`)
     }
@@ -204,7 +204,7 @@ describe('extracting a document', () => {
     assert.deepEqual([await pages(id), ran.closed], [['1 read: Page 1', '2 read: Page 2'], 1])
   })
 
-  test('an abort ends it before the next page, and closes the document', async () => {
+  test('ends before the next page when it is aborted, and closes the document', async () => {
     const id = await add('x')
     const abort = new AbortController()
     const ran = await run(id, {
@@ -219,7 +219,7 @@ describe('extracting a document', () => {
     assert.equal((await pages(id)).length, 2)
   })
 
-  test('a document that was deleted meanwhile is missing, and gets no page', async () => {
+  test('fails for a document that was deleted meanwhile, and adds no page', async () => {
     const [deleted, gone] = [await add('abc'), await add('abc')]
     await query('update document set deleted_at = now(), expires_at = now() where id = $1', [deleted])
     await query('delete from document where id = $1', [gone])
@@ -231,7 +231,7 @@ describe('extracting a document', () => {
     }
   })
 
-  test('bytes that are gone, cut or too many are said to be so', async () => {
+  test('reports bytes that are missing, truncated or too many', async () => {
     const [gone, cut, many] = [await add('abc'), await add('abc', 'def'), await add('abc')]
     await query('delete from blob where sha256 = (select sha256 from document where id = $1)', [gone])
     const blob = '(select b.id from blob b join document d using (sha256) where d.id = $1)'
@@ -245,7 +245,7 @@ describe('extracting a document', () => {
   })
 })
 
-test('fails where its owner would have more pages than the quota, and nothing of it is kept', async () => {
+test("fails over the owner's page quota, and keeps nothing", async () => {
   const [account] = await query(`insert into account (email, password_hash) values ($1, '') returning id`, [
     `${uuidv7()}@example.com`,
   ])
@@ -272,7 +272,7 @@ describe('the limits of a document', () => {
   const text = 'ä'.repeat(100_000) // 200,000 bytes
   const TEXT = 'The document exceeds its limit of 1068576 bytes of text'
 
-  test('leave pages unread that come after too much text for its size', async () => {
+  test("leave later pages unread after too much text for the document's size", async () => {
     const id = await add('x')
     const ran = await run(id, { pageCount: 20, inHand: 8, unpackedBytes: 1000, read: () => page(text) })
     assert.deepEqual(ran.result, { read: 5, unread: 15, skipped: 0 })
@@ -284,7 +284,7 @@ describe('the limits of a document', () => {
     assert.deepEqual((await pages(id)).slice(5, 7), [`6 unread: ${TEXT}`, `7 unread: ${TEXT}`])
   })
 
-  test('count the text that is kept from an earlier extraction, and never grow by asking again', async () => {
+  test('include text from earlier extractions, and do not grow with repetition', async () => {
     const id = await add('x')
     const how = { pageCount: 20, unpackedBytes: 1000, read: () => page(text) }
     await run(id, { ...how, read: (n) => (n === 3 ? blank : page(text)) })
@@ -294,13 +294,13 @@ describe('the limits of a document', () => {
     assert.deepEqual(forced.result, { read: 5, unread: 15, skipped: 0 })
   })
 
-  test('are those of the settings for large documents', async () => {
+  test('come from the settings for large documents', async () => {
     const how = { pageCount: 10, unpackedBytes: 1e9, read: () => page(text) }
     const ran = await run(await add('x'), { ...how, settings: { MAX_DOCUMENT_TEXT_BYTES: '500000' } })
     assert.deepEqual(ran.result, { read: 2, unread: 8, skipped: 0 })
   })
 
-  test('leave pages unread once the document has taken its share of computing', async () => {
+  test('leave pages unread once the document has used its CPU time', async () => {
     const id = await add('x')
     const how = { pageCount: 10, read: () => page('one'), cpuMs: (read: number) => read * 100_000 }
     const ran = await run(id, how)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { documentFileName } from '../../tasks/documents/file-name.ts'
 
-test('a title has the ending of what it is, unless it has one', () => {
+test('a title gets the extension of its type, unless it has one', () => {
   for (const [title, type, name] of [
     ['Invoice 17', 'application/pdf', 'Invoice 17.pdf'],
     ['Invoice 17.PDF', 'application/pdf', 'Invoice 17.PDF'],

@@ -48,13 +48,13 @@ describe('encodings', () => {
     assert.match((await read(utf8))[0]!, /\n\nGrüße$/)
   })
 
-  test('a byte order mark tells more than what is declared', async () => {
+  test('a byte order mark overrides a declared encoding', async () => {
     assert.deepEqual(await read(`\ufeff${page(DECLARED)}`), ['Grüße'])
     const xml = '\ufeff<?xml version="1.0" encoding="iso-8859-1"?><r><a>Grüße</a></r>'
     assert.deepEqual(await read(xml), ['a: Grüße'])
   })
 
-  test('what declares UTF-16 in single bytes is UTF-8', async () => {
+  test('text that declares UTF-16 in single bytes is UTF-8', async () => {
     const xml = '<?xml version="1.0" encoding="utf-16"?><r><a>Grüße</a></r>'
     assert.deepEqual(await read(xml), ['a: Grüße'])
     assert.deepEqual(await read(Buffer.from(`\ufeff${xml}`, 'utf16le')), await read(xml))
@@ -62,7 +62,7 @@ describe('encodings', () => {
   })
 })
 
-test('how a word is spoken does not stand amid it', async () => {
+test('phonetic guides are not part of the text', async () => {
   const html =
     '<html><body><p><ruby>日<rp>(</rp><rt>に</rt><rp>)</rp>本<rt>ほん</ruby>語</p><p>x</p></body></html>'
   assert.deepEqual(await read(html), ['日本語\n\nx'])
@@ -79,7 +79,7 @@ test('how a word is spoken does not stand amid it', async () => {
   assert.deepEqual(await read(docx, { fileName: 'a.docx' }), ['日本'])
 })
 
-test('a picture of a mail is a file of its own, unless the body shows it', async () => {
+test("a mail's picture is an attachment unless the body shows it", async () => {
   const picture = (name: string, more: readonly string[]) => [
     '--b',
     `Content-Type: image/jpeg; name=${name}`,
@@ -109,18 +109,18 @@ test('a picture of a mail is a file of its own, unless the body shows it', async
   assert.match(text!, /\nThe receipt\n\nAttachments:\nreceipt\.jpg \(3 bytes\)\nother\.jpg \(3 bytes\)$/)
 })
 
-test('a line of a calendar may be folded amid a character', async () => {
+test('a calendar line may be folded within a character', async () => {
   const whole = Buffer.from('BEGIN:VCALENDAR\r\nSUMMARY:Grüße\r\nEND:VCALENDAR\r\n')
   const amid = whole.indexOf('ü') + 1
   const folded = Buffer.concat([whole.subarray(0, amid), Buffer.from('\r\n '), whole.subarray(amid)])
   assert.match((await read(folded))[0]!, /^SUMMARY:Grüße$/m)
 })
 
-describe('HTML that was written as XML', () => {
+describe('XHTML', () => {
   const PAGE =
     '<html xmlns="http://www.w3.org/1999/xhtml"><head><title/><script src="a.js"/><style/></head><body><h1>One</h1><iframe src="b"/><p>Text</p></body></html>'
 
-  test('elements without content end where they begin', async () => {
+  test('empty elements end where they begin', async () => {
     assert.deepEqual(await read(`<?xml version="1.0"?>${PAGE}`, { fileName: 'a.xhtml' }), ['One\n\nText'])
     const book = zipOf([
       ['mimetype', 'application/epub+zip'],
@@ -142,7 +142,7 @@ describe('sheets', () => {
   const readSheet = async (formats: string, rows: string) =>
     (await read(workbook(formats, rows), { fileName: 'a.xlsx' }))[0]!
 
-  test('a value stands in its column, whatever cells before it are empty or left out', async () => {
+  test('a value is in its column, even if cells before it are empty or missing', async () => {
     const say = (words: string) => `t="inlineStr"><is><t>${words}</t></is>`
     const rows = `<row><c r="A1" ${say('Debit')}</c><c r="B1" ${say('Credit')}</c><c r="C1" ${say('Note')}</c></row>
       <row><c r="B2"><v>100</v></c></row><row><c r="A3"/><c r="B3"/><c r="C3" ${say('none')}</c></row>
@@ -151,7 +151,7 @@ describe('sheets', () => {
     assert.equal(await readSheet('', rows), `S\nDebit\tCredit\tNote\n\t100\n\t\tnone\n1\t\t3\n${far}`)
   })
 
-  test('of OpenDocument: what is repeated is there as often, also below what is merged', async () => {
+  test('OpenDocument repeats cells as declared, also below merged ones', async () => {
     const cell = (words: string, more = '') =>
       `<table:table-cell ${more}>${words && `<text:p>${words}</text:p>`}</table:table-cell>`
     const row = (cells: string, more = '') => `<table:table-row ${more}>${cells}</table:table-row>`
@@ -171,7 +171,7 @@ describe('sheets', () => {
     assert.deepEqual(await read(ods), [lines.join('\n')])
   })
 
-  test('of OpenDocument: what is empty to the end of each row takes no place of other rows', async () => {
+  test('OpenDocument rows that are empty to the end take no space from other rows', async () => {
     const rest = '<table:table-cell table:number-columns-repeated="16383"/>'
     const row = `<table:table-row><table:table-cell><text:p>1</text:p></table:table-cell>${rest}</table:table-row>`
     const ods = zipOf([
@@ -181,12 +181,12 @@ describe('sheets', () => {
     assert.deepEqual(await read(ods), [`S${'\n1'.repeat(25_000)}`])
   })
 
-  test('characters that are written by their numbers', async () => {
+  test('numeric character references are decoded', async () => {
     const rows = `<row><c t="inlineStr"><is><t>one_x000D_\ntwo _x005F_x000D_ a_x_b</t></is></c></row>`
     assert.equal(await readSheet('', rows), 'S\none two _x000D_ a_x_b')
   })
 
-  test('a duration is hours, also of several days; the first days of 1900 are what programs show', async () => {
+  test('a duration is in hours, and the first days of 1900 are as programs show them', async () => {
     const formats = `<numFmts><numFmt numFmtId="170" formatCode="[h]:mm"/></numFmts>
       <cellXfs><xf numFmtId="170"/><xf numFmtId="46"/><xf numFmtId="14"/></cellXfs>`
     const cells = [
@@ -204,7 +204,7 @@ describe('sheets', () => {
   })
 })
 
-describe('long documents take time that grows with their length', () => {
+describe('long documents take linear time', () => {
   /** Time limit of a test. A quadratic reader took half a minute. */
   const MAX_MS = 5000
   async function assertFast(read: () => Promise<unknown>): Promise<void> {
@@ -222,26 +222,26 @@ describe('long documents take time that grows with their length', () => {
     )
   })
 
-  test('an XML file of one text with 400,000 elements in it', async () => {
+  test('an XML text with 400,000 elements', async () => {
     const xml = `<?xml version="1.0"?><a>x${'<b>y</b>'.repeat(400_000)}</a>`
     await assertFast(async () => assert.equal((await read(xml))[0]!.length, 400_004))
   })
 
-  test('200,000 spaces amid a line', async () => {
+  test('200,000 spaces within a line', async () => {
     const rtf = `{\\rtf1 a${' '.repeat(200_000)}b}`
     await assertFast(async () => assert.equal((await read(rtf))[0]!.length, 200_002))
   })
 })
 
-describe('words that every object has', () => {
+describe('names of object properties', () => {
   const WORDS = ['constructor', 'toString', 'valueOf', 'hasOwnProperty', '__proto__']
 
-  test('are control words without a text in RTF', async () => {
+  test('are control words without text in RTF', async () => {
     const rtf = `{\\rtf1 before ${WORDS.map((word) => `\\${word.replaceAll('_', '')} `).join('')}after\\par}`
     assert.deepEqual(await read(rtf), ['before after'])
   })
 
-  test('are no ending of a file name, and no time zone', async () => {
+  test('are not file extensions or time zones', async () => {
     const zip = zipOf([['a.txt', 'a']])
     for (const word of WORDS) {
       assert.equal(await sniffMediaType(zip, { fileName: `a.${word}` }), 'application/zip')
@@ -250,7 +250,7 @@ describe('words that every object has', () => {
   })
 })
 
-test('unclosed marks of subtitles take time that grows with their number', async () => {
+test('unclosed subtitle tags take linear time', async () => {
   const before = process.cpuUsage()
   const marks = '<c'.repeat(200_000)
   assert.equal(

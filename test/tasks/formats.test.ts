@@ -61,7 +61,7 @@ describe('word processing', () => {
     ['letter.odt', `${ODF}.text`],
     ['letter.rtf', 'application/rtf'],
   ] as const)
-    test(`${name}: its pages, tables by rows`, async () => {
+    test(`${name}: pages, with tables by rows`, async () => {
       const { pages, ...found } = await read(await file(name))
       assert.deepEqual(found, { type, texts: [FIRST.join('\n'), SECOND], attachments: [] })
       assert.deepEqual(
@@ -70,14 +70,14 @@ describe('word processing', () => {
       )
     })
 
-  test('a book: a page for each chapter', async () => {
+  test('EPUB: a page for each chapter', async () => {
     const { type, texts } = await read(await file('letter.epub'))
     assert.equal(type, 'application/epub+zip')
     assert.equal(texts.length, 1)
     assert.ok(texts[0]!.startsWith(`${FIRST.slice(0, 3).join('\n\n')}\n\n`), texts[0])
   })
 
-  test('headers, notes and comments; not what was deleted, moved or is there twice', async () => {
+  test('headers, notes and comments, without deleted, moved or repeated text', async () => {
     const part = (body: string) => `<w:x xmlns:w="w" xmlns:mc="m">${body}</w:x>`
     const p = (text: string) =>
       `<w:p><w:pPr><w:tabs><w:tab/></w:tabs></w:pPr><w:r><w:t>${text}</w:t></w:r></w:p>`
@@ -111,7 +111,7 @@ describe('word processing', () => {
     assert.deepEqual(texts, ['Letterhead\nKept & A\nonce\n\na\tb-c\nd\ncell s\nA note\nA remark'])
   })
 
-  test('RTF: encodings of fonts, Unicode with and without what stands in for it, hidden groups', async () => {
+  test('RTF: font encodings, Unicode with and without fallbacks, hidden groups', async () => {
     const rtf = String.raw`{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}{\f1\fcharset204 Arial;}{\f2\fcharset128 MS;}}{\*\generator x;}{\info{\title no}}
 \f0 Gr\'fc\'dfe \u321?ukasz {\uc0\u8364}\~5 {\f1 \'cf\'f0\'e8\'e2\'e5\'f2} {\f2 \'93\'fa\'96\'7b}\par \u-10179?\u-8704? a\{b\}\\c\line d\page e\cell f\row}`
     const { type, texts } = await read(rtf)
@@ -136,7 +136,7 @@ describe('sheets and slides', () => {
       ])
     })
 
-  test('values are what their formats say', async () => {
+  test('values are formatted by their number formats', async () => {
     const sheet = (cells: string) => `<worksheet><sheetData><row>${cells}</row></sheetData></worksheet>`
     const book = (date1904: string) =>
       zipOf([
@@ -227,7 +227,7 @@ describe('mail', () => {
     '',
   ].join('\r\n')
 
-  test('headers, decoded body, and what is attached', async () => {
+  test('headers, decoded body and attachments', async () => {
     const { type, texts, attachments } = await read(MIME)
     assert.equal(type, 'message/rfc822')
     assert.deepEqual(texts, [
@@ -246,7 +246,7 @@ Date: 2026-03-14T10:00:00.000Z\n\nThe fähre leaves at noon.\n\nAttachments:\nfe
     assert.match((await read(html)).texts[0]!, /\n\nHello\n\nagain$/)
   })
 
-  test("Outlook's: the same", async () => {
+  test('Outlook files are read the same way', async () => {
     const { type, texts, attachments } = await read(outlookMail(MAIL), { fileName: 'mail.msg' })
     assert.equal(type, 'application/vnd.ms-outlook')
     assert.deepEqual(texts, [
@@ -259,8 +259,8 @@ Date: 2026-03-14T10:00:00.000Z\n\nThe fähre leaves at noon.\n\nAttachments:\nfe
   })
 })
 
-describe('written files', () => {
-  test('HTML without tags, scripts and styles, in the encoding that it declares', async () => {
+describe('markup and text files', () => {
+  test('HTML without tags, scripts and styles, in its declared encoding', async () => {
     const html = Buffer.from(
       '<!-- x --><!DOCTYPE html><html><head><meta charset="windows-1251"><style>p{}</style></head><body><h1>\xcf\xf0\xe8\xe2\xe5\xf2</h1><script>no()</script><table><tr><td>a</td><td>b</td></tr></table></body></html>',
       'latin1',
@@ -332,7 +332,7 @@ describe('pictures of other kinds', () => {
     )
   })
 
-  test('a TIFF whose directory lies behind its pixels is a TIFF by its first bytes', async () => {
+  test('a TIFF whose directory follows its pixels is detected by its first bytes', async () => {
     const head = Buffer.alloc(65_536, 7)
     head.write('II*\0', 0, 'latin1')
     head.writeUInt32LE(100_000, 4)
@@ -344,7 +344,7 @@ describe('pictures of other kinds', () => {
   })
 })
 
-describe('what cannot be read says why', () => {
+describe('unreadable documents state the reason', () => {
   const readReason = async (bytes: Uint8Array | string, hint: MediaHint = {}) => {
     const { pages } = await read(bytes, hint)
     assert.deepEqual([pages.length, pages[0]!.status], [1, 'unread'])
@@ -373,7 +373,7 @@ describe('what cannot be read says why', () => {
     assert.equal(await readReason(sealed, { fileName: 'a.ods' }), 'The document is encrypted')
   })
 
-  test('mail that is no mail, pictures that are cut', async () => {
+  test('invalid mail and truncated pictures', async () => {
     const cfb = Buffer.alloc(2048)
     cfb.write('d0cf11e0a1b11ae1', 0, 'hex')
     assert.equal(await readReason(cfb, { fileName: 'a.msg' }), 'The mail is damaged')

@@ -7,7 +7,7 @@ import { createImports } from './import-help.ts'
 
 const { one, assertPost } = createImports(await testDatabase())
 
-describe('the odd', () => {
+describe('unusual front matter', () => {
   const CONTENTS = [
     '',
     '\n',
@@ -22,7 +22,7 @@ describe('the odd', () => {
     '{"a":1}',
     'title: x\n',
   ]
-  test('what follows is kept byte for byte', async () => {
+  test('the text after it is kept byte for byte', async () => {
     for (const content of CONTENTS) {
       for (const [open, close] of [
         ['---\ntitle: x\n', '---\n'],
@@ -36,7 +36,7 @@ describe('the odd', () => {
         await assertPost('x.md', `${open}${close}${content}`, { title: 'x', content })
     }
   })
-  test('what an export writes of a text of several lines is that text', async () => {
+  test('an exported multi-line text is read back unchanged', async () => {
     for (const line of ['', ' ', '\t', '---', '...', '\\', ' \\', '# x', '\u2028', '\r'])
       for (const excerpt of [
         `A line that is rather long\n${line}\nand another one`,
@@ -57,13 +57,13 @@ describe('the odd', () => {
       await assertPost('x.md', text, { title: 'x', content: '' })
   })
   test('an empty block', () => assertPost('x.md', '---\n---\nText', { title: 'X', content: 'Text' }))
-  test('a block of nothing but comments', () =>
+  test('a block with only comments', () =>
     assertPost('x.md', '---\n# nothing\n---\nText', { content: 'Text' }))
-  test('that is not closed', async () => {
+  test('an unclosed block', async () => {
     for (const text of ['---\ntitle: x\n\nText', '+++\ntitle = "x"\n', '{"title": "x"\n\nText'])
       assert.equal(await one('x.md', text), 'The front matter is not closed')
   })
-  test('a line across the page is no front matter', async () => {
+  test('a horizontal rule is no front matter', async () => {
     for (const text of [
       '---\n\nText',
       '---\nText\n---\nmore',
@@ -76,35 +76,35 @@ describe('the odd', () => {
     ])
       await assertPost('x.md', text, { content: text })
   })
-  test('what looks like its end within a text is none', () =>
+  test('a delimiter inside a text does not end it', () =>
     assertPost('x.md', '---\ntitle: "x"\nexcerpt: "a\u2028---\u2029..."\n---\nText', {
       excerpt: 'a\u2028---\u2029...',
       content: 'Text',
     }))
-  test('of a key that comes twice the last counts', () =>
+  test('the last of two equal keys wins', () =>
     assertPost('x.md', '---\ntitle: one\ntitle: two\n---\n', { title: 'two' }))
-  test('a key twice in TOML is a mistake', async () =>
+  test('two equal keys are an error in TOML', async () =>
     assert.match(
       await one('x.md', '+++\ntitle = "one"\ntitle = "two"\n+++\n'),
       /^The front matter is not valid TOML: /,
     ))
-  test('what is not its language is named', async () => {
+  test('the expected language is named in the error', async () => {
     assert.match(await one('x.md', '---\ntitle: [\n---\n'), /^The front matter is not valid YAML: /)
     assert.match(await one('x.md', '---\ntitle: "a\n---\n'), /^The front matter is not valid YAML: /)
     assert.match(await one('x.md', '{"title": x}\n'), /^The front matter is not valid JSON: /)
   })
-  test('a text that goes on at the beginning of a line', () =>
+  test('a text that continues at the start of a line', () =>
     assertPost('x.md', '---\ntitle: "one\ntwo"\nslug: s\n---\n', { title: 'one two', slug: 's' }))
-  test('code is no front matter that is read here', async () =>
+  test('executable front matter is not read', async () =>
     assert.equal(
       await one('x.md', '---js\nlet title = 1\n---\n'),
       'The front matter language is not supported: js',
     ))
-  test('scalars are the text that they are written as', async () => {
+  test('scalars keep their literal text', async () => {
     for (const title of ['1.10', '2020-01-02', 'true', '0x1F', '1e3', '12:30', '.5', '017'])
       await assertPost('x.md', `---\ntitle: ${title}\n---\n`, { title })
   })
-  test('texts in every form of YAML', async () => {
+  test('all text styles of YAML are read', async () => {
     for (const written of [
       `'it''s'`,
       `"it's"`,
@@ -117,11 +117,11 @@ describe('the odd', () => {
     ])
       await assertPost('x.md', `---\ntitle: ${written}\n---\n`, { title: `it's` })
   })
-  test('keys are known however they are spelled', async () => {
+  test('keys match in any spelling', async () => {
     for (const key of ['hero_image_url', 'heroImageUrl', 'Hero-Image-URL'])
       await assertPost('x.md', `---\n${key}: /a.png\n---\n`, { hero_image_url: '/a.png' })
   })
-  test('tags in every form', async () => {
+  test('tags are read in every form', async () => {
     for (const [written, tag_slugs] of [
       ['a', ['a']],
       ['a b', ['a', 'b']],
@@ -138,7 +138,7 @@ describe('the odd', () => {
     ] as const)
       await assertPost('x.md', `---\ntags: ${written}\n---\n`, { tag_slugs })
   })
-  test('flags in every form', async () => {
+  test('flags are read in every form', async () => {
     for (const [written, status] of [
       ['draft: true', 'draft'],
       ['draft: yes', 'draft'],
@@ -159,11 +159,11 @@ describe('the odd', () => {
       'status: must be draft, published or archived',
     )
   })
-  test('a date that can’t be read is named', async () => {
+  test('an invalid date is named', async () => {
     assert.equal(await one('x.md', '---\ndate: soon\n---\n'), 'date: is not a recognized date')
     assert.equal(await one('x.md', '---\nlastmod: 2020-02-30\n---\n'), 'lastmod: is not a recognized date')
   })
-  test('limits: what describes is cut, what is the post itself is refused', async () => {
+  test('limits cut descriptions, and reject posts', async () => {
     const { excerpt, seo_title, seo_description } = await one(
       'x.md',
       `---\ndescription: ${'d '.repeat(400)}\nseo_title: ${'s'.repeat(300)}\nmeta_description: ${'m'.repeat(400)}\n---\n`,
@@ -189,7 +189,7 @@ describe('the odd', () => {
     assert.equal(await one('x.md', 'x'.repeat(1_000_001)), 'content: must have at most 1000000 characters')
     assert.equal((await one('x.md', 'x'.repeat(1_000_000))).content.length, 1_000_000)
   })
-  test('what would take long to parse is refused', async () => {
+  test('input that is slow to parse is rejected', async () => {
     assert.equal(await one('x.md', `---\na: ${'x'.repeat(300_000)}\n---\n`), 'The front matter is too long')
     assert.match(await one('x.md', `---\na: ${'['.repeat(50_000)}\n---\n`), /front matter/)
     const bomb = [
@@ -201,7 +201,7 @@ describe('the odd', () => {
     ]
     assert.match(await one('x.md', bomb.join('\n')), /front matter/)
   })
-  test('keys that are called like what every object has are keys like others', () =>
+  test('names of object properties are ordinary keys', () =>
     assertPost('x.md', '---\n__proto__: {title: y}\nconstructor: x\ntoString: z\ntitle: x\n---\n', {
       title: 'x',
     }))

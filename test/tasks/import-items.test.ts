@@ -25,7 +25,7 @@ const readContents = async () =>
   Object.fromEntries((await exported()).map(({ slug, content }) => [slug, content]))
 
 describe('items of JSON', () => {
-  test('every field of an export is taken at its word', async () => {
+  test('every field of an export is used', async () => {
     await clear()
     const post = {
       title: 'T',
@@ -61,7 +61,7 @@ describe('items of JSON', () => {
       { author_id: null },
     ])
   })
-  test('an address is no name: neither of an author nor of whoever imports', async () => {
+  test('an address is never used as a name', async () => {
     await clear()
     await query(`update account set full_name = null where id = $1`, [ann])
     const given = ['Ann', 'ann@example.com', null].map((author_name, i) => item(`i${i}`, { author_name }))
@@ -80,7 +80,7 @@ describe('items of JSON', () => {
     ])
     await query(`update account set full_name = 'Ann' where id = $1`, [ann])
   })
-  test('what is not said: a draft of now, by whoever imports', async () => {
+  test('missing fields default to a draft of the importing account, created now', async () => {
     await clear()
     await send('x.json', json({ title: 'Only' }), { ownerId: ann })
     const [{ created_at, updated_at, ...post }] = await exported()
@@ -100,12 +100,12 @@ describe('items of JSON', () => {
     assert.equal(created_at, updated_at)
     assert.deepEqual(await query('select author_id from blog_post'), [{ author_id: ann }])
   })
-  test('a published one without a date was published when it was written', async () => {
+  test('a published item without a date is published at its creation time', async () => {
     await clear()
     await send('x.json', json({ title: 'P', status: 'published', created_at: '2020-01-01' }))
     assert.equal((await exported())[0].published_at, '2020-01-01T00:00:00.000Z')
   })
-  test('those that are wrong are counted and named, and don’t stop the others', async () => {
+  test('invalid items are counted and reported, and do not stop the others', async () => {
     await clear()
     const wrong: readonly [unknown, string | null, string][] = [
       [1, null, 'it is not an object'],
@@ -143,13 +143,13 @@ describe('items of JSON', () => {
     )
     assert.deepEqual(Object.keys(await readContents()), ['first', 'last'])
   })
-  test('no more than a thousand errors are told, all are counted', async () => {
+  test('a thousand errors at most are reported, but all are counted', async () => {
     const { result } = await send('x.json', json(...Array(1500).fill(1)))
     assert.deepEqual([result!.failed, result!.errors.length], [1500, 1000])
   })
   test('an empty list imports nothing', async () =>
     assert.deepEqual((await send('x.json', '[]')).result, NONE))
-  test('what is no list is refused', async () => {
+  test('a value that is not a list is rejected', async () => {
     for (const [text, reason] of [
       ['{}', 'it is not a JSON array'],
       ['"x"', 'it is not a JSON array'],
@@ -164,7 +164,7 @@ describe('items of JSON', () => {
       )
     }
   })
-  test('text that is not UTF-8 is refused', async () => {
+  test('text that is not UTF-8 is rejected', async () => {
     for (const name of ['x.json', 'x.md'])
       assert.equal((await send(name, Buffer.from([0x5b, 0xff, 0x5d]))).error.code, 'import.encoding')
   })
@@ -174,7 +174,7 @@ describe('tags', () => {
   const readTags = async () =>
     (await query('select name, slug from blog_tag order by id')).map(({ name, slug }) => `${name} (${slug})`)
 
-  test('are made when they are missing, by the first name that they are called', async () => {
+  test('are created when missing, by their first name', async () => {
     await clear()
     await query(`insert into blog_tag (name, slug) values ('The Web', 'web'), ('Taken', 'other')`)
     await send(
@@ -195,19 +195,19 @@ describe('tags', () => {
       [['machine-learning', 'taken', 'web'], ['machine-learning']],
     )
   })
-  test('get another name where theirs is taken', async () => {
+  test('get another name if theirs is taken', async () => {
     await clear()
     await query(`insert into blog_tag (name, slug) values ('a', 'x'), ('b', 'y')`)
     await send('x.json', json(item('p', { tag_slugs: ['a', 'b', 'c'.repeat(100)] })))
     const made = await readTags()
     assert.deepEqual(made.slice(2).sort(), ['a 2 (a)', 'b 2 (b)', `${'c'.repeat(80)} (${'c'.repeat(100)})`])
   })
-  test('two that differ only behind the 80th character of their slugs', async () => {
+  test('stay distinct if they differ only after the 80th character of their slugs', async () => {
     await clear()
     await send('x.json', json(item('p', { tag_slugs: [`${'d'.repeat(90)}`, `${'d'.repeat(91)}`] })))
     assert.equal((await exported())[0].tag_slugs.length, 2)
   })
-  test('one that wants the name of another that is made with it', async () => {
+  test('get another name if a new tag in the same import takes theirs', async () => {
     await clear()
     await send(
       'x.zip',

@@ -29,13 +29,13 @@ async function assertRefused(bytes: Buffer, reason: string | RegExp): Promise<vo
   assert.deepEqual(await database.query('select 1 from blog_upload where id = $1', [uploadId]), [])
 }
 
-test('the helper makes archives that are good', async () => {
+test('the helper creates valid archives', async () => {
   await clear()
   const { result } = await send('posts.zip', rawZip([post('one.md'), { ...post('two.md'), method: 0 }]))
   assert.deepEqual(result, { created: 2, updated: 0, skipped: 0, failed: 0, errors: [] })
 })
 
-test('posts lie anywhere; folders, pictures, hidden files and what macOS adds are passed over', async () => {
+test('posts are found anywhere, and folders, pictures, hidden files and macOS files are skipped', async () => {
   await clear()
   const files = [
     ['blog/2020-01-02-one.md', '---\ntitle: One\n---\n1'],
@@ -56,7 +56,7 @@ test('posts lie anywhere; folders, pictures, hidden files and what macOS adds ar
   )
 })
 
-test('an archive without posts, or with nothing in it, imports nothing', async () => {
+test('an archive without posts or entries imports nothing', async () => {
   for (const zip of [rawZip([]), zipOf([['a.txt', 'x']])])
     assert.deepEqual((await send('posts.zip', zip)).result, {
       created: 0,
@@ -67,7 +67,7 @@ test('an archive without posts, or with nothing in it, imports nothing', async (
     })
 })
 
-test('posts that can’t be read don’t stop the others, and are named', async () => {
+test('unreadable posts are reported, and do not stop the others', async () => {
   await clear()
   const { result } = await send(
     'posts.zip',
@@ -94,7 +94,7 @@ test('posts that can’t be read don’t stop the others, and are named', async 
   )
 })
 
-describe('hostile archives are refused', () => {
+describe('hostile archives are rejected', () => {
   for (const name of [
     '../evil.md',
     'a/../../evil.md',
@@ -111,7 +111,7 @@ describe('hostile archives are refused', () => {
       rawZip([post('a.md'), { name: 'bomb.md', data: packRepeat('\0', 50_000_000) }]),
       'a file in the archive unpacks to more than 100 times',
     ))
-  test('a bomb that is no post', () =>
+  test('a bomb in a file that is no post', () =>
     assertRefused(
       rawZip([{ name: 'bomb.bin', data: packRepeat('\0', 50_000_000) }]),
       'a file in the archive unpacks to more than 100 times',
@@ -130,7 +130,7 @@ describe('hostile archives are refused', () => {
       'the headers of the archive contradict',
     )
   })
-  test('100,000 posts are read, and more refused', async () => {
+  test('100,000 posts are read, and more are rejected', async () => {
     const entries = Array.from({ length: 100_001 }, (_, i) => ({
       name: `${i}.md`,
       data: Buffer.alloc(0),
@@ -139,13 +139,12 @@ describe('hostile archives are refused', () => {
     assert.equal((await listItems('posts.zip', 'zip', rawZip(entries.slice(1)))).length, 100_000)
     await assertRefused(rawZip(entries), 'the archive has more than 100000 entries')
   })
-  test('a count of entries that is a lie', () =>
-    assertRefused(rawZip([post('a.md')], 9), 'the archive is damaged'))
-  test('an encrypted one', () =>
+  test('a false entry count', () => assertRefused(rawZip([post('a.md')], 9), 'the archive is damaged'))
+  test('an encrypted archive', () =>
     assertRefused(rawZip([{ ...post('a.md'), flags: 1 }]), 'the archive is encrypted'))
-  test('an unknown way of packing', () =>
+  test('an unknown compression method', () =>
     assertRefused(rawZip([{ ...post('a.md'), method: 99 }]), 'the archive uses an unsupported compression'))
-  test('an archive in the archive', async () => {
+  test('a nested archive', async () => {
     await assertRefused(
       rawZip([post('a.md'), { name: 'inner.zip', data: rawZip([post('b.md')]) }]),
       'the archive contains another archive',
@@ -155,12 +154,12 @@ describe('hostile archives are refused', () => {
       'the archive contains another archive',
     )
   })
-  test('a link', () =>
+  test('a symbolic link', () =>
     assertRefused(
       rawZip([{ ...post('a.md'), attributes: (0o120777 << 16) >>> 0 }]),
       'the archive contains a link',
     ))
-  test('sizes that are less or more than the truth, in the directory or everywhere', async () => {
+  test('false sizes, in the directory or everywhere', async () => {
     const wrong =
       /^The file cannot be imported: the (headers of the archive contradict each other|archive is damaged)$/
     for (const size of [{ unpacked: 1 }, { unpacked: 1000 }, { packed: 5 }, { packed: 999_999 }]) {
@@ -168,14 +167,14 @@ describe('hostile archives are refused', () => {
       await assertRefused(rawZip([{ ...post('a.md'), central: size }]), wrong)
     }
   })
-  test('another name in its own header', () =>
+  test('a different name in the local header', () =>
     assertRefused(rawZip([{ ...post('a.md'), localName: 'b.md' }]), 'the headers of the archive contradict'))
   test('a wrong checksum', () =>
     assertRefused(
       rawZip([{ ...post('a.md'), central: { crc: 1 }, local: { crc: 1 } }]),
       'the archive is damaged',
     ))
-  test('what is cut short, or no archive at all', async () => {
+  test('a truncated archive, or another file', async () => {
     const whole = rawZip([post('a.md'), post('b.md')])
     for (const bytes of [
       Buffer.alloc(0),
@@ -189,7 +188,7 @@ describe('hostile archives are refused', () => {
         /^The file cannot be imported: (it is not a zip archive|the archive is damaged|the headers)/,
       )
   })
-  test('bytes changed anywhere are refused or harmless, and never an internal error', async () => {
+  test('archives with changed bytes are rejected or harmless, and never cause an internal error', async () => {
     const whole = rawZip([post('a.md'), post('b.md')])
     for (let i = 0; i < whole.length; i++) {
       const changed = Buffer.from(whole)

@@ -20,7 +20,7 @@ const item = (slug: string, more: object = {}) => ({
 const readContents = async () =>
   Object.fromEntries((await exported()).map(({ slug, content }) => [slug, content]))
 
-describe('what becomes of a slug that exists', () => {
+describe('an existing slug', () => {
   const importFirst = async () => {
     await clear()
     const first = item('b', {
@@ -35,12 +35,12 @@ describe('what becomes of a slug that exists', () => {
   }
   const posts = json(item('a'), item('b', { content: 'new', tag_slugs: ['y'] }), item('c'))
 
-  test('skip leaves it', async () => {
+  test('skip keeps the post', async () => {
     await importFirst()
     assert.deepEqual((await send('x.json', posts)).result, { ...NONE, created: 2, skipped: 1 })
     assert.deepEqual(await readContents(), { a: 'a', b: 'old', c: 'c' })
   })
-  test('overwrite writes over it; what the import doesn’t say of times and author stays', async () => {
+  test('overwrite replaces the post, but keeps times and author that the import lacks', async () => {
     await importFirst()
     assert.deepEqual((await send('x.json', posts, { onConflict: 'overwrite' })).result, {
       ...NONE,
@@ -75,14 +75,14 @@ describe('what becomes of a slug that exists', () => {
     assert.deepEqual(await query('select 1 from blog_upload where id = $1', [uploadId]), [])
     await assertCounted(query)
   })
-  test('fail with nothing in its way imports all', async () => {
+  test('fail without a conflict imports all', async () => {
     await importFirst()
     assert.deepEqual((await send('x.json', json(item('d'), item('e')), { onConflict: 'fail' })).result, {
       ...NONE,
       created: 2,
     })
   })
-  test('fail after a thousand posts that were written imports nothing', async () => {
+  test('fail after a thousand written posts imports nothing', async () => {
     await importFirst()
     const many = Array.from({ length: 1000 }, (_, i) => item(`n${i}`, { tag_slugs: [`t${i % 7}`] }))
     const { error } = await send('x.json', json(...many, item('b')), { onConflict: 'fail' })
@@ -90,7 +90,7 @@ describe('what becomes of a slug that exists', () => {
     assert.deepEqual(await readContents(), { b: 'old' })
     await assertCounted(query)
   })
-  test('two posts of one import collide as well', async () => {
+  test('two posts of one import conflict as well', async () => {
     const twice = json(item('a', { content: 'one' }), item('z'), item('a', { content: 'two' }))
     for (const [onConflict, expected, content] of [
       ['skip', { ...NONE, created: 2, skipped: 1 }, 'one'],
@@ -104,7 +104,7 @@ describe('what becomes of a slug that exists', () => {
     assert.equal((await send('x.json', twice, { onConflict: 'fail' })).error.code, 'import.conflict')
     assert.deepEqual(await readContents(), {})
   })
-  test('posts without a slug get that of their title, and collide by it', async () => {
+  test('posts without a slug get one from the title, and conflict by it', async () => {
     await clear()
     const { result } = await send('x.json', json({ title: 'Ünï' }, { title: 'Uni' }))
     assert.deepEqual(result, { ...NONE, created: 1, skipped: 1 })
@@ -113,7 +113,7 @@ describe('what becomes of a slug that exists', () => {
 })
 
 describe('an attempt', () => {
-  test('reports how far it is', async () => {
+  test('reports its progress', async () => {
     const { progress } = await send(
       'x.json',
       json(...Array.from({ length: 120 }, (_, i) => item(`progress-${i}`))),
@@ -127,20 +127,20 @@ describe('an attempt', () => {
       'Post 120 of 120',
     ])
   })
-  test('that another one has overtaken writes nothing', async () => {
+  test('writes nothing once it is superseded', async () => {
     await clear()
     const { error, uploadId } = await send('x.json', json(item('a')), { runningAttempt: 2 })
     assert.equal(error.code, 'job.superseded')
     assert.deepEqual(await exported(), [])
     assert.deepEqual((await run(uploadId)).result, { ...NONE, created: 1 }, 'the other one has its file')
   })
-  test('that is cancelled writes nothing', async () => {
+  test('writes nothing if it is cancelled', async () => {
     await clear()
     const { error } = await send('x.json', json(item('a')), { signal: AbortSignal.abort('cancelled') })
     assert.equal(error, 'cancelled')
     assert.deepEqual(await exported(), [])
   })
-  test('that comes again after its posts were committed answers the same', async () => {
+  test('returns the same result if it is repeated after the commit', async () => {
     await clear()
     const first = await send('x.json', json(item('a'), 1))
     assert.deepEqual([first.result!.created, first.result!.failed], [1, 1])
@@ -150,11 +150,11 @@ describe('an attempt', () => {
       [],
     )
   })
-  test('without its file fails', async () =>
+  test('fails without its file', async () =>
     assert.equal((await run(999_999)).error.code, 'import.bytes_missing'))
 })
 
-test('files whose import has ended, or never came about, are removed after a day', async () => {
+test('files of ended or abandoned imports are removed after a day', async () => {
   await query('delete from blog_upload')
   const jobs = await query(
     `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, lease_id) select gen_random_uuid(), 'n', 'q', 'n/0', '{}', s, 3,

@@ -52,7 +52,7 @@ async function addInvite(fields: { status?: string; by?: string | null; seconds?
 }
 
 describe(invite.name, () => {
-  test('mails how to accept, with the token that the edge answers', async () => {
+  test('mails instructions with the token that the edge accepts', async () => {
     const { id, email } = await addInvite({ by: 'Ann' })
     const one = createJob({ INVITE_TOKEN_DAYS: '5' })
     assert.deepEqual(await one.run(id), {})
@@ -70,7 +70,7 @@ describe(invite.name, () => {
     assert.ok(mail!.html!.includes('Acme &#38; Sons'))
   })
 
-  test('each job sends one: an invite that is sent again is another mail with the same token', async () => {
+  test('each job sends one mail, and a repeated invite has the same token', async () => {
     const { id } = await addInvite()
     const [first, again] = [createJob(), createJob()]
     await first.run(id)
@@ -80,7 +80,7 @@ describe(invite.name, () => {
     assert.deepEqual(sends, [{ status: 'sent' }, { status: 'sent' }])
   })
 
-  test('who invites is named by their address when they have no name, and not when they are gone', async () => {
+  test('the mail names the sender by address if they have no name, and not at all if they are deleted', async () => {
     const [unnamed, gone] = [await addInvite(), await addInvite({ by: 'Ann' })]
     await query('delete from account where id = $1', [gone.by])
     const [one, other] = [createJob(), createJob()]
@@ -90,7 +90,7 @@ describe(invite.name, () => {
     assert.match(other.sent[0]!.text!, /You are invited to join/)
   })
 
-  test('of an account that was added at once, it says that; there is nothing to accept', async () => {
+  test('the mail to an account that was added directly says so, without a link to accept', async () => {
     const { id, email } = await addInvite({ status: 'accepted', by: 'Ann' })
     const one = createJob()
     await one.run(id)
@@ -100,7 +100,7 @@ describe(invite.name, () => {
     assert.ok(!mail!.text!.includes('token'))
   })
 
-  test('nothing is sent of one that is over, or gone', async () => {
+  test('no mail is sent for an expired or deleted invite', async () => {
     const one = createJob()
     for (const status of ['revoked', 'expired']) await one.run((await addInvite({ status })).id)
     await one.run((await addInvite({ seconds: -1 })).id)
@@ -110,7 +110,7 @@ describe(invite.name, () => {
     assert.deepEqual(one.sent, [])
   })
 
-  test('a provider that fails fails the job, and the next attempt sends the same', async () => {
+  test('a failing provider fails the job, and the next attempt sends the same mail', async () => {
     const { id } = await addInvite()
     const one = createJob()
     one.state.failure = fail('email.failed', { reason: 'x' })

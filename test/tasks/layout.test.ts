@@ -21,7 +21,7 @@ const FONT = '/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >
 const left = sentences(8).map((line) => line.slice(0, 40).trimEnd())
 const right = sentences(8, 50).map((line) => line.slice(0, 40).trimEnd())
 
-test('columns that are written across the page are read one after the other', () => {
+test('columns that are written row by row are read one after the other', () => {
   const rows = left.flatMap((text, i) => [piece(text, 0, 700 - 12 * i), piece(right[i]!, 220, 700 - 12 * i)])
   const text = textFromPieces([piece('A headline over both of the columns of the page', 0, 730), ...rows])
   assert.equal(
@@ -32,7 +32,7 @@ test('columns that are written across the page are read one after the other', ()
   )
 })
 
-test('columns that are written one after the other stay so', () => {
+test('columns that are written one after the other stay in order', () => {
   const column = (lines: readonly string[], x: number) => lines.map((text, i) => piece(text, x, 700 - 12 * i))
   assert.equal(
     textFromPieces([...column(left, 0), ...column(right, 220)]),
@@ -48,7 +48,7 @@ test('a table is read row by row', () => {
   assert.equal(textFromPieces(rows), 'Coal\t0 tons\nSalt\t1 tons\nRope\t2 tons\nTar\t3 tons\nOil\t4 tons')
 })
 
-test('two columns of a PDF, turned by every quarter', async () => {
+test('two columns of a PDF page are read at every quarter turn', async () => {
   const lines = left.map(
     (text, i) => `1 0 0 1 40 ${700 - 14 * i} Tm (${text}) Tj 1 0 0 1 320 ${700 - 14 * i} Tm (${right[i]}) Tj`,
   )
@@ -69,7 +69,7 @@ test('two columns of a PDF, turned by every quarter', async () => {
 })
 
 /** Here the lines are turned, not the page. */
-test('lines that run upwards, downwards and askew are lines', async () => {
+test('upward, downward and slanted lines are read as lines', async () => {
   for (const degrees of [0, 30, 90, 180, 270]) {
     const [cos, sin] = [Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180)]
     const at = (n: number) => [300 + n * 14 * sin, 400 - n * 14 * cos]
@@ -90,7 +90,7 @@ test('lines that run upwards, downwards and askew are lines', async () => {
   }
 })
 
-test('what is filled into a form is text of the page', async () => {
+test("values of form fields are part of the page's text", async () => {
   const pdf = rawPdf([
     '<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [5 0 R] >> >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
@@ -135,7 +135,7 @@ const readText = async (pdf: Uint8Array): Promise<string> => {
   return text
 }
 
-test('a field without an appearance is read as viewers show it: buttons, passwords and what is hidden are not', async () => {
+test('a field without an appearance is read as viewers show it, without buttons, passwords and hidden ones', async () => {
   const fields = [
     '/FT /Tx /V (Ada of the harbour) /Rect [80 140 300 165]',
     '/FT /Ch /V <FEFF00440165> /Rect [80 110 300 135]',
@@ -150,7 +150,7 @@ test('a field without an appearance is read as viewers show it: buttons, passwor
   assert.equal(await readText(formPdf(turned, fields)), 'Name of the reader:\nAda of the harbour\nD\u0165')
 })
 
-test('words of fields that lie below one another are words of their own', async () => {
+test('words of fields below one another stay separate', async () => {
   const appearance = (text: string) =>
     stream(
       `BT /F1 10 Tf 2 5 Td (${text}) Tj ET`,
@@ -166,7 +166,7 @@ test('words of fields that lie below one another are words of their own', async 
   assert.deepEqual(text.split(/\s+/).sort(), ['Below', 'elephant', 'six'])
 })
 
-test('a narrow gap parts words where the file writes no spaces; spaced-out letters are one word', async () => {
+test('a narrow gap separates words without spaces, and spaced-out letters are one word', async () => {
   // In Helvetica at 12 points, each word begins 1.5 points after the end of the previous one.
   const words = [
     ['Samuel', 40.7],
@@ -184,7 +184,7 @@ test('a narrow gap parts words where the file writes no spaces; spaced-out lette
   assert.equal(await readText(pdf), 'Samuel Cleveland passed\nHis wife returned')
 })
 
-test('a page whose letters PDFium can not tell, or parts from their marks, is left to pdfjs', () => {
+test('a page that PDFium cannot decode, or whose accents it separates, is read by pdfjs', () => {
   const isGuessed = (text: string): boolean =>
     isGuesswork({ codes: codesOf(text), slice: (from, to) => text.slice(from, to) })
   assert.equal(
@@ -199,7 +199,7 @@ test('a page whose letters PDFium can not tell, or parts from their marks, is le
 
 const codesOf = (text: string): number[] => Array.from({ length: text.length }, (_, i) => text.charCodeAt(i))
 
-test('Japanese from top to bottom is a line, a list of short entries is not', () => {
+test('vertical Japanese is one line, but a list of short entries is not', () => {
   const standing = (text: string, x: number, step = 10) =>
     [...text].map((letter, i) => piece(letter, x, 700 - step * i, { end: x + 10, endsLine: true }))
   assert.equal(
@@ -212,7 +212,7 @@ test('Japanese from top to bottom is a line, a list of short entries is not', ()
   assert.equal(textFromPieces(standing('\u4e00\u4e8c\u4e09', 300, 16)), '\u4e00\n\u4e8c\n\u4e09')
 })
 
-test('vertical lines come from the right, whatever the order of the file, tier by tier', async () => {
+test('vertical lines are read from the right, tier by tier, whatever their order in the file', async () => {
   const column = (text: string, x: number, y: number) => {
     const codes = [...text].map((letter) => letter.charCodeAt(0).toString(16).padStart(4, '0'))
     return `BT /F1 12 Tf 1 0 0 1 ${x} ${y} Tm <${codes.join('')}> Tj ET`
@@ -233,7 +233,7 @@ test('vertical lines come from the right, whatever the order of the file, tier b
   }
 })
 
-test('a form on a page that is turned is read from the top', async () => {
+test('a form on a rotated page is read from the top', async () => {
   const values = ['First of all', 'Second to that', 'Third in line', 'Fourth and last']
   const fields = values.map(
     (text, i) =>
@@ -253,14 +253,14 @@ test('a form on a page that is turned is read from the top', async () => {
     )
 })
 
-test('what is written over the end of a word does not become part of it', () => {
+test('text over the end of a word does not join it', () => {
   assert.equal(
     textFromPieces([piece('Original', 0, 700), piece('Page', 5, 700), piece('\u00e9', 22, 700)]),
     'Original Page\u00e9',
   )
 })
 
-test('right-to-left text, which a page shows from left to right, comes in the order of reading', async () => {
+test('right-to-left text is read in logical order', async () => {
   for (const lines of [
     ['שלום עולם טוב', 'ספר הים הגדול'],
     ['السلام عليكم', 'كتاب البحر'],

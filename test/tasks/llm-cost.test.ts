@@ -69,7 +69,7 @@ const TIERS: readonly Price['tiers'][] = [
   ],
 ]
 
-test('every pair of prices, every kind of token, in every tier', () => {
+test('costs are exact for every pair of prices, kind of token and tier', () => {
   for (const input of RATES)
     for (const output of RATES)
       for (const cache_read of OTHERS)
@@ -82,7 +82,7 @@ test('every pair of prices, every kind of token, in every tier', () => {
             }
 })
 
-test('any prices and any counts', () => {
+test('costs are exact for any prices and counts', () => {
   const rate = fc
     .tuple(fc.bigInt(0n, 10n ** 25n), fc.integer({ min: 0, max: 24 }))
     .map(([digits, places]) => {
@@ -112,14 +112,14 @@ test('any prices and any counts', () => {
   )
 })
 
-test('what sums of binary numbers get wrong', () => {
+test('costs are exact where binary fractions are not', () => {
   const price = { input: '0.1', output: '0.2', tiers: [] }
   assert.equal(costOf(price, { input: 1_000_000, cached: 0, output: 1_000_000, reasoning: 0 }), '0.3')
   assert.equal(costOf(price, { input: 1, cached: 0, output: 0, reasoning: 0 }), '0.0000001')
   assert.equal(costOf(price, { input: 0, cached: 0, output: 0, reasoning: 0 }), '0')
 })
 
-test('a tier begins behind its number, and holds for the output too', () => {
+test('a tier begins above its limit, and also applies to the output', () => {
   const tiers = [{ over: 200_000, input: '4', output: '18' }]
   const price = { input: '2', output: '12', cache_read: '0.2', tiers }
   const cost = (input: number, cached = 0) => costOf(price, { input, cached, output: 1000, reasoning: 0 })
@@ -129,7 +129,7 @@ test('a tier begins behind its number, and holds for the output too', () => {
   assert.equal(cost(100_000, 100_000), '0.032')
 })
 
-describe('nobody knows', () => {
+describe('the cost is unknown', () => {
   const price = { input: '1', output: '1', tiers: [] }
   const usage = { input: 10, cached: 1, output: 10, reasoning: 1 }
   test('without a price', () => assert.equal(costOf(null, usage), null))

@@ -4,7 +4,7 @@ import { createTally, histogram } from '../load-tally.ts'
 
 /** Statistics of the load test. */
 
-test('a tally adds up, whichever of answer and stream comes first', () => {
+test('a tally adds up, whichever of answer and stream arrives first', () => {
   let at = 0
   const tally = createTally(() => at)
   tally.recordAnswer(['a', 'b'], 0, 5)
@@ -31,7 +31,7 @@ test('a tally adds up, whichever of answer and stream comes first', () => {
   assert.match(report, /request to end +p50 +10\.0 ms {2}p95 +100\.0 ms/)
 })
 
-test('a tally of nothing reports nothing', () => {
+test('an empty tally reports nothing', () => {
   assert.match(createTally(() => 0).report(), /Added 0 tasks/)
 })
 

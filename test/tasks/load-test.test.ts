@@ -24,7 +24,7 @@ function run<P, R>(
   return task!.run(context, task!.payload.parse(payload)).then((result) => task!.result.parse(result))
 }
 
-test('each task stands on both queues, under names of their own', () => {
+test('each task is on both queues, with different names', () => {
   const names = loadTestTasks.map(({ name }) => name)
   assert.equal(new Set(names).size, 10)
   for (const { name, queue } of loadTestTasks) assert.ok(name.startsWith(`${queue}.`), name)
@@ -38,7 +38,7 @@ test('each task stands on both queues, under names of their own', () => {
   assert.ok(namedTasks.get('system')!.has('prune'))
 })
 
-test('I/O simulation waits as often and as long as it is told, and tells how long it took', async () => {
+test('I/O simulation waits as often and as long as requested, and reports its duration', async () => {
   const { operations, total_ms } = await run(ioSimulation, { operations: 4, duration_ms: 5 })
   assert.deepEqual(
     operations.map(({ operation }) => operation),
@@ -59,7 +59,7 @@ test('waiting and burning end when the job is cancelled', async () => {
   for (const end of await Promise.allSettled(both)) assert.equal(end.status, 'rejected')
 })
 
-test('CPU work is a chain of hashes that takes its time', async () => {
+test('CPU work computes a chain of hashes for its time', async () => {
   const { hashes, digest, duration_ms } = await run(cpuIntensive, { duration_ms: 30 })
   assert.ok(duration_ms >= 30 && hashes > 0)
   let link: Buffer = Buffer.alloc(32)
@@ -67,7 +67,7 @@ test('CPU work is a chain of hashes that takes its time', async () => {
   assert.equal(digest, link.toString('hex'))
 })
 
-test('memory work takes what it is told, touches it and gives it back', async () => {
+test('memory work allocates, touches and frees the requested amount', async () => {
   const result = await run(memoryOperations, { megabytes: 33, rounds: 2 })
   const bytes = 33 * 2 ** 20
   assert.equal(result.allocated_bytes, 2 * bytes)
@@ -76,7 +76,7 @@ test('memory work takes what it is told, touches it and gives it back', async ()
   assert.ok(result.peak_bytes - result.left_bytes >= bytes / 2, JSON.stringify(result))
 })
 
-test('the failing task fails as often as it is told, for good or not', async () => {
+test('the failing task fails with the requested probability, permanently or not', async () => {
   const ends = await Promise.allSettled(
     Array.from({ length: 400 }, () => run(failureTesting, { probability: 0.5 })),
   )
@@ -91,14 +91,14 @@ test('the failing task fails as often as it is told, for good or not', async () 
     })
 })
 
-test('each caller has one load at a time', () => {
+test('each caller runs one load at a time', () => {
   const actor = orchestrator[0]!.actor!
   const payload = orchestrator[0]!.payload.parse({})
   assert.equal(new Set([actor(payload, null), actor(payload, 1), actor(payload, 2)]).size, 3)
   assert.equal(actor(payload, 1), orchestrator[1]!.actor!(payload, 1))
 })
 
-test('ids of children are the same each time, their own, and sorted near the parent', () => {
+test('child ids are deterministic, unique and sorted after the parent', () => {
   const parent = uuidv7(1_700_000_000_000)
   const ids = Array.from({ length: 1000 }, (_, n) => childId(parent, n))
   assert.deepEqual(

@@ -5,7 +5,7 @@ import { tasks } from '../../tasks/index.ts'
 import { maskSecrets } from '../../tasks/masking.ts'
 
 describe('masked', () => {
-  test('keys that are named like secrets are masked, at any depth and whatever they hold', () => {
+  test('keys with secret names are masked, at any depth and with any value', () => {
     assert.deepEqual(
       maskSecrets({
         password: 'p',
@@ -24,7 +24,7 @@ describe('masked', () => {
     )
   })
 
-  test('what only has such a word in its name stays, and so does a secret that is not there', () => {
+  test('keys that only contain such a word stay, and so do absent secrets', () => {
     const value = {
       max_tokens: 5,
       keyed: true,
@@ -37,7 +37,7 @@ describe('masked', () => {
     assert.deepEqual(maskSecrets(value), value)
   })
 
-  test('paths are masked where they lead, through arrays, and nowhere else', () => {
+  test('paths are masked exactly, also through arrays', () => {
     const value = { url: 'a', inner: { url: 'b', urls: [{ url: 'c', n: 1 }, { url: 'd' }] } }
     assert.deepEqual(maskSecrets(value, ['inner.url', 'inner.urls.url', 'not.there']), {
       url: 'a',
@@ -45,7 +45,7 @@ describe('masked', () => {
     })
   })
 
-  test('the value itself is not changed, and what is no object comes back as it is', () => {
+  test('the input is not changed, and other values are returned as they are', () => {
     const value = { token: 'x' }
     maskSecrets(value)
     assert.deepEqual(value, { token: 'x' })
@@ -63,7 +63,7 @@ describe('tasks', () => {
     })
     return names
   }
-  test('no field that sounds like a secret is shown', () => {
+  test('no field with a secret name is shown', () => {
     let found = 0
     for (const task of tasks)
       for (const name of [task.payload, task.result].flatMap((schema) => namesOf(schema as z.ZodType))) {
@@ -78,7 +78,7 @@ describe('tasks', () => {
     assert.ok(found > 0)
   })
 
-  test('what a task declares as secret is a field of its payload or result', () => {
+  test("each declared secret is a field of its task's payload or result", () => {
     for (const { name, payload, result, secrets = [] } of tasks) {
       const names = new Set([payload, result].flatMap((schema) => namesOf(schema as z.ZodType)))
       for (const path of secrets) assert.ok(names.has(path.split('.').at(-1)!), `${name}: ${path}`)

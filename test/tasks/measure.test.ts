@@ -8,7 +8,7 @@ import { testDatabase } from '../database.ts'
 
 const { db, query } = await testDatabase()
 
-test('the sizes of tables are kept every hour, again and again on the same day', async () => {
+test('table sizes are stored every hour, replacing those of the same day', async () => {
   const run = () => measure.run({ db } as unknown as TaskContext, {})
   const { tables } = await run()
   assert.ok(tables > 40)

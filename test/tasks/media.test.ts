@@ -10,7 +10,7 @@ const sniff = (head: string | Uint8Array, hint: MediaHint = {}) =>
 
 const lie: MediaHint = { fileName: 'notes.md', mediaType: 'text/markdown' }
 
-test('bytes decide, whatever the client says', async () => {
+test('bytes decide the type, whatever the client says', async () => {
   const canvas = createCanvas(20, 20)
   assert.equal(await sniff(await textPdf(1), lie), 'application/pdf')
   assert.equal(await sniff(canvas.toBuffer('image/png'), lie), 'image/png')
@@ -21,20 +21,20 @@ test('bytes decide, whatever the client says', async () => {
   assert.equal(await sniff(Buffer.from('504b0304140000000800', 'hex'), lie), 'application/zip')
 })
 
-test('a client cannot make a text into something else', async () => {
+test('a client cannot turn text into another type', async () => {
   const hint = { fileName: 'page.html', mediaType: 'text/html' }
   assert.equal(await sniff('hello', hint), 'text/plain')
   assert.equal(await sniff('hello', { fileName: 'a.pdf', mediaType: 'application/pdf' }), 'text/plain')
 })
 
-test('Markdown by name or type', async () => {
+test('Markdown is detected by name or type', async () => {
   assert.equal(await sniff('# Title', { fileName: 'README.MD' }), 'text/markdown')
   assert.equal(await sniff('# Title', { mediaType: 'text/markdown; charset=utf-8' }), 'text/markdown')
   assert.equal(await sniff('# Title', { fileName: 'title.txt' }), 'text/plain')
   assert.equal(await sniff('# Title'), 'text/plain')
 })
 
-test('text in other encodings', async () => {
+test('text is detected in other encodings', async () => {
   assert.equal(await sniff(Buffer.from('\ufeffhello', 'utf16le')), 'text/plain')
   assert.equal(await sniff(Buffer.from('\ufeffhello', 'utf16le').swap16(), lie), 'text/markdown')
   const western = Buffer.from('Grüße aus Köln', 'latin1')
@@ -42,7 +42,7 @@ test('text in other encodings', async () => {
   assert.equal(await sniff(western), 'application/octet-stream')
 })
 
-test('a character cut in half at the end of the head is no harm', async () => {
+test('a character cut at the end of the sample does no harm', async () => {
   const bytes = Buffer.from('日本語'.repeat(10_000))
   assert.equal(await sniff(bytes.subarray(0, 65_536)), 'text/plain')
 })
@@ -52,7 +52,7 @@ test('NUL and broken bytes are not text', async () => {
   assert.equal(await sniff(Buffer.from([0xc3, 0x28, 0x01, 0x02]), lie), 'application/octet-stream')
 })
 
-test('words that begin like a binary format stay words', async () => {
+test('words that begin like a binary format stay text', async () => {
   for (const text of [
     'BMW builds cars in Munich',
     'MZ was a maker of motorcycles',
@@ -62,7 +62,7 @@ test('words that begin like a binary format stay words', async () => {
   }
 })
 
-test('comments before something else take no time that grows with each', async () => {
+test('leading comments are skipped in linear time', async () => {
   const comments = '<!---->'.repeat(30)
   const { user, system } = process.cpuUsage()
   assert.equal(await sniff(`${comments}x`), 'text/plain')
@@ -71,13 +71,13 @@ test('comments before something else take no time that grows with each', async (
   assert.equal(await sniff(`${comments}<!-- > -- -> --> <html>`), 'text/html')
 })
 
-test('a PDF behind junk is a PDF, a text about PDF is not', async () => {
+test('a PDF after junk is a PDF, but text about PDF is not', async () => {
   const pdf = Buffer.concat([Buffer.from('\r\n\0junk from a gateway\r\n'), await textPdf(1)])
   assert.equal(await sniff(pdf), 'application/pdf')
   assert.equal(await sniff('Files begin with %PDF-1.4, as everybody knows.'), 'text/plain')
 })
 
-test('the sample of the demo', async () => {
+test("the demo's sample is detected", async () => {
   const bytes = await readFile(new URL('../data/sample.pdf', import.meta.url))
   assert.equal(await sniff(bytes.subarray(0, 65_536)), 'application/pdf')
 })

@@ -14,7 +14,7 @@ const read = (list: unknown) => readModelsDev(JSON.stringify(list))
 const readModel = (more: object) =>
   read({ acme: listedVendor('acme', listedModel('m', { ...more })) }).models[0]!
 
-test('a model, whole', () => {
+test('reads a complete model', () => {
   const list = read({ acme: listedVendor('acme', listedModel('a/b', { reasoning: true })) })
   assert.deepEqual(list, {
     vendors: [{ id: 'acme', name: 'ACME' }],
@@ -37,7 +37,7 @@ test('a model, whole', () => {
   })
 })
 
-test('what is not said', () => {
+test('accepts missing fields', () => {
   const { family, released_on, price, max_output } = readModel({
     family: undefined,
     release_date: undefined,
@@ -55,7 +55,7 @@ test('what is not said', () => {
   )
 })
 
-test('days, months, and what is neither', () => {
+test('reads days and months, and rejects other dates', () => {
   const readReleaseDay = (release_date: unknown) => readModel({ release_date }).released_on
   assert.equal(readReleaseDay('2024-02-29'), '2024-02-29')
   assert.equal(readReleaseDay('2025-07'), '2025-07-01')
@@ -63,12 +63,12 @@ test('days, months, and what is neither', () => {
     assert.equal(readReleaseDay(text), null)
 })
 
-test('a model that is withdrawn is disabled; one in trial is not', () => {
+test('disables a withdrawn model, but not a preview', () => {
   assert.equal(readModel({ status: 'deprecated' }).disabled, true)
   for (const status of ['alpha', 'beta', 'new words']) assert.equal(readModel({ status }).disabled, false)
 })
 
-test('modalities that we know, in our order', () => {
+test('reads known modalities, in our order', () => {
   const modalities = { input: ['video', 'pdf', 'text', 'smell'], output: ['audio', 'text'] }
   const model = readModel({ modalities })
   assert.deepEqual(model.input_modalities, ['text', 'video'])
@@ -82,7 +82,7 @@ describe('prices', () => {
     const texts = Object.fromEntries(Object.entries(more).map(([name, n]) => [name, String(n)]))
     assert.deepEqual(readPrice({ ...more, request: 5 }), { input: '1', output: '2', ...texts, tiers: [] })
   })
-  test('tiers, in ascending order, over the old way to say it', () => {
+  test('tiers are read in ascending order, and override the old format', () => {
     const tiers = [
       { tier: { type: 'context', size: 500_000 }, input: 9, output: 10 },
       { tier: { size: 272_000 }, input: 4, output: 5, cache_read: 0.4 },
@@ -92,16 +92,16 @@ describe('prices', () => {
       { over: 500_000, input: '9', output: '10' },
     ])
   })
-  test('the old way alone', () =>
+  test('the old format is read alone', () =>
     assert.deepEqual(readPrice({ context_over_200k: { input: 7, output: 8 } })?.tiers, [
       { over: 200_000, input: '7', output: '8' },
     ]))
-  test('nobody knows, where they depend on what we know nothing of', () => {
+  test('prices are unknown if they depend on unknown conditions', () => {
     assert.equal(readPrice({ tiers: [{ tier: { type: 'hour', size: 3 }, input: 1, output: 1 }] }), null)
     const tier = { tier: { size: 3 }, input: 1, output: 1 }
     assert.equal(readPrice({ tiers: [tier, tier] }), null)
   })
-  test('are the decimal numbers that were written', () => {
+  test('prices are the exact decimals of the list', () => {
     const dollars = fc
       .tuple(fc.nat(9999), fc.nat(999_999))
       .map(([whole, part]) => `${whole}.${String(part).padStart(6, '0')}`.replace(/\.?0+$/, ''))
@@ -125,7 +125,7 @@ function assertRefused(work: () => unknown, why: RegExp): void {
   })
 }
 
-describe('no list', () => {
+describe('rejects other data', () => {
   const texts: readonly [string, RegExp][] = [
     ['', /not JSON/],
     ['<html>', /not JSON/],
@@ -165,13 +165,13 @@ describe('no list', () => {
       assertRefused(() => read({ acme: vendor }), /acme \/ (models \/ )?m/)
     })
 
-  test('a vendor of another name', () => {
+  test('rejects a vendor under another name', () => {
     assertRefused(() => read({ acme: listedVendor('other') }), /acme: its id is other/)
     assertRefused(() => read({ 'a b': listedVendor('a b') }), /a b \/ id/)
   })
 })
 
-describe('a list that can not be true', () => {
+describe('implausible lists', () => {
   const known = (synced: boolean, ...names: [string, number | null][]): KnownModel[] =>
     names.map(([model_id, dollars]) => ({
       vendor: model_id.split('-')[0]!,
@@ -188,7 +188,7 @@ describe('a list that can not be true', () => {
   const all = (synced = true) =>
     known(synced, ...[1, 2, 3, 4].map((n): [string, number] => [`openai-${n}`, 0.15]), ['mistral-1', 0.6])
 
-  test('one that can', () => {
+  test('a plausible list is accepted', () => {
     check(() => {}, all())()
     check((list) => {
       delete list.else
@@ -196,14 +196,14 @@ describe('a list that can not be true', () => {
       delete list.openai!.models['openai-2']
     }, all())()
   })
-  test('lacks a provider', () => {
+  test('a provider is missing', () => {
     for (const provider of ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'])
       assertRefused(
         check((list) => delete list[provider]),
         new RegExp(`no model of ${provider} that`),
       )
   })
-  test('has of a provider only what is withdrawn or does not chat', () => {
+  test('a provider has only withdrawn or other models', () => {
     const mute = listedModel('a', { modalities: { input: ['audio'], output: ['text'] } })
     const gone = listedModel('b', { status: 'deprecated' })
     assertRefused(
@@ -213,14 +213,14 @@ describe('a list that can not be true', () => {
       /no model of cohere/,
     )
   })
-  test('lacks most of what a provider had, unless that was never listed there', () => {
+  test("most of a provider's models are missing, unless the provider is new", () => {
     const cut = (list: Record<string, GivenVendor>) => {
       list.openai = listedVendor('openai', listedModel('openai-4'))
     }
     assertRefused(check(cut, all()), /it lacks 3 of the 4 models of openai/)
     check(cut, all(false))()
   })
-  test('counts in other units', () => {
+  test('prices have other units', () => {
     const scale = (by: number) => (list: Record<string, GivenVendor>) => {
       for (const { models } of Object.values(list))
         for (const model of Object.values(models)) model.cost = { input: 0.15 * by, output: 0.6 * by }

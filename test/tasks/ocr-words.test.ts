@@ -29,7 +29,7 @@ const tsvOf = (lines: readonly (readonly Placed[])[], height = 20): string =>
     .map((row) => row.join('\t'))
     .join('\n')
 
-test('words are in lines, with a tab where a table has a gap', () => {
+test('words form lines, with a tab for a gap in a table', () => {
   const { text, wordHeight } = layOut(
     tsvOf([
       [
@@ -47,7 +47,7 @@ test('words are in lines, with a tab where a table has a gap', () => {
   assert.equal(wordHeight, 20)
 })
 
-test('columns of prose that a line crosses come one after the other', () => {
+test('text columns that a line crosses are read one after the other', () => {
   const line = (n: number): Placed[] => [
     ['somewhat', 0, 120],
     [`longer${n}`, 128, 100],
@@ -61,7 +61,7 @@ test('columns of prose that a line crosses come one after the other', () => {
   ])
 })
 
-test('characters of East Asia are joined, and words that run to the left stay in their order', () => {
+test('East Asian characters are joined, and right-to-left words stay in order', () => {
   assert.equal(
     layOut(
       tsvOf([

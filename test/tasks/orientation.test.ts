@@ -23,7 +23,7 @@ function createReader(confidenceOf: (grey: Grey) => number) {
   return { read, counted }
 }
 
-test('the part with the most letters is a tenth of a page', () => {
+test('the sample with the most letters is a tenth of a page', () => {
   const part = partOf(page)
   assert.deepEqual([part.width, part.height], [800, 800])
   const ink = part.data.filter((level) => level < 128).length / part.data.length
@@ -32,7 +32,7 @@ test('the part with the most letters is a tenth of a page', () => {
   assert.equal(partOf(small), small)
 })
 
-test('a page that no way makes sense of is read once, and a part of it four times', async () => {
+test('a page that is unreadable either way is read once, and its sample four times', async () => {
   const { read, counted } = createReader(() => 40)
   assert.deepEqual(await recognizeUpright(page, read, Number.POSITIVE_INFINITY), {
     text: TEXT,
@@ -42,13 +42,13 @@ test('a page that no way makes sense of is read once, and a part of it four time
   assert.equal(counted.pixels, page.data.length + 4 * 800 * 800)
 })
 
-test('a page that makes sense is read once', async () => {
+test('a readable page is read once', async () => {
   const { read, counted } = createReader(() => 75)
   await recognizeUpright(page, read, Number.POSITIVE_INFINITY)
   assert.equal(counted.pixels, page.data.length)
 })
 
-test('a page whose part makes the most sense upside down is read that way', async () => {
+test('a page whose sample reads best upside down is read that way', async () => {
   const parts = [0, 1, 2, 3].map((quarters) => turned(partOf(page), quarters).data)
   const { read, counted } = createReader(({ data }) => {
     const quarters = parts.findIndex((part) => Buffer.compare(part, data) === 0)

@@ -38,7 +38,7 @@ async function assertUnread(bytes: Uint8Array, detail: RegExp, mediaType?: strin
 
 const damaged = /^The document is damaged or is not a PDF$/
 
-test('what is no PDF', async () => {
+test('files that are no PDF', async () => {
   await assertUnread(new Uint8Array(), damaged)
   await assertUnread(Buffer.from('hello'), damaged)
   await assertUnread(Buffer.from('%PDF-1.7\n%%EOF'), damaged)
@@ -50,7 +50,7 @@ test('what is no PDF', async () => {
   )
 })
 
-test('types that nobody reads', async () => {
+test('unsupported types', async () => {
   await assertUnread(
     Buffer.from('PK'),
     /^Documents of type application\/zip cannot be read$/,
@@ -62,7 +62,7 @@ test('truncated documents', async () => {
   for (const share of [0.01, 0.3, 0.5, 0.9]) await assertUnread(await truncatedPdf(share), damaged)
 })
 
-test('a broken cross-reference table is mended', async () => {
+test('a broken cross-reference table is repaired', async () => {
   const bytes = Buffer.from(await textPdf(3))
   bytes.fill('\n', bytes.indexOf('xref\n'), bytes.indexOf('trailer'))
   const pages = await readAll(new Uint8Array(bytes))
@@ -72,7 +72,7 @@ test('a broken cross-reference table is mended', async () => {
   )
 })
 
-test('a damaged page leaves the others alone', async () => {
+test('a damaged page does not affect the others', async () => {
   const bytes = Buffer.from(await textPdf(3))
   const second = bytes.indexOf('6 0 obj')
   bytes.fill('x', second, bytes.indexOf('7 0 obj'))
@@ -84,7 +84,7 @@ test('a damaged page leaves the others alone', async () => {
   assert.equal(pages[1]!.detail, 'The page is damaged')
 })
 
-test('a page whose content is lost is not taken for a blank one', async () => {
+test('a page with lost content is not read as blank', async () => {
   const bytes = Buffer.from(await textPdf(2))
   bytes.fill('x', bytes.indexOf('7 0 obj'), bytes.indexOf('8 0 obj'))
   const [first, second] = await readAll(new Uint8Array(bytes))
@@ -92,7 +92,7 @@ test('a page whose content is lost is not taken for a blank one', async () => {
   assert.equal(second!.status, 'unread')
 })
 
-test('a page count that lies', async () => {
+test('a false page count', async () => {
   const page = '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] >>'
   const pdfWithCount = (count: string) =>
     rawPdf(['<< /Type /Catalog /Pages 2 0 R >>', `<< /Type /Pages /Kids [3 0 R] /Count ${count} >>`, page])
@@ -100,7 +100,7 @@ test('a page count that lies', async () => {
     assert.equal((await readAll(pdfWithCount(count))).length, 1)
 })
 
-test('a page tree that bites its tail', async () => {
+test('a cyclic page tree', async () => {
   const tree = '<< /Type /Pages /Kids [2 0 R] /Count 1 >>'
   const pages = await readAll(rawPdf(['<< /Type /Catalog /Pages 2 0 R >>', tree]))
   assert.equal(pages[0]!.status, 'unread')
@@ -112,7 +112,7 @@ test('deeply nested objects', async () => {
   assert.equal((await readAll(deepPdf('tree', 100_000))).length, 1)
 })
 
-test('a page of 35 metres is not drawn; its words are read all the same', async () => {
+test('a page of 35 metres is not drawn, but its words are read', async () => {
   const before = process.memoryUsage().rss
   await assertUnread(await hugePagePdf(), /^The page is too large to be drawn and has no text layer$/)
   const [page] = await readAll(await hugePagePdf('Words on a huge page'))
@@ -134,7 +134,7 @@ test('a large page is drawn smaller, within 40 megapixels', async () => {
   await reader.close()
 })
 
-test('images that are broken, lie about themselves or are bombs', async () => {
+test('images that are broken, false or bombs', async () => {
   const png = Buffer.from('89504e470d0a1a0a0000000d494844520000ffff0000ffff08060000000000000000', 'hex')
   await assertUnread(png, /^The image is damaged$/, 'image/png')
   const bomb = documentBombs.find(({ name }) => name === 'a picture of 4 thousand million pixels')!.make()

@@ -44,7 +44,7 @@ test('an image without a vision provider is unread, and keeps its page image', a
   assert.equal(page!.image!.width, 900)
 })
 
-test('a photograph is turned upright by its EXIF tag', async () => {
+test('a photograph is rotated by its EXIF tag', async () => {
   const turned = createCanvas(200, 900)
   const context = turned.getContext('2d')
   context.rotate(-Math.PI / 2)
@@ -58,7 +58,7 @@ test('a photograph is turned upright by its EXIF tag', async () => {
   assert.deepEqual([page!.image!.width, page!.image!.height], [900, 200])
 })
 
-test('transparent pictures lie on white', async () => {
+test('transparent pictures get a white background', async () => {
   const canvas = createCanvas(900, 200)
   const context = canvas.getContext('2d')
   context.font = '48px sans-serif'
@@ -91,7 +91,7 @@ function drawLines(
   return canvas.toBuffer('image/png')
 }
 
-test('small type is doubled for the model', async () => {
+test('small type is doubled for the engine', async () => {
   const line = 'The committee met on Tuesday and approved the budget for the new harbour'
   const [page] = await readAll(drawLines([600, 120], { size: 11 }, [[line, 20, 60]]), 'image/png')
   assert.equal(page!.text, line)
@@ -118,7 +118,7 @@ test('two columns in a picture are read one after the other', async () => {
   assert.deepEqual(sides, [...Array(4).fill('left'), ...Array(4).fill('right')])
 })
 
-test('blank, with the noise of a scanner, and not blank, with one small number', async () => {
+test('scanner noise is blank, but one small number is not', async () => {
   const canvas = drawSign('', 1000, 1400)
   const context = canvas.getContext('2d')
   for (let i = 0; i < 5000; i++) {
@@ -170,7 +170,7 @@ function joinGifs(pictures: readonly Uint8Array[], disposals: readonly number[])
   return Buffer.concat([screen, ...frames, Buffer.from([0x3b])])
 }
 
-test('every frame of a GIF is a page, as it is shown', async () => {
+test('every frame of a GIF is a page as displayed', async () => {
   const words = ['First of the frames', 'Second of the frames', 'Third of the frames']
   const gifs = words.map((text) => drawSign(text).toBuffer('image/gif'))
   const gif = joinGifs(gifs, [1, 2, 1])
@@ -187,7 +187,7 @@ test('every frame of a GIF is a page, as it is shown', async () => {
   )
 })
 
-test('a frame of a GIF covers its place only, and goes as it says', async () => {
+test('a GIF frame covers only its area, and is disposed of as declared', async () => {
   const [large, small] = [drawSign('', 200, 100), drawSign('', 50, 40)]
   small.getContext('2d').fillRect(0, 0, 50, 40)
   const pictures = [large, small, small].map((canvas) => canvas.toBuffer('image/gif'))

@@ -72,7 +72,7 @@ function tiff(pages: readonly ReturnType<typeof toGrey>[], little = true, big = 
   return file
 }
 
-test('every page of a TIFF, in both byte orders, classic and BigTIFF', async () => {
+test('reads every page of a TIFF, in both byte orders, classic and BigTIFF', async () => {
   const words = ['First of the pages', 'Second of the pages']
   const pages = words.map((text) => toGrey(drawSign(text)))
   for (const [little, big] of [
@@ -89,13 +89,13 @@ test('every page of a TIFF, in both byte orders, classic and BigTIFF', async () 
   }
 })
 
-test('a TIFF page without a vision provider has its image; a chain that leaves the file ends there', async () => {
+test('keeps the image of a TIFF page without a vision provider, and stops at an invalid offset', async () => {
   const bytes = tiff([toGrey(drawSign('one')), toGrey(drawSign('two'))])
   const [first, second] = await readAll(bytes.slice(0, bytes.length - 50), 'image/tiff', 'none')
   assert.deepEqual([first!.status, first!.image!.width, second], ['unread', 900, undefined])
 })
 
-test('a TIFF that bites its tail, or is too large, is cut off', async () => {
+test('stops at a cyclic or too large TIFF', async () => {
   const circular = Buffer.from(tiff([toGrey(drawSign('round'))]))
   circular.writeUInt32LE(circular.readUInt32LE(4), circular.length - 4)
   assert.equal((await readAll(circular, 'image/tiff')).length, 1)
@@ -107,7 +107,7 @@ test('a TIFF that bites its tail, or is too large, is cut off', async () => {
   assert.equal(page!.detail, 'The image is too large to be decoded (60000 x 60000 pixels)')
 })
 
-test('a TIFF in a coding that nobody here knows says so', async () => {
+test('names an unsupported compression', async () => {
   const bytes = Buffer.from(tiff([toGrey(drawSign('coded'))]))
   for (const coding of [6, 50_000]) {
     bytes.writeUInt32LE(coding, bytes.readUInt32LE(4) + 2 + 3 * 12 + 8)
@@ -156,7 +156,7 @@ function encodeTiff(
   return Buffer.concat([head, ...chunks, directory, ...large])
 }
 
-test('a TIFF with Deflate compression: strips with differences, tiles, and what unfolds to too much', async () => {
+test('reads Deflate strips with predictors and tiles, and rejects bombs', async () => {
   const { data } = toGrey(drawSign('Deflated strips of grey'))
   const rows = (top: number, count: number) => Buffer.from(data.subarray(900 * top, 900 * (top + count)))
   const subtractNeighbours = (strip: Buffer): Buffer => {
@@ -195,7 +195,7 @@ test('a TIFF with Deflate compression: strips with differences, tiles, and what 
   assert.equal(page!.detail, 'The image is damaged')
 })
 
-test('a TIFF with JPEG compression: whole JPEGs, and with their tables apart', async () => {
+test('reads complete JPEGs in TIFF, and JPEGs with separate tables', async () => {
   const jpeg = drawSign('Strips of JPEG').toBuffer('image/jpeg', 95)
   const colours = { 258: [8, 8, 8], 259: [7], 262: [6], 277: [3], 278: [200] }
   assert.equal((await readAll(encodeTiff(colours, [jpeg]), 'image/tiff'))[0]!.text, 'Strips of JPEG')

@@ -25,7 +25,7 @@ const densePage = toGrey(
   await scaled(await loadImage(Buffer.from(scanImage(pageLines(1, 1, { sentences: 30 }), 200).bytes)), 1),
 )
 
-test('one engine serves a thread until closeVision or its 100th page, and a fresh one follows', async () => {
+test('one engine serves a thread until closeVision or its 100th page, and then a new one starts', async () => {
   await closeVision()
   const before = threads.length
   const grey = shown('Hello there')
@@ -59,7 +59,7 @@ test('the model reads at least 95 % of the words of a scan', async () => {
   await reader.close()
 })
 
-test('a page is read in the languages asked for, by an engine for them', async () => {
+test('a page is read in the requested languages', async () => {
   const line = 'Die Größe der Brücke überrascht die Gäste'
   const picture = drawSign(line, 1200).toBuffer('image/png')
   const read = async (languages: string) => {
@@ -83,7 +83,7 @@ test('an engine that takes too much CPU time is replaced', async () => {
   assert.match((await recognize(shown('Still alive'), 'eng')).text, /Still alive/)
 })
 
-test('an engine that dies or throws costs one page and never the process', async () => {
+test('an engine that dies or throws fails one page, and never the process', async () => {
   const deaths: ((thread: Worker) => unknown)[] = [
     (thread) => thread.terminate(),
     (thread) => thread.emit('error', new Error('out of memory')),
@@ -97,7 +97,7 @@ test('an engine that dies or throws costs one page and never the process', async
   }
 })
 
-test('an engine that dies while it starts is an error of ours, not of the page', async () => {
+test("an engine that dies at its start is our error, not the page's", async () => {
   const die = (message: unknown) => {
     const { worker } = message as { worker: Worker }
     setImmediate(() => worker.emit('error', new Error('no memory')))

@@ -36,7 +36,7 @@ async function readAll(
 
 const readOne = async (...args: Parameters<typeof readAll>) => (await readAll(...args))[0]!
 
-test('the text layer of every page, line by line, with a page image', async () => {
+test('the text layer of every page is read line by line, with a page image', async () => {
   const pages = await readAll(await textPdf(3))
   assert.equal(pages.length, 3)
   for (const [i, page] of pages.entries()) {
@@ -52,7 +52,7 @@ const drawOne = async (bytes: Uint8Array) => {
   return image!
 }
 
-test('a page with a text layer has a picture only when it is drawn: a PNG at 150 dpi that owns its bytes', async () => {
+test('a page with a text layer gets a picture only when drawn: a PNG at 150 dpi that owns its bytes', async () => {
   const { image: undrawn } = await readOne(await textPdf(1))
   const image = await drawOne(await textPdf(1))
   assert.deepEqual(undrawn, { png: null, width: image.width, height: image.height })
@@ -69,7 +69,7 @@ test('base-14 text is drawn although the font is not embedded', async () => {
   assert.ok(full.png.length > 3 * blank.png.length)
 })
 
-test('Chinese and Japanese in predefined encodings come out of their CMaps', async () => {
+test('Chinese and Japanese in predefined encodings are decoded by their CMaps', async () => {
   const font = (name: string, ordering: string, base: string) =>
     `<< /Type /Font /Subtype /Type0 /BaseFont /${base} /Encoding /${name} /DescendantFonts [<< /Type /Font` +
     ` /Subtype /CIDFontType0 /BaseFont /${base} /CIDSystemInfo << /Registry (Adobe) /Ordering (${ordering})` +
@@ -79,7 +79,7 @@ test('Chinese and Japanese in predefined encodings come out of their CMaps', asy
   assert.match((await readOne(onePage(text, fonts))).text, /^中文文本\n+日本語$/)
 })
 
-test('codings that pdfjs reads with WebAssembly are found on the disk', async () => {
+test('decoders that pdfjs loads as WebAssembly are found on disk', async () => {
   // CCITT group 4: a black first row of 64 pixels, 63 rows that repeat it, end of block
   const rows = `001001101010000001111${'0000110111'}${'11'.repeat(63)}000000000001000000000001`
   const bytes = rows.match(/.{1,8}/g)!.map((byte) => Number.parseInt(byte.padEnd(8, '0'), 2))
@@ -102,7 +102,7 @@ test('a scanned page without a vision provider is unread, with the reason and th
   assert.equal(second!.image!.width, 1240)
 })
 
-test('a blank page counts as read, a page that lost its picture does not', async () => {
+test('a blank page counts as read, but a page that lost its picture does not', async () => {
   const blank = await readOne(await blankPdf(), 'application/pdf', 'local')
   assert.deepEqual([blank.status, blank.method, blank.model, blank.text], ['read', 'vision', null, ''])
   const picture = (size: number) =>
@@ -122,7 +122,7 @@ test('a blank page counts as read, a page that lost its picture does not', async
   }
 })
 
-test('an encrypted document opens by the empty password or the one given, in either reader', async () => {
+test('an encrypted document opens with an empty or the given password, in both readers', async () => {
   assert.equal((await readOne(encryptedPdf('', 'Open to all'))).text, 'Open to all')
   const modern = new Uint8Array(await readFile(new URL('../data/locked.pdf', import.meta.url)))
   for (const [make, password, text] of [
@@ -139,7 +139,7 @@ test('an encrypted document opens by the empty password or the one given, in eit
     }
 })
 
-test('an encrypted document does not open by another password', async () => {
+test('an encrypted document does not open with a wrong password', async () => {
   for (const withoutPdfium of [false, true]) {
     const options = { ocrMode: 'none', password: 'Secret', withoutPdfium } as const
     const reader = await openPages(encryptedPdf('secret'), 'application/pdf', options)
@@ -160,7 +160,7 @@ test('an encrypted document does not open by another password', async () => {
   })
 })
 
-test('pages can be read in any order and again; others are a mistake of the caller', async () => {
+test('pages can be read in any order and again, but an invalid number throws', async () => {
   const reader = await openPages(await textPdf(3), 'application/pdf', { ocrMode: 'none' })
   assert.match((await reader.read(3)).text, /^Page 3 of 3/)
   assert.match((await reader.read(1)).text, /^Page 1 of 3/)
@@ -169,7 +169,7 @@ test('pages can be read in any order and again; others are a mistake of the call
   await reader.close()
 })
 
-test('items become lines, words, cells and paragraphs', () => {
+test('text items become lines, words, cells and paragraphs', () => {
   const item = (str: string, x: number, y: number, hasEOL = false) => ({
     str,
     dir: 'ltr',
@@ -206,7 +206,7 @@ test('text files: encodings, line ends, characters that PostgreSQL refuses', asy
   assert.deepEqual([page.status, page.method, page.text, page.image], ['read', 'text_layer', '', null])
 })
 
-test('a very long text is cut, and says so', async () => {
+test('a very long text is cut, and the page says so', async () => {
   const page = await readOne(Buffer.from(`${'x'.repeat(1_999_999)}😀${'y'.repeat(9_000_000)}`), 'text/plain')
   assert.equal(page.status, 'read')
   assert.equal(page.text, 'x'.repeat(1_999_999))

@@ -81,7 +81,7 @@ async function readTexts(bytes: Buffer, fileName: string): Promise<string[]> {
   return texts
 }
 
-describe('of parts that refer to each other at random', () => {
+describe('parts with random references', () => {
   for (const [fileName, make] of Object.entries(FORMATS))
     test(`each is read once in ${fileName}`, async () => {
       const references = fc
@@ -101,7 +101,7 @@ describe('of parts that refer to each other at random', () => {
       )
     })
 
-  test('a sheet writes a shared string into each of its cells, up to the limit of a page', async () => {
+  test('a sheet repeats a shared string in each of its cells, up to the page limit', async () => {
     const word = 'x'.repeat(300_000)
     const bytes = zipOf([
       ['[Content_Types].xml', '<Types>spreadsheetml.sheet.main+xml</Types>'],

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { type FinishedSpan, runWithOrigin } from '../../tasks/telemetry/tracing.ts'
 import { startCall } from '../../workers/providers/call.ts'
 
-test('the span of a call begins by the clock, however far that has moved since its thread began', (t) => {
+test('the span of a call begins at the correct time, although the clock changed after its thread began', (t) => {
   const spans: FinishedSpan[] = []
   const origin = { traceParent: 'x', logFields: () => null, record: (span: FinishedSpan) => spans.push(span) }
   const later = Date.now() + 3_600_000
