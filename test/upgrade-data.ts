@@ -56,7 +56,7 @@ export async function assertUpgradeData(port: number): Promise<void> {
     assert.equal(response.status, 200, path)
     return (await response.json()) as T
   }
-  const jobs = await until('the jobs that waited have ended', async () => {
+  const jobs = await until('the waiting jobs have finished', async () => {
     // Jobs without an owner are visible to every account, so filter by name.
     const all = (await read<Job[]>('/api/v1/jobs')).filter(({ name }) => WAITING.includes(name))
     return all.every(({ status }) => TERMINAL.includes(status)) && all

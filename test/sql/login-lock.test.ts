@@ -152,7 +152,7 @@ describe('failed sign-ins', () => {
       const locks = told.filter(({ outcome }) => outcome === 'wrong, now locked')
       const right = told.find(({ outcome }) => outcome === 'ok')
       assert.equal(locks.length, 1)
-      // A correct password resets the count. That helps no attacker, who knows the password by then.
+      // A correct password resets the count. This does not help attackers: they already know the password.
       assert.ok(wrong >= MAX && wrong <= MAX + (right === undefined ? 0 : MAX - 1), `${wrong} told wrong`)
       if (right === undefined) assert.equal(wrong, MAX)
       else assert.ok(right.at < locks[0]!.until, 'nobody who asks after the lock is told that it was right')

@@ -45,7 +45,7 @@ await query(
   `insert into audit_event (kind, at) select 'account.updated', ${AGO} from generate_series(1, ${ROWS}) n`,
 )
 await query(`select partitions_maintain('audit_event', 0)`)
-// Of these tables, the measurement reads only the oldest row.
+// The measurement reads only the oldest row of these tables.
 for (const rows of [
   `account (email, password_hash) select 'a' || n || '@example.com', 'x'`,
   `blob (sha256) select sha256(n::text::bytea)`,

@@ -24,7 +24,7 @@ const values = (change: Change | undefined) =>
 const idsIn = (change: Change) => ('ids' in change ? change.ids : [])
 
 describe('stamps', () => {
-  test('compare as their numbers do', () => {
+  test('compare like their numbers', () => {
     const ascending = [
       stamp(0),
       stamp(0, 5),
@@ -41,7 +41,7 @@ describe('stamps', () => {
 })
 
 describe('a payment', () => {
-  test('has all the ids that its objects name, expanded or not', () => {
+  test('has all ids in its objects, expanded or not', () => {
     const intent = intentObject(
       { name: 'x' },
       { latest_charge: { id: 'ch_1', object: 'charge' }, invoice: { id: 'in_1' } },
@@ -63,7 +63,7 @@ describe('a payment', () => {
     assert.deepEqual(idsIn(changeFrom('invoice.paid', paid)), ['pi_2', 'in_2'])
   })
 
-  test('is of a subscription when its invoice or session says so, in each version', () => {
+  test('belongs to a subscription if its invoice or session says so, in each version', () => {
     const parent = { parent: { subscription_details: { subscription: 'sub_1' } }, subscription: undefined }
     assert.equal(
       values(changeFrom('invoice.paid', { ...invoiceObject({ name: 'x' }, true), ...parent })).subscription,
@@ -77,7 +77,7 @@ describe('a payment', () => {
     )
   })
 
-  test('is worth what was received, paid or asked for', () => {
+  test('has the amount that was received, paid or requested', () => {
     const money = (type: string, object: object) => values(changeFrom(type, object)).money
     assert.deepEqual(
       money(
@@ -105,7 +105,7 @@ describe('a payment', () => {
       assert.equal(money('payment_intent.succeeded', { id: 'pi', amount: bad, currency: 'usd' }), undefined)
   })
 
-  test('of nothing is none: trials, and sessions that set something up', () => {
+  test('without an amount does not exist: trials, and setup sessions', () => {
     assert.deepEqual(changesFrom('checkout.session.completed', { id: 'cs', mode: 'setup' }), [])
     assert.deepEqual(
       changesFrom('checkout.session.completed', {
@@ -122,7 +122,7 @@ describe('a payment', () => {
     )
   })
 
-  test('is pending until it is paid, and canceled when that is what became of it', () => {
+  test('is pending until it is paid, and canceled if it was', () => {
     const outcome = (type: string, object: object) => values(changeFrom(type, object)).outcome
     assert.equal(
       outcome('checkout.session.completed', sessionObject({ name: 'x' }, { payment_status: 'unpaid' })),
@@ -142,7 +142,7 @@ describe('a payment', () => {
     )
   })
 
-  test('of which a part came back names the refunds that it names itself', () => {
+  test('with a partial refund names the refunds in its own object', () => {
     const refunds = [
       { id: 're_1', amount: 3, currency: 'usd', status: 'succeeded' },
       { amount: 4, currency: 'usd' },
@@ -183,7 +183,7 @@ describe('a subscription', () => {
     assert.equal(values(state({ status: 'active' }, 'customer.subscription.deleted')).status, 'canceled')
   })
 
-  test('has its period in each version, and the best name that its plan has', () => {
+  test('has its period in each version, and the best name of its plan', () => {
     const early = {
       items: { data: [] },
       current_period_start: 1,
@@ -199,7 +199,7 @@ describe('a subscription', () => {
     assert.equal(named({ id: 'price_1' }), 'price_1')
   })
 
-  test('is known better by what has just changed it, within a second', () => {
+  test('is updated by the latest change within a second', () => {
     const stampOf = (change: Change) => ('facts' in change ? change.facts.cancel_at_period_end![0] : '')
     const changed = state({ cancel_at_period_end: false }, undefined, { cancel_at_period_end: true })
     const carried = state({ cancel_at_period_end: true }, undefined, { metadata: {} })
@@ -208,7 +208,7 @@ describe('a subscription', () => {
 })
 
 describe('events', () => {
-  test('that tell nothing, or of nothing, do nothing', () => {
+  test('without content change nothing', () => {
     for (const type of [
       'payment_intent.succeeded',
       'invoice.paid',
@@ -223,7 +223,7 @@ describe('events', () => {
       assert.deepEqual(changesFrom(type, {}), [])
   })
 
-  test('leave something to ask for only where their version does not tell', () => {
+  test('require a request only if their version lacks data', () => {
     const lookUpFrom = (type: string, object: object) =>
       requiredLookUp({ type, at: AT, object: object as never, before: {} })
     assert.deepEqual(lookUpFrom('charge.refunded', { id: 'ch_1' }), { what: 'charge', id: 'ch_1' })
@@ -245,7 +245,7 @@ describe('events', () => {
     assert.equal(subject({}), 'unknown')
   })
 
-  test('are read only when they are events', () => {
+  test('are parsed only if they are valid', () => {
     const good = event('x', { id: 'y' }, { id: 'evt_1', created: 5 })
     assert.deepEqual(readEvent(good), {
       id: 'evt_1',

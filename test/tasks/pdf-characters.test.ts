@@ -22,7 +22,7 @@ function accentsPdf(content: string): Uint8Array {
   ])
 }
 
-test('accents that are drawn over letters are composed with them', async () => {
+test('accents drawn over letters are composed with them', async () => {
   // The offsets centre an accent of width 333 over letters of widths 556, 500 and 278.
   const shown =
     '[(J)-111.5(\\264)444.5(an)-278(Min)-111.5(\\264)444.5(a)-83.5(\\237)416.5(c)-278(na)27.5(\\250)305.5(\\235)(ve)' +
@@ -33,7 +33,7 @@ test('accents that are drawn over letters are composed with them', async () => {
   )
 })
 
-test('the accent over a capital letter, which follows its line, is composed with it', async () => {
+test('an accent over a capital letter, which follows its line, is composed with it', async () => {
   const line = '1 0 0 1 20 150 Tm (Etienne and Anna) Tj'
   assert.equal(
     await readText(accentsPdf(`BT /F1 12 Tf ${line} 1 0 0 1 22 153 Tm (\\264) Tj ET`)),
@@ -41,7 +41,7 @@ test('the accent over a capital letter, which follows its line, is composed with
   )
 })
 
-test('a ligature of Arabic is its letters in their order', async () => {
+test('an Arabic ligature is split into its letters in order', async () => {
   // The page shows, from the left: nun, alef, the ligature of lam and alef with hamza below, alef.
   for (const ligature of ['لإ', '\ufef9']) {
     const letters = ['ن', 'ا', ligature]
@@ -49,7 +49,7 @@ test('a ligature of Arabic is its letters in their order', async () => {
   }
 })
 
-test('a vowel of Arabic that is a character of its own belongs to the letter below', async () => {
+test('a separate Arabic vowel joins the letter below it', async () => {
   // Word writes a vowel as this character followed by a space.
   const letters = ['ا', 'ض', 'ي', 'أ', '\u064b ']
   const content =
@@ -57,7 +57,7 @@ test('a vowel of Arabic that is a character of its own belongs to the letter bel
   assert.equal(await readText(mappedPdf(letters, content)), 'أيضًا')
 })
 
-test('words of Latin letters within Arabic are words of their own', async () => {
+test('Latin words within Arabic text are separate words', async () => {
   // In right-to-left text, a Latin word has its space on the right.
   const letters = ['م', 'ن', 'و', 'P', 'y']
   assert.equal(await readText(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (BADE C) Tj ET')), 'و Py من')

@@ -14,7 +14,7 @@ const malloc = Object.entries(WORKER_MALLOC)
   .map(([name, value]) => `${name}=${value}`)
   .join(' ')
 
-test('the Procfile starts what `npm start` does, and has a line for every queue', async () => {
+test('the Procfile starts the same as `npm start`, and has a line for every queue', async () => {
   const worker = `${malloc} ${startOf('workers/main.ts')}`
   const lines = [
     `web: exec env HOST=0.0.0.0 UWS_HTTP_MAX_HEADERS_SIZE=16384 UV_THREADPOOL_SIZE=8 ${startOf('edge/main.ts')}`,
@@ -28,12 +28,12 @@ test('the Procfile starts what `npm start` does, and has a line for every queue'
   assert.equal(fileAt('Procfile'), `${lines.join('\n')}\n`)
 })
 
-test('runners of the Procfile start all of it but the release, which would end the others with it', () => {
+test('runners start all Procfile lines but the release, whose end would stop the others', () => {
   assert.match(fileAt('.foreman'), /^formation: all=1,release=0$/m)
   assert.match(fileAt('.overmind.env'), /^OVERMIND_IGNORED_PROCESSES=release$/m)
 })
 
-test('runners of the Procfile wait for longer than a process needs to stop', () => {
+test('runners wait longer than a process needs to stop', () => {
   for (const [file, name] of [
     ['.foreman', 'timeout: '],
     ['.overmind.env', 'OVERMIND_TIMEOUT='],

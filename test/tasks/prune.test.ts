@@ -33,7 +33,7 @@ describe('prune', { concurrency: false }, () => {
     ),
   )
 
-  test('of nothing is nothing', async () => {
+  test('does nothing without rows', async () => {
     assert.deepEqual(await run(), {
       jobs: 0,
       tokens: 0,
@@ -47,7 +47,7 @@ describe('prune', { concurrency: false }, () => {
     })
   })
 
-  test('removes ended jobs past their time with their events, however many, and no others', async () => {
+  test('removes ended jobs past their retention with their events, and no others', async () => {
     await addEnded(2500, 100)
     await addEnded(7, 5)
     await ledger.enqueue(jobSpec(), jobSpec({ actor: 'a' }), jobSpec({ actor: 'a' }))
@@ -59,7 +59,7 @@ describe('prune', { concurrency: false }, () => {
     assert.deepEqual([await count('job'), await count('job_event_row')], [4, 0])
   })
 
-  test('removes files whose import has ended, after a day', async () => {
+  test('removes files of ended imports after a day', async () => {
     await query(
       `insert into blog_upload (file_name, format, created_at) select 'x', 'json', now() - n * interval '13 hours' from generate_series(1, 3) n`,
     )
@@ -67,7 +67,7 @@ describe('prune', { concurrency: false }, () => {
     assert.equal(await count('blog_upload'), 1)
   })
 
-  test('removes tokens, counts and keys past their time', async () => {
+  test('removes expired tokens, counts and keys', async () => {
     await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
     await query(
       `insert into session (id, account_id) select gen_random_uuid(), id from account, generate_series(1, 3)`,
@@ -110,7 +110,7 @@ describe('prune', { concurrency: false }, () => {
     assert.equal(await count('idempotency_key'), 2)
   })
 
-  test('adds a job for each account that is due, and none while that is under way', async () => {
+  test('adds a job for each due account, and none while one is live', async () => {
     await query(`insert into account (email, password_hash, deletion_at)
       select n || '@example.com', 'x', now() + (n - 1100.5) * interval '1 min' from generate_series(1, 1110) n`)
     assert.equal((await run()).accounts, 1100)
@@ -121,7 +121,7 @@ describe('prune', { concurrency: false }, () => {
     assert.deepEqual(jobs, [{ owner_id: null, queue: 'accounts', mailbox_limit: 1, n: 1100, accounts: 1100 }])
   })
 
-  test('an abort ends it before the next batch', async () => {
+  test('ends before the next batch when it is aborted', async () => {
     await addEnded(1500, 10_000)
     const abort = new AbortController()
     abort.abort()
@@ -130,7 +130,7 @@ describe('prune', { concurrency: false }, () => {
     assert.equal(await count('job'), 1500)
   })
 
-  test('two at once remove each job once, and do not wait for each other for ever', async () => {
+  test('removes each job once in concurrent runs, without a deadlock', async () => {
     await addEnded(3000, 10_000)
     const [one, two] = await Promise.all([run(), run()])
     assert.equal(one.jobs + two.jobs, 3000)
@@ -144,7 +144,7 @@ describe('prune', { concurrency: false }, () => {
     assert.equal(new Set(schedule.map(({ identifier }) => identifier)).size, schedule.length)
   })
 
-  test('an account takes its jobs along, and their events', async () => {
+  test('deleting an account deletes its jobs and their events', async () => {
     await query(`insert into account (email, password_hash) values ('gone@example.com', 'x')`)
     const [account] = await query('select id from account')
     const owned = await ledger.running({ owner_id: account!.id as number })
@@ -155,7 +155,7 @@ describe('prune', { concurrency: false }, () => {
   })
 })
 
-test('noop gives back what it was given', async () => {
+test('noop returns its input', async () => {
   const payload = noop.payload.parse({ echo: 'x' })
   assert.deepEqual(noop.result.parse(await noop.run({} as TaskContext, payload)), { echo: 'x' })
   assert.deepEqual(noop.payload.parse({}), { echo: '' })

@@ -26,12 +26,12 @@ function assertPlaced(text: string, chunks: readonly Chunk[]): void {
 }
 
 describe('chunks', () => {
-  test('of nothing are none', () => {
+  test('of an empty text do not exist', () => {
     for (const format of ['text', 'markdown', 'code', 'html', 'pdf'] as const)
       for (const text of ['', '\n\n', ' \t\r\n ']) assert.deepEqual(splitIntoChunks(text, format), [], format)
   })
 
-  test('of a page are of what it says that it is written in, unless it is UTF-8', () => {
+  test('of a page use its declared encoding, unless it is UTF-8', () => {
     const cyrillic = Buffer.from([...'Мельница'].map((letter) => letter.charCodeAt(0) - 0x410 + 0xc0))
     for (const declared of [
       '<meta charset=windows-1251>',
@@ -52,7 +52,7 @@ describe('chunks', () => {
     assert.ok(JSON.stringify(analyze(odd, { format: 'html', fileName: 'a.html' })).includes('Mühle'))
   })
 
-  test('of paragraphs hold neighbours together', () => {
+  test('of paragraphs join neighbours', () => {
     const text = `${words(100)}.\n\n${words(100)}.\n \n${words(100)}.\n`
     const chunks = splitIntoChunks(text, 'text')
     assertPlaced(text, chunks)
@@ -65,7 +65,7 @@ describe('chunks', () => {
     )
   })
 
-  test('of a long paragraph end with a line, a sentence, a word, or where they must', () => {
+  test('of a long paragraph end at a line, a sentence, a word, or anywhere', () => {
     for (const [text, end] of [
       [Array.from({ length: 80 }, () => words(8)).join('\n'), /\d$/],
       [Array.from({ length: 80 }, () => `${words(8)}.`).join(' '), /\.$/],
@@ -83,7 +83,7 @@ describe('chunks', () => {
     }
   })
 
-  test('of Markdown stand under their headings', () => {
+  test('of Markdown have their headings', () => {
     const long = words(120)
     const text = `---\ntitle: t\n---\n\n# One [link](x)\n\n${long}\n\n## Two ##\n\n${long}\n\n\`\`\`sh\n# no heading\n\n\n## nor this\n\`\`\`\n\nThree\n-----\n\n${long}\n\n# Four\n${long}\n`
     const chunks = splitIntoChunks(text, 'markdown')
@@ -96,7 +96,7 @@ describe('chunks', () => {
     )
   })
 
-  test('of code are its declarations, each under its name', () => {
+  test('of code are its declarations, with their names', () => {
     const body = Array.from({ length: 25 }, (_, i) => `    total += ${words(3, `v${i}`)}`).join('\n')
     const method = (name: string): string =>
       `  ${name}(a: number): number {\n${body}\n    return total\n  }\n`
@@ -125,7 +125,7 @@ describe('chunks', () => {
     )
   })
 
-  test('of HTML say what a reader sees, and where it stands', () => {
+  test('of HTML contain the visible text, with its position', () => {
     const html = `<!doctype html><title>Title</title><body>\n<nav>menu</nav>\n<h1>Top &amp; tail</h1>\n<p>One <b>bold</b>\n word<br>next</p><style>p{}</style>\n<h2>Below</h2><ul><li>item</li></ul><script>alert("x")</script>`
     assert.deepEqual(
       htmlBlocks(html).map(({ text, path }) => [text, path.join('/')]),
@@ -143,7 +143,7 @@ describe('chunks', () => {
     assert.deepEqual([chunk!.startLine, chunk!.heading], [1, null])
   })
 
-  test('of a PDF keep to their pages', () => {
+  test('of a PDF do not cross pages', () => {
     const text = `Page one.\n\nPage two.\n\nStill two.\n\n`
     assert.deepEqual(
       splitIntoChunks(text, 'pdf', [0, 11]).map(({ content, page }) => [content, page]),
@@ -154,7 +154,7 @@ describe('chunks', () => {
     )
   })
 
-  test('of every file of this project are placed right', () => {
+  test('of every file of this project have correct positions', () => {
     for (const [path, format] of [
       ['README.md', 'markdown'],
       ['sql/schema.sql', 'code'],
@@ -176,7 +176,7 @@ describe('chunks', () => {
   })
 })
 
-describe('texts made to be slow', () => {
+describe('texts that could be slow', () => {
   const size = 2_000_000
   for (const [what, text, format] of [
     ['one line of code', `a(${'('.repeat(size)}`, 'code'],
@@ -193,7 +193,7 @@ describe('texts made to be slow', () => {
     ['open tags', '<div>'.repeat(size / 5), 'html'],
     ['open brackets', '<'.repeat(size / 4), 'html'],
   ] as const) {
-    test(`take their time and no more: ${what}`, () => {
+    test(`take linear time: ${what}`, () => {
       const before = process.cpuUsage()
       splitIntoChunks(text, format)
       // Takes a tenth of a second; a quadratic splitter would take minutes.

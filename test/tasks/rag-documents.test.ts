@@ -68,7 +68,7 @@ const readChunks = async (collection: string): Promise<string[]> => {
 }
 
 describe('indexing documents', () => {
-  test('has a chunk for each page with text, and says which documents have none', async () => {
+  test('creates a chunk for each page with text, and reports documents without any', async () => {
     const owner = await account()
     const tall = await add(owner, 'Report v1.2', 'first page', '', 'third page')
     await readPage(tall, 5, 'fifth page')
@@ -101,7 +101,7 @@ describe('indexing documents', () => {
     ])
   })
 
-  test('reads again only what has changed: pages, titles, and what is selected', async () => {
+  test('reads only changes again: pages, titles and the selection', async () => {
     const owner = await account()
     const [a, b, c] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b'), await add(owner, 'C', 'c')]
     await index(owner, 'changes')
@@ -123,7 +123,7 @@ describe('indexing documents', () => {
     assert.deepEqual(await readChunks('changes'), [`documents/${a}/1 a`, `documents/${b}/1 b`])
   })
 
-  test('cut short swaps in nothing that has gone since, or is again as it was', async () => {
+  test('swaps in no deleted documents after an interruption, and keeps restored ones', async () => {
     const owner = await account()
     const [a, b, c] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b'), await add(owner, 'C', 'c')]
     await index(owner, 'since', { ids: [a, b] })
@@ -155,7 +155,7 @@ describe('indexing documents', () => {
     assert.deepEqual(titles, [{ title: 'A' }, { title: 'Bee' }])
   })
 
-  test('takes what has the tag, the kind, the ids and the words, and superseded ones by id only', async () => {
+  test('selects by tag, kind, ids and words, and superseded documents by id only', async () => {
     const owner = await account()
     const make = async (title: string, kind: string, tags: readonly string[]): Promise<number> => {
       const id = await add(owner, title, `text of ${title}`)
@@ -186,7 +186,7 @@ describe('indexing documents', () => {
     assert.deepEqual(skipped, [{ source: `documents/${theirs}`, reason: 'no such document' }])
   })
 
-  test('of more documents than fit into one batch', async () => {
+  test('handles more documents than one batch', async () => {
     const owner = await account()
     await query(
       `insert into document (owner_id, title, media_type, byte_size, sha256)
@@ -203,7 +203,7 @@ describe('indexing documents', () => {
     assert.deepEqual([total_documents, total_chunks], [230, 4600])
   })
 
-  test('is refused where the name is taken', async () => {
+  test('is rejected if the name is taken', async () => {
     const [one, other] = [await account(), await account()]
     await index(one, 'taken')
     await assert.rejects(index(other, 'taken'), { code: 'rag.name_taken' })
@@ -211,7 +211,7 @@ describe('indexing documents', () => {
     await assert.rejects(index(one, 'of files'), { code: 'rag.name_taken' })
   })
 
-  test('is refused beyond a thousand collections', async () => {
+  test('is rejected beyond a thousand collections', async () => {
     const owner = await account()
     await query(
       `insert into rag_collection (name, owner_id, selection) select 'of many ' || n, $1, $2 from generate_series(1, 1000) n`,
@@ -230,7 +230,7 @@ describe('a refresh', () => {
   const reportChange = (owner: number | null, ...ids: readonly number[]) =>
     db.transaction((tx) => refreshCollections(tx, ids, { ownerId: owner, settings: jobSettings(3) }))
 
-  test('waits once for each collection that may have the documents, and joins only what waits', async () => {
+  test('waits once for each collection that may contain the documents, and joins only a waiting job', async () => {
     const owner = await account()
     const id = await add(owner, 'A', 'a')
     await index(owner, 'all')
@@ -249,7 +249,7 @@ describe('a refresh', () => {
     assert.equal((await findWaiting()).length, 1)
   })
 
-  test('indexes by the selection that the collection has by then', async () => {
+  test("uses the collection's selection at that time", async () => {
     const owner = await account()
     const [a, b] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b')]
     await index(owner, 'later', { ids: [a] })

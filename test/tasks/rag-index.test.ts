@@ -117,8 +117,8 @@ async function runCutShort(collection: string, job: string): Promise<void> {
   await assert.rejects(runIndex(collection, { job, signal: abort.signal, onProgress }))
 }
 
-describe('a run', () => {
-  test('cut short leaves the old index, and its next attempt goes on with what it has', async () => {
+describe('an indexing run', () => {
+  test('keeps the old index when interrupted, and its next attempt reuses its work', async () => {
     await indexAndChange('short')
     const job = uuidv7()
     await runCutShort('short', job)
@@ -137,7 +137,7 @@ describe('a run', () => {
     assert.equal(labels.at(-1), 'Swapping the index')
   })
 
-  test('cut short swaps in nothing that has gone since, or is again as it was', async () => {
+  test('swaps in no deleted files after an interruption, and keeps restored ones', async () => {
     await indexAndChange('since')
     const job = uuidv7()
     await runCutShort('since', job)
@@ -154,7 +154,7 @@ describe('a run', () => {
     assert.deepEqual(await countRows('since'), [2, 0])
   })
 
-  test('that was taken over swaps nothing in, and what it leaves goes with the next run', async () => {
+  test('swaps in nothing once it is superseded, and the next run removes its rows', async () => {
     await indexAndChange('taken')
     let calls = 0
     const superseded: TaskContext['fenced'] = (work) => {
@@ -170,7 +170,7 @@ describe('a run', () => {
     assert.deepEqual(await searchNames('taken', 'new'), ['a.txt', 'b.txt', 'c.txt'])
   })
 
-  test('of a collection that is deleted meanwhile ends without effect', async () => {
+  test('ends without effect if its collection is deleted meanwhile', async () => {
     await indexAndChange('deleted')
     const onProgress = (label: string): void => {
       if (label.startsWith('Swapping')) hidden = hide('deleted')
@@ -186,7 +186,7 @@ describe('a run', () => {
     assert.deepEqual(await query(`select 1 from rag_collection where name = 'deleted'`), [])
   })
 
-  test('into rows that are removed under it is told so', async () => {
+  test('fails if its rows are removed meanwhile', async () => {
     await indexAndChange('under')
     const remove: TaskContext['fenced'] = async (work) => {
       if (++calls === 2) await query(`delete from rag_collection where name = 'under'`)
@@ -199,7 +199,7 @@ describe('a run', () => {
     )
   })
 
-  test('of a PDF keeps its pages', async () => {
+  test('keeps the pages of a PDF', async () => {
     writeInto(root, { 'pdf/a.pdf': 'otters' })
     await runIndex('pdf')
     const hits = await searcher.search({
@@ -216,7 +216,7 @@ describe('a run', () => {
     )
   })
 
-  test('of an older analysis is done again', async () => {
+  test('repeats the work of an older analysis version', async () => {
     writeInto(root, { 'older/a.txt': 'same' })
     await runIndex('older')
     assert.equal((await runIndex('older')).documents_unchanged, 1)
@@ -238,7 +238,7 @@ describe('a run with a model', () => {
     return ended
   }
 
-  test('that can’t be had is indexed by its words alone', async () => {
+  test('indexes words only if the model is unavailable', async () => {
     writeInto(root, { 'none/a.txt': 'words remain', 'none/b.txt': 'words too' })
     const result = JSON.stringify({ model: null, vector: null, reason: 'gone' })
     const [indexing, ended] = await Promise.all([
@@ -250,7 +250,7 @@ describe('a run with a model', () => {
     assert.deepEqual(await searchNames('none', 'remain'), ['a.txt'])
   })
 
-  test('whose worker has another one keeps the vectors that there are', async () => {
+  test('keeps existing vectors if the worker has another model', async () => {
     writeInto(root, { 'moving/a.txt': 'words' })
     await runIndex('moving')
     await query(
@@ -267,7 +267,7 @@ describe('a run with a model', () => {
     assert.equal(collection!.embedding_model, 'old')
   })
 
-  test('that fails leaves the old index', async () => {
+  test('keeps the old index if the model fails', async () => {
     await indexAndChange('fails')
     const failed = `status = 'failed', error_code = 'rag.embedding_failed', error_detail = 'no'`
     const [outcome] = await Promise.allSettled([runIndex('fails', { model: 'm' }), endEmbedJobs(failed)])
@@ -276,13 +276,13 @@ describe('a run with a model', () => {
   })
 })
 
-test('vectors are waited for less long than a run may be silent', () => {
+test('waits for vectors less than a run may stall', () => {
   for (const { name, stallSeconds } of [indexFiles, indexDocuments, refreshDocuments])
     assert.ok(stallSeconds! * 1000 > MAX_WAIT_MS, name)
 })
 
-describe('what is left behind', () => {
-  test('by runs that are no more goes, by those that run stays', async () => {
+describe('leftover rows', () => {
+  test('are removed after their run has ended, but not during it', async () => {
     await indexAndChange('left')
     await purge.run(createContext(), {})
     const [dead, live] = [uuidv7(), uuidv7()]
@@ -337,7 +337,7 @@ describe('a searcher', () => {
     assert.ok(seen > 0)
   })
 
-  test('keeps to its room, and answers all the same', async () => {
+  test('stays within its memory, and still answers', async () => {
     for (const name of ['room1', 'room2']) {
       writeInto(root, { [`${name}/a.txt`]: `only ${name}` })
       await runIndex(name)
@@ -356,7 +356,7 @@ describe('a searcher', () => {
     }
   })
 
-  test('finds nothing in a collection of nothing', async () => {
+  test('finds nothing in an empty collection', async () => {
     writeInto(root, { 'empty/a.txt': '  ' })
     assert.equal((await runIndex('empty')).total_chunks, 0)
     assert.deepEqual(await searchNames('empty', 'word'), [])

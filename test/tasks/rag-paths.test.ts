@@ -46,7 +46,7 @@ const assertRefused = (code: string, path: string, more: Partial<WalkOptions> = 
   assert.rejects(walkPath(path, more), (error) => error instanceof Failure && error.code === code, path)
 
 describe('paths', () => {
-  test('of files below the root, in order, without what is never read', async () => {
+  test('are the files below the root, in order, without ignored ones', async () => {
     const all = ['a/b/three.py', 'a/one.md', 'a/two.txt']
     assert.deepEqual(await sources('.'), all)
     assert.deepEqual(await sources('a/'), all)
@@ -55,7 +55,7 @@ describe('paths', () => {
     assert.deepEqual(await sources('.', { extensions: new Set(['md']) }), ['a/one.md'])
   })
 
-  test('excluded by patterns, which bring nothing back that is never read', async () => {
+  test('are excluded by patterns, which cannot include ignored ones', async () => {
     assert.deepEqual(await sources('.', { excludes: ['b/', '*.txt'] }), ['a/one.md'])
     assert.deepEqual(await sources('a', { excludes: ['/one.md', '# a comment', ''] }), [
       'a/b/three.py',
@@ -68,7 +68,7 @@ describe('paths', () => {
     )
   })
 
-  test('outside, missing, or never read', async () => {
+  test('are rejected if they are outside, missing or ignored', async () => {
     await assertRefused('rag.path_outside', '..')
     await assertRefused('rag.path_outside', '../..//etc/passwd')
     await assertRefused('rag.path_outside', `${root}-other`)
@@ -91,7 +91,7 @@ describe('paths', () => {
     await assert.rejects(resolveTarget(join(root, 'nothing'), '.'), { code: 'rag.root_missing' })
   })
 
-  test('by way of symbolic links', async () => {
+  test('are rejected through symbolic links', async () => {
     symlinkSync(outside, join(root, 'out'))
     symlinkSync(join(outside, 'secret.txt'), join(root, 'out.txt'))
     symlinkSync(root, join(root, 'a', 'loop'))
@@ -115,14 +115,14 @@ describe('paths', () => {
     ])
   })
 
-  test('of a root that is a link itself', async () => {
+  test('may have a root that is a link', async () => {
     const other = folder()
     symlinkSync(root, join(other, 'link'))
     const place = await resolveTarget(join(other, 'link'), join(other, 'link', 'a'))
     assert.equal(place.path, join(root, 'a'))
   })
 
-  test('that are devices, pipes and sockets', async () => {
+  test('skip devices, pipes and sockets', async () => {
     const odd = join(root, 'odd')
     mkdirSync(odd)
     execFileSync('mkfifo', [join(odd, 'pipe.txt')])
@@ -141,7 +141,7 @@ describe('paths', () => {
 describe('reading', () => {
   const read = (path: string) => readFoundFile({ source: path, path: join(root, path) }, 'text')
 
-  test('does not wait for a pipe, follow a link or open a device that has taken a file’s place', async () => {
+  test('does not wait for a pipe, follow a link or open a device that replaced a file', async () => {
     execFileSync('mkfifo', [join(root, 'late.txt')])
     assert.deepEqual(await read('late.txt'), { reason: 'not a file' })
     assert.deepEqual(await read('out.txt'), { reason: 'a symbolic link' })
@@ -156,14 +156,14 @@ describe('reading', () => {
     assert.deepEqual(await read('nothing.txt'), { reason: 'deleted during the run' })
   })
 
-  test('takes nothing of what is too large', async () => {
+  test('skips a file that is too large', async () => {
     const path = join(root, 'sparse.txt')
     openSync(path, 'w')
     truncateSync(path, 10 * 2 ** 30)
     assert.deepEqual(await read('sparse.txt'), { reason: 'larger than 8 MiB' })
   })
 
-  test('tells what it may not read', async () => {
+  test('reports unreadable files', async () => {
     writeInto(root, { 'locked/in.txt': 'x', 'closed.txt': 'x' })
     chmodSync(join(root, 'closed.txt'), 0)
     chmodSync(join(root, 'locked'), 0)
@@ -189,7 +189,7 @@ describe('reading', () => {
     }
   })
 
-  test('knows texts from what is none', () => {
+  test('distinguishes text from other files', () => {
     assert.equal(decodeText(Buffer.from('grün\n')), 'grün\n')
     assert.equal(decodeText(Buffer.from('\ufeffmarked')), 'marked')
     assert.equal(decodeText(Buffer.from('\ufeffwide ü', 'utf16le')), 'wide ü')

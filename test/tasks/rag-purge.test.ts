@@ -8,7 +8,7 @@ import { testDatabase } from '../database.ts'
 
 const { db, query } = await testDatabase()
 
-test('a purge, which anybody may look at, does not say what the collections of others were called', async () => {
+test('a visible purge job does not reveal names of collections of others', async () => {
   const [row] = await query(
     `insert into rag_collection (name, selection, deleted_at) values ('divorce', '{}', now()) returning id`,
   )

@@ -16,7 +16,7 @@ const packTerms = (text: string): Uint32Array => Uint32Array.from(tokenize(text)
 const order = (hits: readonly { chunk: number }[]): number[] => hits.map(({ chunk }) => chunk)
 
 describe('postings', () => {
-  test('know of each term its chunks and counts', () => {
+  test('have the chunks and counts of each term', () => {
     fc.assert(
       fc.property(fc.array(fc.array(fc.integer({ min: 1, max: 9 }))), (chunks) => {
         const postings = new Postings(chunks.map((terms) => Uint32Array.from(terms)))
@@ -45,7 +45,7 @@ describe('postings', () => {
 })
 
 describe('the best of many', () => {
-  test('are those of a sort', () => {
+  test('are the same as by sorting', () => {
     const score = fc.oneof(fc.integer({ min: -2, max: 5 }), fc.constant(Number.NaN))
     fc.assert(
       fc.property(fc.array(score), fc.nat(12), (scores, max) => {
@@ -73,7 +73,7 @@ describe('words', () => {
   const search = (text: string, allowed: Uint8Array | null = null): number[] =>
     order(searchTerms(postings, parseQuery(text), 10, allowed))
 
-  test('weigh by how rare they are, how often they come, and how long the chunk is', () => {
+  test('are weighted by rarity, frequency and length of the chunk', () => {
     assert.equal(search('whale')[0], 2)
     assert.equal(search('red')[0], 1, 'twice beats once')
     assert.equal(search('fox')[0], 3, 'short beats long')
@@ -81,29 +81,29 @@ describe('words', () => {
     assert.deepEqual(search(''), [])
   })
 
-  test('score between 0 and 1, and like for like', () => {
+  test('have scores between 0 and 1, comparable with each other', () => {
     for (const { score } of searchTerms(postings, parseQuery('red fox whale wolf'), 10, null))
       assert.ok(score > 0 && score < 1)
   })
 
-  test('are looked for among the allowed alone', () => {
+  test('are searched only in allowed chunks', () => {
     assert.deepEqual(search('fox', Uint8Array.of(1, 0, 1, 0, 1)), [0])
     assert.deepEqual(search('fox', new Uint8Array(5)), [])
   })
 
-  test('in a phrase stand side by side', () => {
+  test('in a phrase are adjacent', () => {
     assert.deepEqual(search('"red fox"').sort(), [0, 1])
     assert.deepEqual(search('"fox jumps" red'), [0])
     assert.deepEqual(search('“fox red”').length, 3, 'nowhere: the words alone')
     assert.deepEqual(search('"red fox"', Uint8Array.of(0, 1, 0, 0, 0)), [1])
   })
 
-  test('in more than eight phrases stand side by side in the first eight', () => {
+  test('in a phrase of more than eight are adjacent in the first eight', () => {
     assert.deepEqual(search('"red fox"'.repeat(8).concat('"fox jumps"')).sort(), [0, 1])
     assert.equal(parseQuery('"xx yy"'.repeat(500)).phrases.length, 8)
   })
 
-  test('that the best chunks lend find what the query does not name', () => {
+  test('from the best chunks find what the query does not name', () => {
     const others = Array.from({ length: 9 }, (_, i) => `filler${i}`)
     const texts = ['car engine motor', 'car engine motor', 'motor repair', ...others]
     const lending = new Postings(texts.map(packTerms))
@@ -111,7 +111,7 @@ describe('words', () => {
     assert.deepEqual(found, [0, 1, 2])
   })
 
-  test('are cut from any text', () => {
+  test('are taken from any text', () => {
     assert.deepEqual(tokenize('The Foxes’ dens'), ['fox', 'den'])
     assert.deepEqual(tokenize('readFileSync HTTPServer2 snake_case'), [
       'read',
@@ -139,7 +139,7 @@ describe('vectors', () => {
   const createVector = (row: number, size: number): Float32Array =>
     unit(Array.from({ length: size }, (_, i) => Math.sin((row + 1) * 12.9898 + i * 78.233)))
 
-  test('are near by their cosine, whatever their length', () => {
+  test('are compared by cosine, whatever their length', () => {
     for (const size of [1, 3, 8, 17, 384]) {
       const rows = Array.from({ length: 50 }, (_, row) => ({
         chunk: row * 2,
@@ -160,14 +160,14 @@ describe('vectors', () => {
     }
   })
 
-  test('that are not allowed are not there', () => {
+  test('that are not allowed are ignored', () => {
     const rows = Array.from({ length: 9 }, (_, chunk) => ({ chunk, floats: createVector(chunk, 8) }))
     const allowed = Uint8Array.from(rows, ({ chunk }) => (chunk % 3 === 0 ? 1 : 0))
     const found = new Vectors(8, rows).nearest(createVector(1, 8), 9, allowed)
     assert.deepEqual(order(found).sort(), [0, 3, 6])
   })
 
-  test('of more than one part are one list', () => {
+  test('of several parts are one list', () => {
     const size = 8000
     const rows = Array.from({ length: 2500 }, (_, chunk) => ({ chunk, floats: new Float32Array(size) }))
     for (const { chunk, floats } of rows) floats[chunk] = 1
@@ -179,7 +179,7 @@ describe('vectors', () => {
 })
 
 describe('fusion', () => {
-  test('puts what both lists have above what one has', () => {
+  test('ranks results of both lists above those of one', () => {
     const hit = (chunk: number) => ({ chunk, score: 0.5 })
     const joined = fuseRanks([hit(1), hit(2), hit(3)], [hit(2), hit(4)], 10)
     assert.deepEqual(order(joined), [2, 1, 4, 3])
@@ -191,8 +191,8 @@ describe('fusion', () => {
   })
 })
 
-describe('scoring of rankings', () => {
-  test('is that of trec_eval', () => {
+describe('scores of rankings', () => {
+  test('equal those of trec_eval', () => {
     const judgements = new Map([
       [
         '1',

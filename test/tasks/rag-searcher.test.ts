@@ -77,13 +77,13 @@ async function searchContents(
 }
 
 describe('a swap between the list of files and their loading', () => {
-  test('of all files: the new ones are found', async () => {
+  test('of all files returns the new ones', async () => {
     await swap('all', textsOf('old'))
     const searcher = createInterruptedSearcher(() => swap('all', textsOf('new')))
     assert.deepEqual(await searchContents(searcher, 'all'), Object.values(textsOf('new')))
   })
 
-  test('of one file: none is missing, then or later', async () => {
+  test('of one file misses none, then or later', async () => {
     await swap('one', textsOf('old'))
     const searcher = createInterruptedSearcher(() => swap('one', { '3.txt': 'common new' }))
     const expected = ['common new', ...Object.values(textsOf('old', 9))]
@@ -91,13 +91,13 @@ describe('a swap between the list of files and their loading', () => {
     assert.deepEqual(await searchContents(searcher, 'one'), expected)
   })
 
-  test('that takes files away: they are not found', async () => {
+  test('that removes files does not return them', async () => {
     await swap('away', textsOf('old', 3))
     const searcher = createInterruptedSearcher(() => swap('away', {}, ['0.txt', '1.txt']))
     assert.deepEqual(await searchContents(searcher, 'away'), ['common old'])
   })
 
-  test('that leaves none: nothing is found', async () => {
+  test('that removes all files returns nothing', async () => {
     await swap('none', textsOf('old', 1))
     assert.deepEqual(
       await searchContents(
@@ -108,7 +108,7 @@ describe('a swap between the list of files and their loading', () => {
     )
   })
 
-  test('every time: the search says that the collection keeps changing', async () => {
+  test('at every attempt fails because the collection keeps changing', async () => {
     await swap('busy', textsOf('old', 1))
     let changes = 0
     const searcher = createInterruptedSearcher(() => swap('busy', textsOf(`version${changes++}`, 1)), 100)
@@ -116,7 +116,7 @@ describe('a swap between the list of files and their loading', () => {
     assert.equal(changes, 5)
   })
 
-  test('and a deletion: there is no such collection', async () => {
+  test('and a deletion fails because the collection is missing', async () => {
     await swap('gone', textsOf('old'))
     const searcher = createInterruptedSearcher(async () => {
       const [row] = await query(`select id from rag_collection where name = 'gone'`)
@@ -128,7 +128,7 @@ describe('a swap between the list of files and their loading', () => {
   })
 })
 
-test('a swap without a model leaves the one that there is, and counts no file twice', async () => {
+test('a swap without a model keeps the old model, and counts no file twice', async () => {
   await swap('half', textsOf('old', 3), [], 'm1')
   const readHalf = () =>
     query(`select id, document_count, chunk_count, term_count, embedding_model from rag_collection
@@ -151,7 +151,7 @@ test('a swap without a model leaves the one that there is, and counts no file tw
 })
 
 describe('a search', () => {
-  test('begun after a swap waits for more than a load that began before it', async () => {
+  test('after a swap does not settle for a load that began before it', async () => {
     await swap('joined', { 'a.txt': 'old' })
     const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     let states = 0
@@ -176,7 +176,7 @@ describe('a search', () => {
     await early
   })
 
-  test('has the vectors of the version that it has', async () => {
+  test('uses vectors and files of the same version', async () => {
     await swap('model', textsOf('old', 2), [], 'm1')
     const searcher = createInterruptedSearcher(() => swap('model', {}, [], 'm2'))
     const signals = async (model: string, floats = new Float32Array([1, 0])) => {
@@ -191,7 +191,7 @@ describe('a search', () => {
     assert.deepEqual(await signals('m2', new Float32Array([1, 0, 0])), [], 'nor does one of another length')
   })
 
-  test('keeps in memory what has not changed', async () => {
+  test('keeps unchanged data in memory', async () => {
     await swap('kept', textsOf('old', 3))
     let loaded = 0
     const searcher = createWatchedSearcher((list, rows) => {

@@ -17,7 +17,7 @@ const ENDS = `s es ss sses ies ied us ed eed eedly edly ing ingly ated ating ble
   iciti ical alize ic er est ist ogist n ne w x ye`
 
 describe('words', () => {
-  test('are stemmed as by PostgreSQL', async () => {
+  test('are stemmed as in PostgreSQL', async () => {
     const made = STARTS.split(/\s+/).flatMap((start) => ENDS.split(/\s+/).map((end) => start + end))
     const ours = readFileSync(new URL('../../README.md', import.meta.url), 'utf8').toLowerCase()
     const words = [...new Set([...made, ...(ours.match(/\b[a-z]+\b/g) ?? [])])]

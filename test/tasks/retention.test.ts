@@ -24,7 +24,7 @@ const AGED_ROWS = (days: number): string =>
   `(values ('old', now() - interval '${days} days 1 hour'), ('young', now() - interval '${days} days' + interval '1 hour')) given(name, at)`
 
 describe('retention', { concurrency: false }, () => {
-  test('deletes sends 90 days after their end, more than a batch of them, and none that are under way', async () => {
+  test('deletes sends 90 days after their end, in batches, but none in progress', async () => {
     const send = (n: number, status: string, rest: string) =>
       query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, message, detail, created_at)
         select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', ${status}, ${rest}, name, at from ${AGED_ROWS(90)}, generate_series(1, ${n})`)
@@ -60,7 +60,7 @@ describe('retention', { concurrency: false }, () => {
     assert.equal(await readRemaining('payment_event', 'id'), 'oldfalse youngfalse youngtrue')
   })
 
-  test('deletes usage after a year, previews after a month, invites a quarter after their time', async () => {
+  test('deletes usage after a year, previews after a month, invites 90 days after expiry', async () => {
     await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
       select name, 'chat', 'v', 'm', 1, 1, false, true, at from ${AGED_ROWS(365)}`)
     await query(`insert into voice_preview (digest, provider, model, voice, speed, text, generation, byte_size, used_at)
@@ -84,7 +84,7 @@ describe('retention', { concurrency: false }, () => {
     )
   })
 
-  test('deletes the rows of deleted documents after a month, and lets others live that superseded them', async () => {
+  test('deletes rows of deleted documents after a month, and keeps their successors', async () => {
     const document = async (title: string, deletedAt = 'null', collectedAt = 'null'): Promise<number> =>
       (
         await query(
@@ -111,7 +111,7 @@ describe('retention', { concurrency: false }, () => {
     assert.deepEqual(row, { supersedes_id: null, shown: null })
   })
 
-  test('keeps for ever what has the setting 0', async () => {
+  test('keeps everything if the setting is 0', async () => {
     await query('delete from payment_event')
     await query(
       `insert into payment_event (id, type, created_at, received_at, applied_at) values ('first', 'x', now(), '2001-01-01', now())`,
@@ -121,7 +121,7 @@ describe('retention', { concurrency: false }, () => {
     assert.equal((await run({ PAYMENT_EVENTS_KEEP_DAYS: '1' })).payment_event, 1)
   })
 
-  test('an abort ends it before the next batch, and an hour later it goes on', async () => {
+  test('ends before the next batch when it is aborted, and continues an hour later', async () => {
     await query(
       `insert into payment_event (id, type, created_at, received_at, applied_at) values ('late', 'x', now(), '2001-01-01', now())`,
     )

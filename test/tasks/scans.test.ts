@@ -52,14 +52,14 @@ async function read(bytes: Uint8Array, mediaType: string): Promise<string> {
 }
 
 for (const degrees of [0, 90, 180, 270, 1, -2]) {
-  test(`97 % of the characters of a clean scan are right, turned by ${degrees} degrees`, async (t) => {
+  test(`OCR reads 97 % of the characters of a clean scan, turned by ${degrees} degrees`, async (t) => {
     const share = measureAccuracy(await read(scan(degrees).bytes, 'image/jpeg'))
     t.diagnostic(`${(100 * share).toFixed(2)} % of the characters`)
     assert.ok(share >= 0.97, `${share}`)
   })
 }
 
-test('a scan on a page that is turned back by the PDF, or not at all', async () => {
+test('a scan is read on a page that the PDF rotates back, or not', async () => {
   for (const [degrees, rotate] of [
     [90, 270],
     [270, 0],
@@ -81,7 +81,7 @@ test('a scan on a page that is turned back by the PDF, or not at all', async () 
   }
 })
 
-test('nonsense from a page in another script is not its text', async () => {
+test('nonsense from a page in another script is not used as text', async () => {
   const greek = 'Μῆνιν ἄειδε θεὰ Πηληϊάδεω Ἀχιλῆος οὐλομένην ἣ μυρί Ἀχαιοῖς'
   const russian = 'Все счастливые семьи похожи друг на друга, каждая несчастлива'
   for (const [line, count, dpi] of [
@@ -102,7 +102,7 @@ test('nonsense from a page in another script is not its text', async () => {
   }
 })
 
-test('what is nothing but pictures is drawn in grey at the resolution of the finest', async () => {
+test('a page of pictures only is drawn in grey at the highest resolution', async () => {
   const page = async (pdf: Uint8Array) => (await openTextLayer(pdf))!.page(1)!
   const scanned = await page(await scanPdf(1, { sentences: 3 }))
   assert.equal(Math.round(scanned.scan()!.dpi), 200)

@@ -4,7 +4,7 @@ import { seal, unseal } from '../../tasks/sealed.ts'
 
 const KEY = 'a deployment key of 32 characters'
 
-test('a sealed secret opens at its place under its key, and nowhere else', () => {
+test('a sealed secret opens only in its place and with its key', () => {
   for (const secret of ['', 'correct horse', 'Grün & weiß 鍵', 'x'.repeat(5000)]) {
     const sealed = seal(KEY, 'document:5', secret)
     assert.match(sealed, /^[\w-]+$/)
@@ -16,7 +16,7 @@ test('a sealed secret opens at its place under its key, and nowhere else', () =>
   }
 })
 
-test('what was changed or cut does not open', () => {
+test('a changed or truncated secret does not open', () => {
   const bytes = Buffer.from(seal(KEY, 'here', 'secret'), 'base64url')
   for (let at = 0; at < bytes.length; at++) {
     const changed = Buffer.from(bytes)

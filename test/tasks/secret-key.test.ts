@@ -20,14 +20,14 @@ after(() => {
 
 const key = (): string => loadSecretKey(parseSettings({ NODE_ENV: 'test', DATA_DIR: dataDir }))
 
-test('it is made once, and kept', () => {
+test('the key is created once and reused', () => {
   const first = key()
   assert.match(first, /^[\w-]{64}$/)
   assert.equal(key(), first)
   assert.deepEqual(readdirSync(dataDir), ['secret.key'])
 })
 
-test('what a crash or a full disk has left of it is no key', () => {
+test('a partial file after a crash or a full disk is not a key', () => {
   for (const left of ['', '\n', 'abc']) {
     writeFileSync(join(dataDir, 'secret.key'), left)
     assert.throws(key, /secret\.key holds no key: delete it to generate a new one/)

@@ -32,7 +32,7 @@ describe('the parts of a text message', () => {
     test(what, () => assert.deepEqual(countSegments(body), expected))
   }
 
-  test('hold all of it, and are no more than needed', () => {
+  test('hold the whole text, and are as few as possible', () => {
     const character = fc.constantFrom('a', '€', '検', '😀', '[', 'ß')
     const property = fc.property(fc.array(character, { minLength: 1, maxLength: 800 }), (characters) => {
       const { encoding, count } = countSegments(characters.join(''))

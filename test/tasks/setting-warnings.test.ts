@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), 'millrace-env-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
-test('unknown names in .env come with the nearest setting, if one is near', () => {
+test('unknown names in .env are reported with a similar setting, if one exists', () => {
   for (const [name, nearest] of [
     ['WORKER_THREAD', 'WORKER_THREADS'],
     ['port', 'PORT'],
@@ -36,7 +36,7 @@ test('no name of .env.example and compose.yaml is unknown', () => {
   assert.deepEqual(unknownNames(`${example}\n${compose.join('\n')}`), [])
 })
 
-test('plain http in production is a warning, except on a loopback address', () => {
+test('plain http in production causes a warning, except on a loopback address', () => {
   const warnings = (PUBLIC_BASE_URL: string, env = PRODUCTION) =>
     settingWarnings(parseSettings({ ...env, PUBLIC_BASE_URL }))
   assert.match(warnings('http://mill.internal:8000').join(), /^PUBLIC_BASE_URL is http: /)
@@ -50,7 +50,7 @@ test('plain http in production is a warning, except on a loopback address', () =
   assert.deepEqual(warnings('http://mill.internal', { ...PRODUCTION, NODE_ENV: 'development' }), [])
 })
 
-test('a start logs them', () => {
+test('a start logs the warnings', () => {
   writeFileSync(join(folder, '.env'), 'WORKER_THREAD=4\n')
   const main = fileURLToPath(new URL('../../edge/main.ts', import.meta.url))
   const { status, stdout } = spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', main], {

@@ -5,7 +5,7 @@ import { findProblems, names, PRODUCTION } from './settings-help.ts'
 
 /** Settings of mail, storage, payments, models, retrieval, languages and queues. */
 
-test('mail goes where the settings say, else through the provider of the key, else into files in development', () => {
+test('mail uses the configured server, else the provider of the key, else files in development', () => {
   const key = { EMAIL_PROVIDER_API_KEY: 'a/b c' }
   const from = { EMAIL_PROVIDER_FROM_EMAIL: 'mill@example.com' }
   const own = 'smtp://u:p@mail.example.com:2525'
@@ -21,7 +21,7 @@ test('mail goes where the settings say, else through the provider of the key, el
 
 const S3 = { S3_ENDPOINT_URL: 'https://minio.example.com', S3_ACCESS_KEY: 'a', S3_SECRET_KEY: 'b' }
 
-test('bytes live in the database, a folder or a bucket', () => {
+test('bytes are stored in the database, a folder or a bucket', () => {
   for (const store of [
     'postgres',
     'file:blobs',
@@ -53,7 +53,7 @@ test('bytes live in the database, a folder or a bucket', () => {
     assert.deepEqual(names(findProblems({ ...S3, BLOB_STORE: store })), ['BLOB_STORE'], store)
 })
 
-test('an object store is reached with what is given, all of which must fit together', () => {
+test('the settings of an object store must fit together', () => {
   assert.deepEqual(parseSettings(S3).blobs.s3, {
     endpointUrl: 'https://minio.example.com',
     region: undefined,
@@ -74,7 +74,7 @@ test('an object store is reached with what is given, all of which must fit toget
   assert.deepEqual(names(findProblems({ S3_ENDPOINT_URL: 'http://x' })), ['S3_ENDPOINT_URL'])
 })
 
-test('payments have names of their own, which go before the provider’s', () => {
+test('payments have their own settings, which override the provider’s', () => {
   const theirs = { STRIPE_SECRET_KEY: 'sk_test_a', STRIPE_WEBHOOK_SECRET: 'whsec_a' }
   const { secretKey, webhookSecrets } = parseSettings(theirs).payments
   assert.deepEqual([secretKey, webhookSecrets], ['sk_test_a', ['whsec_a']])
@@ -98,7 +98,7 @@ test('payments have names of their own, which go before the provider’s', () =>
   )
 })
 
-test('the list of models is read from its public place, from another one, or from nowhere', () => {
+test('the model list comes from its public address, another one, or none', () => {
   assert.equal(
     parseSettings({ LLM_CATALOG_URL: 'http://127.0.0.1:1/a' }).llmCatalogUrl,
     'http://127.0.0.1:1/a',
@@ -108,7 +108,7 @@ test('the list of models is read from its public place, from another one, or fro
   assert.equal(parseSettings({ NODE_ENV: 'test', LLM_CATALOG_URL: 'http://x/' }).llmCatalogUrl, 'http://x/')
 })
 
-test('retrieval has a model where it has embeddings', () => {
+test('retrieval has a model if it has embeddings', () => {
   const model = (env: Readonly<Record<string, string>>) => parseSettings(env).rag.model
   assert.equal(model({ RAG_EMBEDDINGS: 'openai' }), 'text-embedding-3-small')
   assert.equal(model({ RAG_EMBEDDINGS: 'lexical', RAG_MODEL: 'x' }), null)
@@ -118,7 +118,7 @@ test('retrieval has a model where it has embeddings', () => {
   assert.deepEqual(names(findProblems({ RAG_EMBEDDINGS: 'other' })), ['RAG_EMBEDDINGS'])
 })
 
-test('a language whose data is not installed is refused, with what to install', () => {
+test('a language without data is rejected, with what to install', () => {
   assert.equal(parseSettings({ OCR_LANGUAGES: 'deu+eng' }).ocrLanguages, 'deu+eng')
   for (const wrong of ['english', 'eng,deu', 'eng+', 'ENG'])
     assert.throws(() => parseSettings({ OCR_LANGUAGES: wrong }), /OCR_LANGUAGES: must be codes/, wrong)

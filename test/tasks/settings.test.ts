@@ -139,7 +139,7 @@ test('an empty environment has the documented defaults', () => {
   assert.deepEqual([...corsOrigins], [])
 })
 
-test('an empty variable counts as unset, and so does one that nobody knows', () => {
+test('an empty or unknown variable counts as unset', () => {
   const empty = Object.fromEntries(
     ['PORT', 'SECRET_KEY', 'DATABASE_URL', 'TRUST_PROXY', 'OPEN_AREAS', 'ADMIN_EMAIL', 'NODE_ENV'].map(
       (name) => [name, ''],
@@ -151,7 +151,7 @@ test('an empty variable counts as unset, and so does one that nobody knows', () 
   )
 })
 
-test('what is given counts', () => {
+test('given values override the defaults', () => {
   const settings = parseSettings({
     PROJECT_NAME: 'mill-2',
     HOST: '0.0.0.0',
@@ -189,7 +189,7 @@ test('what is given counts', () => {
   )
 })
 
-test('what is left out follows from what is given', () => {
+test('missing values are derived from given ones', () => {
   assert.equal(parseSettings({ HOST: '::1', PORT: '81' }).publicBaseUrl, 'http://[::1]:81')
   const direct = { DATABASE_URL: 'postgres://pooler/x', DATABASE_URL_UNPOOLED: 'postgres://direct/x' }
   const ways = ({ databaseUrlUnpooled, databasePooled }: Settings) => [databaseUrlUnpooled, databasePooled]
@@ -208,7 +208,7 @@ test('what is left out follows from what is given', () => {
   )
 })
 
-test('a limit is so many requests in so many seconds, or none', () => {
+test('a rate limit is a number of requests in a number of seconds, or none', () => {
   assert.deepEqual(parseSettings({ RATE_LIMIT_REGISTER: '1/1' }).limits.register, { max: 1, seconds: 1 })
   assert.deepEqual(parseSettings({ RATE_LIMIT_PASSWORD_RESET: '0' }).limits.passwordReset, null)
 })
@@ -222,7 +222,7 @@ test('flags are words, and "false" is false', () => {
     assert.deepEqual(names(findProblems({ TRUST_PROXY: text })), ['TRUST_PROXY'], text)
 })
 
-test('the header with the place of an address is one of a proxy that is trusted', () => {
+test('the header with the client address requires a trusted proxy', () => {
   const trusted = { TRUST_PROXY: 'yes' }
   assert.equal(parseSettings({ ...trusted, GEO_HEADER: 'CF-IPCountry' }).geoHeader, 'cf-ipcountry')
   assert.equal(parseSettings({ ...trusted, GEO_HEADER: '' }).geoHeader, null)
@@ -258,7 +258,7 @@ test('numbers are whole numbers in digits', () => {
   }
 })
 
-test('numbers have bounds', () => {
+test('numbers have limits', () => {
   const bounds: Readonly<Record<string, readonly [number, number]>> = {
     PORT: [0, 65_535],
     WEB_CONCURRENCY: [1, 256],
@@ -335,7 +335,7 @@ test('choices and forms are checked', () => {
   )
 })
 
-test('every problem is told at once, one line each', () => {
+test('all problems are reported together, one line each', () => {
   const wrong = {
     NODE_ENV: 'production',
     PORT: 'x',
@@ -359,7 +359,7 @@ test('every problem is told at once, one line each', () => {
   }
 })
 
-test('production needs a key and a database, opens no area, and is not checked at every answer', () => {
+test('production needs a key and a database, has closed areas, and does not validate every answer', () => {
   assert.deepEqual(names(findProblems({ NODE_ENV: 'production' })), ['DATABASE_URL', 'SECRET_KEY'])
   assert.deepEqual(names(findProblems({ ...PRODUCTION, SECRET_KEY: '' })), ['SECRET_KEY'])
   const settings = parseSettings(PRODUCTION)
@@ -367,7 +367,7 @@ test('production needs a key and a database, opens no area, and is not checked a
   assert.deepEqual([...parseSettings({ ...PRODUCTION, OPEN_AREAS: 'jobs, ai' }).openAreas], ['jobs', 'ai'])
 })
 
-test('production refuses a key that can be guessed, and development takes it', () => {
+test('production rejects a weak key, which development accepts', () => {
   const guessable = [
     '0123456789abcdef0123456789abcdef',
     'abcdefghijklmnopqrstuvwxyz0123456789',
@@ -388,7 +388,7 @@ test('production refuses a key that can be guessed, and development takes it', (
       assert.ok(!isGuessable(randomBytes(form === 'hex' ? 16 : 24).toString(form)), form)
 })
 
-test('a password without its address, or the other way round, is a problem', () => {
+test('a password without its address, or vice versa, is a problem', () => {
   assert.deepEqual(names(findProblems({ ADMIN_EMAIL: 'a@example.com' })), ['ADMIN_EMAIL'])
   assert.deepEqual(names(findProblems({ ADMIN_PASSWORD: 'long enough' })), ['ADMIN_EMAIL'])
   assert.deepEqual(names(findProblems({ ADMIN_EMAIL: 'x', ADMIN_PASSWORD: 'short' })), [
@@ -397,11 +397,11 @@ test('a password without its address, or the other way round, is a problem', () 
   ])
 })
 
-test('settings can not be changed', () => {
+test('settings cannot be changed', () => {
   assert.throws(() => Object.assign(parseSettings({}), { port: 1 }), TypeError)
 })
 
-test('no problem prints the value that it is about', () => {
+test('no problem message contains a value', () => {
   const secrets = {
     SECRET_KEY: 'hunter2-short',
     ADMIN_PASSWORD: 'hunt2',
@@ -419,7 +419,7 @@ test('no problem prints the value that it is about', () => {
   }
 })
 
-test('a process that can not start says so in lines, ends with 2, and prints no value', () => {
+test('a process with invalid settings prints lines without values and exits with status 2', () => {
   const main = fileURLToPath(new URL('../../edge/main.ts', import.meta.url))
   const env = {
     PATH: process.env.PATH,
@@ -439,7 +439,7 @@ test('a process that can not start says so in lines, ends with 2, and prints no 
   assert.doesNotMatch(stderr + stdout, /hunter2|\.ts:/)
 })
 
-test('settings that are logged lose their secrets', () => {
+test('logged settings contain no secrets', () => {
   const script = `
     const { createLog } = await import(${JSON.stringify(new URL('../../tasks/log.ts', import.meta.url).href)})
     const { parseSettings } = await import(${JSON.stringify(new URL('../../tasks/settings.ts', import.meta.url).href)})

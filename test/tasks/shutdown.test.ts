@@ -4,7 +4,7 @@ import { shutDown } from '../../tasks/shutdown.ts'
 
 const LONG = 60_000
 
-test('steps are done in order, each when the one before is over', async () => {
+test('steps run in order, one after the other', async () => {
   const done: string[] = []
   const step = (name: string) => ({
     name,
@@ -18,7 +18,7 @@ test('steps are done in order, each when the one before is over', async () => {
   assert.deepEqual(done, ['one', 'two', 'three'])
 })
 
-test('one that fails, at once or later, or takes too long keeps no other from its turn; all of them are told', async () => {
+test('a step that throws, rejects or hangs is reported, and the others still run', async () => {
   const done: string[] = []
   const fail = () => {
     throw new Error('at once')

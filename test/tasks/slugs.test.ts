@@ -19,7 +19,7 @@ function slugByTables(text: string): string {
     .replace(/^-|-$/g, '')
 }
 
-test('the tables say nothing of a text in ASCII, which goes without them', () => {
+test('the tables do not change ASCII text, which skips them', () => {
   const ascii = fc.string({ unit: 'binary-ascii', maxLength: 100 })
   fc.assert(
     fc.property(ascii, (text) => assert.equal(transliterate(text), text)),
@@ -27,7 +27,7 @@ test('the tables say nothing of a text in ASCII, which goes without them', () =>
   )
 })
 
-test('a slug is what the tables make of its text', () => {
+test('a slug is its text converted by the tables', () => {
   const text = fc.oneof(
     fc.string({ unit: 'binary-ascii', maxLength: 100 }),
     fc.string({ unit: 'grapheme', maxLength: 100 }),

@@ -39,7 +39,7 @@ test('a stamp on a scan does not hide the scan', async () => {
   for (const part of [lines[1]!, lines.at(-1)!, 'CamScanner']) assert.ok(page.text.includes(part), page.text)
 })
 
-test('a poor hidden layer does not hide the scan, a good one is kept', async () => {
+test('a poor hidden layer does not hide the scan, but a good one is used', async () => {
   const poor = await read(
     lines,
     hidden(lines.map((line) => line.replace(/[oa](?=[a-z])/g, '0').replace(/e(?=[a-z])/g, '8'))),
@@ -50,7 +50,7 @@ test('a poor hidden layer does not hide the scan, a good one is kept', async () 
   assert.deepEqual([good.method, good.text.split('\n').filter(Boolean)], ['text_layer', lines])
 })
 
-test('the title over a picture without words is kept', async () => {
+test('the title over a picture without words is used', async () => {
   const page = await read([], '(A title over a picture) Tj')
   assert.deepEqual([page.method, page.text], ['text_layer', 'A title over a picture'])
 })

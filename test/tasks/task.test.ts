@@ -35,7 +35,7 @@ const options: EnqueueOptions = { ownerId: null, settings: jobSettings(3) }
 const rowOf = async (id: string) => (await query('select * from job where id = $1', [id]))[0]!
 
 describe('enqueue', () => {
-  test('adds a job with what the task and the caller say', async () => {
+  test('adds a job with the options of task and caller', async () => {
     await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
     const [account] = await query('select id from account')
     const ref = await db.transaction((tx) =>
@@ -56,13 +56,13 @@ describe('enqueue', () => {
     )
   })
 
-  test('what the task says of tries counts', async () => {
+  test("uses the task's number of tries", async () => {
     const ref = await db.transaction((tx) => enqueue(tx, acting, { id: 1, note: '' }, options))
     const row = await rowOf(ref.jobId)
     assert.equal(row.max_tries, 7)
   })
 
-  test('its mailbox is its actor, or its owner for the task; what the task says of its limit counts', async () => {
+  test("uses the actor as mailbox, or the owner for the task, with the task's limit", async () => {
     const { id: ownerId } = (await query('select id from account'))[0] as { id: number }
     const mailboxOf = async (task: typeof plain, of = options) => {
       const { jobId } = await db.transaction((tx) => enqueue(tx, task, { id: 1, note: '' }, of))
@@ -77,7 +77,7 @@ describe('enqueue', () => {
     assert.deepEqual(await mailboxOf(defineTask({ ...plain, actor: () => null })), ['test.plain/0', null])
   })
 
-  test('the payload is checked, and its defaults are filled in, before anything is written', async () => {
+  test('validates the payload and applies its defaults before any write', async () => {
     const ref = await db.transaction((tx) =>
       enqueue(tx, plain, { id: 1 } as z.output<typeof Payload>, options),
     )
@@ -92,7 +92,7 @@ describe('enqueue', () => {
     assert.deepEqual(await query('select count(*) from job'), before)
   })
 
-  test('joining and waiting', async () => {
+  test('can join or wait', async () => {
     const add = (task: typeof acting) =>
       db.transaction((tx) => enqueue(tx, task, { id: 9, note: '' }, options))
     const [one, two] = [await add(acting), await add(acting)]
@@ -102,7 +102,7 @@ describe('enqueue', () => {
     assert.deepEqual([four.joined, await ledger.status(four.jobId)], [false, 'queued'])
   })
 
-  test('a delay starts it later, by the clock of the database and not of whoever adds it', async (t) => {
+  test('delays a job by the clock of the database', async (t) => {
     const before = Date.now()
     t.mock.method(Date, 'now', () => before + 3_600_000)
     const ref = await db.transaction((tx) =>
@@ -112,7 +112,7 @@ describe('enqueue', () => {
     assert.ok(wait >= 60_000 && wait < 600_000)
   })
 
-  test('many in order; none at all; and nothing of a transaction that failed', async () => {
+  test('keeps the order of many jobs, accepts none, and rolls back with its transaction', async () => {
     const payloads = Array.from({ length: 50 }, (_, id) => ({ id, note: '' }))
     const refs = await db.transaction((tx) => enqueueMany(tx, plain, payloads, options))
     const rows = await query('select id, payload from job where id = any($1) order by ordinal', [
@@ -154,7 +154,7 @@ describe('work that is loaded lazily', () => {
     assert.equal(loads, 1)
   })
 
-  test('that could not be loaded fails its run, and is loaded by the next', async () => {
+  test('fails its run if it cannot be loaded, and is loaded by the next', async () => {
     let loads = 0
     const lazy = loadLazily(async () => {
       if (loads++ === 0) throw new Error('gone')
@@ -166,7 +166,7 @@ describe('work that is loaded lazily', () => {
 })
 
 describe('the registry', () => {
-  test('every task has a name of its own, of its area, and a queue', async () => {
+  test('gives every task a unique name in its area, and a queue', async () => {
     const names = tasks.map(({ name }) => name)
     assert.equal(new Set(names).size, names.length)
     for (const { name, queue, pool } of tasks) {
@@ -178,7 +178,7 @@ describe('the registry', () => {
     assert.deepEqual(await loadTasks(), tasks)
   })
 
-  test('finds tasks by name, and says when there is none', () => {
+  test('finds tasks by name, and fails for unknown ones', () => {
     const find = createTaskFinder(tasks)
     for (const task of tasks) assert.equal(find(task.name), task)
     assert.throws(() => find('no.such'), /no\.such/)

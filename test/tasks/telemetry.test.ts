@@ -9,7 +9,7 @@ import { findProblems, names } from './settings-help.ts'
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const spanId = '00f067aa0ba902b7'
 
-test('a traceparent says which trace it is, and whether that is kept', () => {
+test('a traceparent names its trace, and whether that is sampled', () => {
   const kept = { traceId, spanId, isSampled: true }
   assert.deepEqual(parseTraceParent(`00-${traceId}-${spanId}-01`), kept)
   assert.deepEqual(parseTraceParent(`00-${traceId}-${spanId}-00`), { ...kept, isSampled: false })
@@ -18,12 +18,12 @@ test('a traceparent says which trace it is, and whether that is kept', () => {
   assert.equal(parseTraceParent(`00-${traceId}-${spanId}-fe`)?.isSampled, false)
 })
 
-test('a later version is read as far as it is known', () => {
+test('a later version is parsed as far as it is known', () => {
   for (const text of [`01-${traceId}-${spanId}-01`, `cc-${traceId}-${spanId}-01-what-comes-later`])
     assert.deepEqual(parseTraceParent(text), { traceId, spanId, isSampled: true }, text)
 })
 
-test('anything else is none', () => {
+test('other text is rejected', () => {
   const wrong = [
     '',
     'x',
@@ -46,7 +46,7 @@ test('anything else is none', () => {
   for (const text of wrong) assert.equal(parseTraceParent(text), null, text)
 })
 
-test('what was read is written again in our version', () => {
+test('a parsed traceparent is written in our version', () => {
   for (const isSampled of [true, false]) {
     const text = formatTraceParent({ traceId, spanId, isSampled })
     assert.equal(text, `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`)
@@ -79,7 +79,7 @@ test('traces go to an endpoint, with its headers', () => {
   })
 })
 
-test('what is set wrong is named', () => {
+test('invalid settings are named', () => {
   const wrong: Readonly<Record<string, readonly string[]>> = {
     LOG_LEVEL: ['verbose'],
     ACCESS_LOG: ['some', 'off'],

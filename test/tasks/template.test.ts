@@ -28,7 +28,7 @@ const renderProblems = (template: Template, values: Record<string, string>): str
 }
 
 describe('a message', () => {
-  test('has the values in place of the names, escaped in HTML only', () => {
+  test('has values in place of names, escaped only in HTML', () => {
     assert.deepEqual(render(mail(), { name: `<b>"Ada" & 'Co'` }), {
       subject: `Hello <b>"Ada" & 'Co'`,
       text: `Dear <b>"Ada" & 'Co', 0 of 0.`,
@@ -36,13 +36,13 @@ describe('a message', () => {
     })
   })
 
-  test('has no parts that its template has not', () => {
+  test('lacks the parts that its template lacks', () => {
     assert.deepEqual(render(text('{{a}}{{b}}', 'a', 'b'), { a: '1', b: '2' }), {
       ...{ subject: null, text: '12', html: null },
     })
   })
 
-  test('has values as they are, whatever they look like', () => {
+  test('has values unchanged, whatever they contain', () => {
     for (const value of ['{{name}}', '{{count}}', '$&', '$1', '\\', '', '{{', '\u{1F600}'])
       assert.equal(
         (render(mail(), { name: 'x', count: value }) as { text: string }).text,
@@ -50,7 +50,7 @@ describe('a message', () => {
       )
   })
 
-  test('is refused for a value that is missing or unknown, which it names', () => {
+  test('is rejected with the names of missing or unknown values', () => {
     assert.deepEqual(renderProblems(mail(), {}), ['name: is required by the template'])
     assert.deepEqual(renderProblems(mail(), { name: 'x', Name: 'y', toString: 'z' }), [
       'Name: is not a variable of the template',
@@ -63,7 +63,7 @@ describe('a message', () => {
     assert.deepEqual(renderProblems(mail(), hostile), ['__proto__: is not a variable of the template'])
   })
 
-  test('is refused for a value that would make a header two', () => {
+  test('is rejected for a value that would split a header', () => {
     for (const name of ['a\r\nBcc: x@example.com', 'a\nb', 'a\rb', 'a\tb', 'a\u0085b', '\u007f'])
       assert.deepEqual(renderProblems(mail(), { name }), [
         'name: must be one line without control characters, because the subject uses it',
@@ -72,7 +72,7 @@ describe('a message', () => {
     assert.equal((inText as { text: string }).text, 'Dear x, a\r\nb of a\r\nb.')
   })
 
-  test('is refused if it is too long, or empty, before it is made', () => {
+  test('is rejected if it is too long or empty, before it is built', () => {
     assert.deepEqual(renderProblems(mail(), { name: 'x'.repeat(1000) }), [
       ': the subject would exceed 998 characters',
     ])
@@ -94,7 +94,7 @@ describe('a message', () => {
     ])
   })
 
-  test('is what splitting at its names says, for any text and value', () => {
+  test('equals the result of splitting at the names, for any text and value', () => {
     const name = fc.constantFrom('a', 'b', 'long_name_1')
     const piece = fc.oneof(
       fc.string({ unit: 'binary' }).filter((one) => !one.includes('{') && !one.includes('}')),
@@ -117,7 +117,7 @@ describe('a message', () => {
 })
 
 describe('a template', () => {
-  test('that declares what it has is fine, also if it does not use it', () => {
+  test('may declare variables without using them', () => {
     assert.deepEqual(findProblems(mail()), [])
     assert.deepEqual(findProblems(mail({ text: null })), [])
     assert.deepEqual(findProblems(mail({ html: null })), [])
@@ -180,9 +180,9 @@ describe('a template', () => {
       ['variables.0.default: must be one line without control characters, because the subject uses it'],
     ],
   ] as const)
-    test(`is refused with ${what}`, () => assert.deepEqual(findProblems(template), [...problems]))
+    test(`is rejected with ${what}`, () => assert.deepEqual(findProblems(template), [...problems]))
 
-  test('of a megabyte of braces takes no time', () => {
+  test('with a megabyte of braces is parsed quickly', () => {
     const before = process.cpuUsage()
     for (const piece of ['{', '{{', '{{ ', '{{a', '{{a}', '}}', '{{a}}'])
       validateTemplate(text(piece.repeat(1_000_000 / piece.length), 'a'))

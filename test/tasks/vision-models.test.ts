@@ -120,7 +120,7 @@ for (const provider of AI_PROVIDERS) {
   })
 }
 
-test('a page is read by a model of Mistral that reasons, without its reasoning', async () => {
+test('a page is read by a reasoning model of Mistral, without its reasoning', async () => {
   const thinking = { type: 'thinking', thinking: [{ type: 'text', text: 'Let me see' }] }
   answer = { status: 200, text: [thinking, { type: 'text', text: 'What the model saw\n' }] }
   const page = await read('mistral')
@@ -128,7 +128,7 @@ test('a page is read by a model of Mistral that reasons, without its reasoning',
   assert.match(page.model!, /^mistral\//)
 })
 
-test('whatever goes wrong with the model, tesseract reads the page', async () => {
+test('Tesseract reads the page whenever the model fails', async () => {
   for (const wrong of [
     { status: 401, text: null },
     { status: 200, text: null },

@@ -14,7 +14,7 @@ const used = (more: Partial<RecognitionUsage>): RecognitionUsage => ({
   ...more,
 })
 
-test('a minute, or a million tokens, costs what the provider says', () => {
+test("a minute or a million tokens costs the provider's price", () => {
   for (const [model, usage, cost] of [
     ['gpt-transcribe', { audioSeconds: 60 }, '0.0045'],
     ['gpt-transcribe', { audioSeconds: 12.5 }, '0.0009375'],
@@ -31,7 +31,7 @@ test('a minute, or a million tokens, costs what the provider says', () => {
     assert.equal(recognitionCost(model, used(usage)), cost, `${model} ${JSON.stringify(usage)}`)
 })
 
-test('without a price, or what it counts by, nobody knows', () => {
+test('the cost is unknown without a price or its unit', () => {
   for (const [model, usage] of [
     ['gpt-transcribe', { inputTokens: 5, outputTokens: 5 }],
     ['gpt-4o-transcribe', { audioSeconds: 60 }],
@@ -41,12 +41,12 @@ test('without a price, or what it counts by, nobody knows', () => {
     assert.equal(recognitionCost(model, used(usage)), null, model)
 })
 
-test('every model of the catalog is known, and no other', () => {
+test('the prices cover exactly the models of the catalog', () => {
   for (const { id } of STT_MODELS) assert.ok(recognitionOf(id).format)
   assert.throws(() => recognitionOf('gpt-6-listen'), RangeError)
 })
 
-test('what a file is decides its name; what no provider takes has none', () => {
+test("a file's type determines its name, and unsupported types have none", () => {
   for (const [type, name] of [
     ['audio/mpeg', 'audio.mp3'],
     ['audio/x-m4a', 'audio.m4a'],

@@ -11,7 +11,7 @@ const [first, second] = [deriveWebhookSecret(SECRET_KEY, 7, 1), deriveWebhookSec
 const message = { id: 'msg_1', timestamp: Math.floor(Date.now() / 1000), body: '{"type":"job.done"}' }
 
 describe('the signature', () => {
-  test('is one that the reference implementation accepts', () => {
+  test('is accepted by the reference implementation', () => {
     const headers = webhookHeaders(message, [first])
     assert.match(first, /^whsec_[A-Za-z0-9+/]{43}=$/)
     assert.deepEqual(new Webhook(first).verify(message.body, headers), { type: 'job.done' })
@@ -23,7 +23,7 @@ describe('the signature', () => {
     assert.equal(given['webhook-signature'], 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
   })
 
-  test('is there twice while a secret is rolled, and neither is that of another endpoint', () => {
+  test("is sent twice during a secret's rotation, neither of another endpoint", () => {
     const headers = webhookHeaders(message, [second, first])
     for (const secret of [first, second]) new Webhook(secret).verify(message.body, headers)
     for (const other of [deriveWebhookSecret(SECRET_KEY, 8, 1), deriveWebhookSecret(`${SECRET_KEY}.`, 7, 1)])
@@ -32,7 +32,7 @@ describe('the signature', () => {
   })
 })
 
-describe('a signature of others', () => {
+describe('verifying signatures', () => {
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
   // Example from the specification.
   const given = {
@@ -43,7 +43,7 @@ describe('a signature of others', () => {
   const body = Buffer.from('{"test": 2432232314}')
   const now = 1_614_265_330_000
 
-  test('is that of the bytes, the id and the time', () => {
+  test('depends on the bytes, the id and the time', () => {
     assert.ok(hasValidSignature(given, body, secret, now))
     assert.ok(hasValidSignature({ ...given, signature: `v1,x v1a,y ${given.signature}` }, body, secret, now))
     assert.ok(!hasValidSignature({ ...given, id: 'msg_other' }, body, secret, now))
@@ -61,7 +61,7 @@ describe('a signature of others', () => {
       assert.ok(!hasValidSignature({ ...given, signature }, body, secret, now), signature)
   })
 
-  test('is good for 300 s before and after', () => {
+  test('accepts 300 s before and after', () => {
     for (const [seconds, isGood] of [
       [300, true],
       [301, false],
@@ -77,7 +77,7 @@ describe('a signature of others', () => {
 describe('a URL', () => {
   const problem = (url: string, ...allowed: string[]) => validateWebhookUrl(url, { allowed })
 
-  test('is https, of a public host, without a password', () => {
+  test('must be https, of a public host, without a password', () => {
     assert.equal(problem('https://example.com/hooks?a=b'), null)
     assert.equal(problem('https://93.184.216.34/'), null)
     assert.equal(problem('https://[2606:2800:220:1::1]/'), null)
@@ -88,7 +88,7 @@ describe('a URL', () => {
       assert.equal(problem(url), 'must be a URL of at most 2000 characters', url)
   })
 
-  test('names no private address in any spelling', () => {
+  test('cannot be a private address in any notation', () => {
     for (const host of [
       '127.0.0.1',
       '10.0.0.1',
@@ -115,7 +115,7 @@ describe('a URL', () => {
       assert.equal(problem(`https://${host}/`), 'must not be a private address', host)
   })
 
-  test('may be of a private range that is allowed, by http, too', () => {
+  test('may be in an allowed private range, also with http', () => {
     assert.equal(problem('http://10.1.2.3:8080/', '10.1.0.0/16'), null)
     assert.equal(problem('http://10.2.2.3/', '10.1.0.0/16', '::1/128'), 'must not be a private address')
     assert.equal(problem('http://[::1]/', '10.1.0.0/16', '::1/128'), null)

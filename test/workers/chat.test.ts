@@ -47,7 +47,7 @@ async function expectFailure(work: Promise<unknown>): Promise<Failure> {
   return error
 }
 
-describe('each provider is asked in its own way', () => {
+describe("sends the request in each provider's format", () => {
   for (const provider of AI_PROVIDERS) {
     test(provider, async () => {
       const { text } = await ask({}, { provider })
@@ -66,24 +66,24 @@ describe('each provider is asked in its own way', () => {
     })
   }
 
-  test('a reasoning model of OpenAI is given no temperature', async () => {
+  test('sends no temperature to a reasoning model of OpenAI', async () => {
     await ask({}, { model: 'o4-mini' })
     assert.equal('temperature' in models.asked.at(-1)!.body, false)
   })
 
-  test('without a key nobody is asked', async () => {
+  test('makes no request without a key', async () => {
     const keyless = createChat(parseSettings({}))
     assert.equal((await expectFailure(keyless.ask(question, never))).code, 'ai.missing_key')
   })
 })
 
-describe('what is said', () => {
-  test('in pieces, and at once', async () => {
+describe('the answer', () => {
+  test('arrives in pieces, and immediately', async () => {
     assert.deepEqual((await ask({ pieces: ['a', 'b', 'c'] })).pieces, ['a', 'b', 'c'])
     assert.equal((await chat.ask(question, never)).text, 'abc')
   })
 
-  test('of a list of parts only the text, without the reasoning', async () => {
+  test('has only the text of a list of parts, without the reasoning', async () => {
     const thought = [{ type: 'thinking', thinking: [{ type: 'text', text: 'They greet me.' }] }]
     const pieces = [thought, [{ type: 'text', text: 'Hello' }], ' there', [null, 5, { type: 'text' }]]
     const inPieces = await ask({ pieces }, { provider: 'mistral' })
@@ -92,17 +92,17 @@ describe('what is said', () => {
     assert.equal((await chat.ask({ ...question, provider: 'mistral' }, never)).text, 'Hello there')
   })
 
-  test('all of it, although the provider does not end it', async (t) => {
+  test('is complete, although the provider does not end it', async (t) => {
     const limit = holdTimer(t, SILENT_SECONDS * 1000)
     const asking = ask({ breaksAtEnd: 'hang' })
     // The timer restarts at the role, at each of two pieces and at the finish.
-    await until('it has said all that it says', () => limit.restarts === 4)
+    await until('all output has arrived', () => limit.restarts === 4)
     limit.goOff()
     assert.equal((await asking).text, 'Hello there')
   })
 
   for (const breaksAtEnd of ['cut', 'error'] as const) {
-    test(`all of it, although the usage is missing (${breaksAtEnd})`, async () => {
+    test(`is complete, although the usage is missing (${breaksAtEnd})`, async () => {
       const { text, tokens, finishReason } = await ask({ breaksAtEnd })
       assert.deepEqual([text, tokens, finishReason], ['Hello there', null, 'stop'])
     })
@@ -141,7 +141,7 @@ describe('what is said', () => {
   }
 })
 
-describe('what goes wrong', () => {
+describe('failures', () => {
   const OVER = { error: { message: 'secret', code: 'context_length_exceeded' } }
   const QUOTA = { error: { message: 'secret', code: 'insufficient_quota' } }
   for (const [what, script, code, reason] of [
@@ -179,7 +179,7 @@ describe('what goes wrong', () => {
       const limit = holdTimer(t, SILENT_SECONDS * 1000)
       const before = models.asked.length
       const asking = expectFailure(ask({ breaks: { after, does: 'hang' } }))
-      await until('it has said all that it says', () =>
+      await until('all output has arrived', () =>
         // The timer restarts at the role and at each piece.
         after === 0 ? models.asked.length > before : limit.restarts > after,
       )
@@ -190,7 +190,7 @@ describe('what goes wrong', () => {
     })
   }
 
-  test('an answer without end', async () => {
+  test('an endless answer', async () => {
     const piece = 'x'.repeat(1024 * 1024)
     const asked = { pieces: Array.from({ length: 20 }, () => piece) }
     const pieces: string[] = []
@@ -213,19 +213,19 @@ describe('what goes wrong', () => {
     assert.deepEqual([error.code, /ECONNREFUSED/.test(error.detail)], ['ai.failed', true])
   })
 
-  test('Retry-After is handed on', async () => {
+  test('Retry-After is passed on', async () => {
     const error = await expectFailure(ask({ status: 429, headers: { 'retry-after': '17' } }))
     assert.deepEqual([error.retryable, error.retryAfter], [true, 17])
   })
 
-  test('an abort ends it at once, and the provider is left', async () => {
+  test('an abort ends the request immediately', async () => {
     const abort = new AbortController()
     const asking = ask({ breaks: { after: 1, does: 'hang' } }, {}, abort.signal)
     setTimeout(() => abort.abort('cancelled'), 20)
     await assert.rejects(asking, (reason) => reason === 'cancelled')
   })
 
-  test('a pause that is shorter than the limit is none too long, however many there are', async (t) => {
+  test('pauses shorter than the limit are accepted, however many there are', async (t) => {
     const limit = holdTimer(t, SILENT_SECONDS * 1000)
     const pieces = ['a', 'b', 'c', 'd']
     assert.equal((await ask({ pieces })).text, 'abcd')

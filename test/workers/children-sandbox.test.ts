@@ -46,7 +46,7 @@ async function attempt(name: Attempt, argument: unknown, kind = 'attempt'): Prom
 /** Runs an attempt on a thread outside Node's permission model. Native code of an addon has the same freedom. */
 const attemptInThread = (name: Attempt, argument: unknown) => attempt(name, argument, 'attemptInThread')
 
-test('a child neither reads secrets nor writes, nor starts a process', async () => {
+test('a child can neither read secrets, nor write, nor start a process', async () => {
   const refused = 'ERR_ACCESS_DENIED'
   assert.equal(await attempt('readParent', 'environ'), refused)
   assert.equal(await attempt('read', key), refused)
@@ -59,7 +59,7 @@ test('a child neither reads secrets nor writes, nor starts a process', async () 
 
 const { isIsolated, isUnprivileged } = sandbox
 
-test('the sandbox is what the machine allows', () => {
+test('the sandbox uses all that the machine allows', () => {
   const canRun = (file: string, ...args: string[]) => spawnSync(file, [...args, 'true']).status === 0
   const unprivileged = ['setpriv', '--no-new-privs'] as const
   assert.equal(canRun(...unprivileged), isUnprivileged)
@@ -69,13 +69,13 @@ test('the sandbox is what the machine allows', () => {
   )
 })
 
-test('a child starts even if DATA_DIR contains its code, which is not hidden then', () => {
+test('a child starts even if DATA_DIR contains its code, which then stays visible', () => {
   const entry = script('fixtures/hostile-child.ts')
   const probed = probeSandbox({ entry, hidden: [dirname(entry)] })
   assert.deepEqual([probed.isIsolated, probed.isUnprivileged], [false, isUnprivileged])
 })
 
-test('a child reads nothing of its parent', async () => {
+test("a child cannot read its parent's data", async () => {
   const environ = await attemptInThread('readParent', 'environ')
   if (isIsolated) assert.equal(environ, 'EACCES')
   else assert.doesNotMatch(String(environ), /secret/)
@@ -108,7 +108,7 @@ test('a child gains no rights if the machine has no_new_privs', async () => {
 })
 
 if (process.platform === 'linux')
-  describe('each process blanks the environment that it was started with', () => {
+  describe('each process blanks its initial environment', () => {
     // Each process keeps waiting, because its database is unreachable.
     const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none', NODE_ENV: 'test', PORT: '0' }
     for (const main of [
@@ -120,6 +120,6 @@ if (process.platform === 'linux')
     ])
       test(main, async () => {
         const { pid } = start(`../../${main}.ts`, env)
-        await until('its environment is blank', () => /^\0+$/.test(readEnvironment(pid!)))
+        await until('the environment is blank', () => /^\0+$/.test(readEnvironment(pid!)))
       })
   })

@@ -66,7 +66,7 @@ for (const [how, reached] of [
     const shared = reached(createPool())
     const alone = reached(createPool({ concurrency: 1 }))
 
-    test('a child answers, what cannot be JSON as well, and tells what a client may be told', async () => {
+    test('a child answers, even without JSON, and returns failures for clients', async () => {
       const lease = await shared.lease()
       const value = { bytes: new Uint8Array([1, 2]), map: new Map([[1, undefined]]) }
       assert.deepEqual(await ask(lease, 'echo', value), value)
@@ -77,7 +77,7 @@ for (const [how, reached] of [
       lease.release()
     })
 
-    test('a child serves the next caller, without a trace of the last one', async () => {
+    test('a child serves the next caller, without traces of the last one', async () => {
       const first = await shared.lease()
       const pid = await ask(first, 'pid')
       assert.equal(await ask(first, 'remember', 'a secret'), null)
@@ -87,19 +87,19 @@ for (const [how, reached] of [
       second.release()
     })
 
-    test('what passes its limit of CPU time is killed, and says where it was', async () => {
+    test('work over its CPU limit is killed, and its position is reported', async () => {
       const lease = await shared.lease()
       await assert.rejects(ask(lease, 'spin', 60_000, { cpuMs: 100 }), isLost('cpu', 7))
       await assert.rejects(ask(lease, 'echo'), isLost('cpu'))
       lease.release()
     })
 
-    test('what hangs without computing is killed by the clock', async () => {
+    test('work that hangs without computing is killed by the time limit', async () => {
       const lease = await shared.lease()
       await assert.rejects(ask(lease, 'hang', null, { cpuMs: 60_000, wallMs: 50 }), isLost('time'))
     })
 
-    test('a fatal error of V8, an abort and an exit cost the child alone', async () => {
+    test('a fatal error of V8, an abort and an exit end only the child', async () => {
       const children = reached(createPool({ limits: { heapMb: 64, rssBytes: 2 ** 32 } }))
       for (const [kind, why] of [
         ['array', 'memory'],
@@ -114,7 +114,7 @@ for (const [how, reached] of [
       lease.release()
     })
 
-    test('an abort kills the child and gives its place free', async () => {
+    test('an abort kills the child and frees its slot', async () => {
       const pool = createPool({ concurrency: 1 })
       const children = reached(pool)
       const abort = new AbortController()
@@ -123,26 +123,26 @@ for (const [how, reached] of [
       const hanging = ask(lease, 'hang')
       abort.abort(new Error('cancelled'))
       await assert.rejects(hanging, /cancelled/)
-      await until('the process is gone', () => readUsage(pid) === null)
+      await until('the process has exited', () => readUsage(pid) === null)
       const next = await children.lease()
       assert.notEqual(await ask(next, 'pid'), pid)
       next.release()
       await assert.rejects(children.lease({ signal: AbortSignal.abort(new Error('before')) }), /before/)
     })
 
-    test('who asks for a child only if one is free is told when there is none', async () => {
+    test('a caller that wants only a free child gets null if there is none', async () => {
       const first = await alone.lease({ ifFree: true })
       assert.notEqual(first, null)
       assert.equal(await alone.lease({ ifFree: true }), null)
       first!.release()
-      await until('it is free again', async () => {
+      await until('the child is free again', async () => {
         const again = await alone.lease({ ifFree: true })
         again?.release()
         return again !== null
       })
     })
 
-    test('a file reaches a child whole, from a buffer as well, and only once', async () => {
+    test('a file reaches a child completely and once, also from a buffer', async () => {
       const children = reached(whole)
       const line = '0123456789 and so on, to the end of the line\n'
       const bytes = Buffer.from(line.repeat(30_000))
@@ -153,7 +153,7 @@ for (const [how, reached] of [
       assert.equal(analyzed.chunks.at(-1)!.endOffset, bytes.length - 1)
     })
 
-    test('who gives up waiting is passed over', async () => {
+    test('a caller that gave up waiting is skipped', async () => {
       const holder = await alone.lease()
       const abort = new AbortController()
       const impatient = alone.lease({ signal: abort.signal })
@@ -164,7 +164,7 @@ for (const [how, reached] of [
       ;(await patient).release()
     })
 
-    test('others wait their turn, the urgent one has a place of its own, and the holder is told', async () => {
+    test('callers wait in order, an urgent one has its own slot, and the holder is asked to release', async () => {
       const order: string[] = []
       const holder = await alone.lease()
       const [second, third] = ['second', 'third'].map((name) =>
@@ -186,7 +186,7 @@ for (const [how, reached] of [
   })
 }
 
-test('an owner who has none at work gets one beside the flood of another, and then the one who has the fewest', async () => {
+test('an owner without a child gets one before a flood of others, then the one with the fewest', async () => {
   const pool = createPool({ concurrency: 2 })
   const order: number[] = []
   const lease = (owner: number) =>
@@ -211,14 +211,14 @@ test('an owner who has none at work gets one beside the flood of another, and th
   assert.deepEqual(order, [1, 1, 2, 3, 2, 1, 1])
 })
 
-test('a child that does not start is no fault of what it was asked', async () => {
+test('a child that does not start is not blamed on the request', async () => {
   for (const broken of ['fixtures/no-such-file.ts', 'fixtures/not-a-child.ts']) {
     const lease = await createPool({ entry: new URL(broken, import.meta.url).pathname }).lease()
     await assert.rejects(ask(lease, 'echo'), /^Error: A child process did not start/)
   }
 })
 
-test('a closed pool refuses who waits', async () => {
+test('a closed pool rejects waiting callers', async () => {
   const pool = createPool({ concurrency: 1 })
   await pool.lease()
   const waiting = pool.lease()
@@ -227,7 +227,7 @@ test('a closed pool refuses who waits', async () => {
   await assert.rejects(createChildrenClient((port) => serveChildren(pool, port)).lease(), /closed/)
 })
 
-test('what is asked before the last answer is refused, and who gives back what is at work kills it', async () => {
+test('a request before the last answer is rejected, and releasing a busy child kills it', async () => {
   const pool = createPool({ concurrency: 1 })
   const lease = await pool.lease()
   await ask(lease, 'echo')
@@ -240,24 +240,24 @@ test('what is asked before the last answer is refused, and who gives back what i
   next.release()
 })
 
-test('an answer that cannot be sent is a mistake of ours, and the child goes on', async () => {
+test('an answer that cannot be sent is our error, and the child continues', async () => {
   const lease = await createPool().lease()
   await assert.rejects(ask(lease, 'unsendable'), /could not be cloned/)
   assert.equal(await ask(lease, 'echo', 1), 1)
   lease.release()
 })
 
-test('memory outside of the heap is limited, by what is resident', async () => {
+test('resident memory outside of the heap is limited', async () => {
   const lease = await createPool({ limits: { heapMb: 64, rssBytes: 300 * 2 ** 20 } }).lease()
   await assert.rejects(ask(lease, 'buffers', 4096), isLost('memory'))
 })
 
-test('what is allocated in one go fails in the child, whatever is watched', async () => {
+test('a huge single allocation fails in the child', async () => {
   const lease = await createPool({ limits: { heapMb: 64, rssBytes: 2 ** 40 } }).lease()
   await assert.rejects(ask(lease, 'reserve', 3072), /Array buffer allocation failed/)
 })
 
-test('a child that has grown large is not used again', async () => {
+test('a child that has grown large is not reused', async () => {
   const children = createPool({ limits: { heapMb: 64, rssBytes: 2 ** 30 } })
   const first = await children.lease()
   const pid = await ask(first, 'pid')
@@ -268,7 +268,7 @@ test('a child that has grown large is not used again', async () => {
   second.release()
 })
 
-test('what has answered while its parent was busy is not late', async () => {
+test('an answer that arrived while the parent was busy is not late', async () => {
   const lease = await createPool().lease()
   await ask(lease, 'echo')
   // The parent must read answers before it checks time limits, or a child that answered in time is killed.
@@ -290,30 +290,30 @@ async function askWhileBlocked(lease: ChildLease, limits: Limits): Promise<unkno
   return answer
 }
 
-test('an idle child ends, and no child survives its pool', async () => {
+test('an idle child exits, and no child survives its pool', async () => {
   const pool = createPool({ idleMs: 10 })
   const lease = await pool.lease()
   const pid = (await ask(lease, 'pid')) as number
   lease.release()
-  await until('it is gone', () => readUsage(pid) === null)
+  await until('the idle child has exited', () => readUsage(pid) === null)
   assert.equal(pool.size, 0)
   const other = await pool.lease()
   const last = (await ask(other, 'pid')) as number
   await pool.close()
-  await until('the last one is gone', () => readUsage(last) === null)
+  await until('the last child has exited', () => readUsage(last) === null)
 })
 
-test('a child that computes is gone soon after its parent was killed', async () => {
+test('a busy child exits soon after its parent was killed', async () => {
   const parent = fork(new URL('fixtures/work-parent.ts', import.meta.url), {
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })
   const [pid] = (await once(parent, 'message')) as [number]
   assert.notEqual(readUsage(pid), null)
   parent.kill('SIGKILL')
-  await until('it is gone', () => readUsage(pid) === null)
+  await until('the child has exited', () => readUsage(pid) === null)
 })
 
-test('a child knows none of the settings', async () => {
+test('a child has no access to the settings', async () => {
   process.env.SECRET_KEY = 'a secret of the service'
   const lease = await createPool().lease()
   const environment = (await ask(lease, 'environment')) as Record<string, string>
@@ -325,13 +325,13 @@ test('a child knows none of the settings', async () => {
   lease.release()
 })
 
-test('what a thread holds when its port closes is killed', async () => {
+test("a child held by a thread is killed when the thread's port closes", async () => {
   const pool = createPool({ concurrency: 1 })
   const { port1, port2 } = new MessageChannel()
   serveChildren(pool, port2)
   port1.postMessage({ kind: 'lease', lease: 1, urgent: false })
   port1.postMessage({ kind: 'ask', lease: 1, work: 'hang', request: null, limits: AMPLE })
-  await until('it has a child', () => pool.size === 1)
+  await until('the thread has a child', () => pool.size === 1)
   port1.close()
-  await until('its child is gone', () => pool.size === 0)
+  await until('the child has exited', () => pool.size === 0)
 })

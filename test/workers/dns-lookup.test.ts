@@ -48,29 +48,29 @@ function find(
 }
 
 describe('the addresses of a name', () => {
-  test('are those that a name server says', async () => {
+  test('are those of the name server', async () => {
     assert.deepEqual(await find('known.example'), [{ address: '203.0.113.7', family: 4 }])
     assert.equal(await find('known.example', {}), '203.0.113.7')
   })
 
-  test('are waited for by nobody who asks for another one', async () => {
+  test('do not wait for lookups of other names', async () => {
     const silent = Array.from({ length: 20 }, (_, i) => find(`silent-${i}.example`))
     const given = Promise.allSettled(silent)
     assert.equal(await Promise.race([find('known.example', {}), given]), '203.0.113.7')
   })
 
-  test('are none when no server knows it', async () => {
+  test('are empty if no server knows the name', async () => {
     await assert.rejects(find('unknown.example'), { code: 'ENOTFOUND' })
   })
 
-  test('may be known to this machine only, where that is permitted', async () => {
+  test('may be local to this machine if permitted', async () => {
     await assert.rejects(find('localhost'), { code: 'ENOTFOUND' })
     const found = (await find('localhost', { all: true, local: true })) as LookupAddress[]
     assert.ok(found.some(({ address }) => address === '127.0.0.1' || address === '::1'))
     assert.ok(!asked.includes('localhost'))
   })
 
-  test('are looked for no further when servers fail', async () => {
+  test('are not searched further if servers fail', async () => {
     await assert.rejects(find('broken.example', { all: true, local: true }), { code: 'ESERVFAIL' })
   })
 })

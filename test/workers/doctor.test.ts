@@ -28,7 +28,7 @@ async function runDoctor(env: Readonly<Record<string, string>>, ...args: string[
   return { status, lines: `${stdout}${stderr}`.trim().split('\n') }
 }
 
-test('beside a running service it finds all as it should be, but for what the tests spare', async () => {
+test('next to a running service, it finds no problems beyond those of the test', async () => {
   const edge = await startEdge(url)
   // With a long lease, the worker still counts as alive when the doctor runs late.
   const settings = settingsFor(url, { LEASE_SECONDS: '60' })
@@ -59,7 +59,7 @@ test('beside a running service it finds all as it should be, but for what the te
   await worker.stop()
 })
 
-test('functions of another version are named, and a folder that takes no files is a problem of its own', async () => {
+test('functions of another version and a folder without write access are separate problems', async () => {
   const [{ digest }] = (await query("select digest from migration_functions where area = 'jobs'")) as [
     { digest: string },
   ]
@@ -79,7 +79,7 @@ test('functions of another version are named, and a folder that takes no files i
     )
 })
 
-test('it goes on after what is wrong, names it, and ends with status 1', async () => {
+test('it continues after problems, lists them, and exits with status 1', async () => {
   const taken = createTcpServer((socket) => socket.destroy())
   await once(taken.listen(0, '127.0.0.1'), 'listening')
   const { port } = taken.address() as AddressInfo
@@ -102,7 +102,7 @@ test('it goes on after what is wrong, names it, and ends with status 1', async (
     )
 })
 
-test('after invalid settings it makes the checks that do not need them, and names the others', async () => {
+test('with invalid settings, it runs the other checks and names the skipped ones', async () => {
   const { status, lines } = await runDoctor({
     PORT: 'abc',
     S3_REGION: 'EU 1',
@@ -127,7 +127,7 @@ test('after invalid settings it makes the checks that do not need them, and name
     )
 })
 
-test('without a database it looks at the folder of files', async () => {
+test('without a database, it checks the data folder', async () => {
   const file = join(folder, 'not-a-folder')
   writeFileSync(file, '')
   const production = { NODE_ENV: 'production', DATABASE_URL: '', PUBLIC_BASE_URL: 'http://mill.internal' }
@@ -151,7 +151,7 @@ test('without a database it looks at the folder of files', async () => {
   }
 })
 
-test('a wrong call is 2', async () => {
+test('invalid arguments exit with status 2', async () => {
   assert.deepEqual(await runDoctor({}, '--fast'), { status: 2, lines: ['Usage: npm run doctor'] })
 })
 
@@ -172,12 +172,12 @@ const GOOD: DatabaseFacts = {
   unserved: [],
 }
 
-describe('what it makes of a database', () => {
+describe('checks of a database', () => {
   const settings = parseSettings({ NODE_ENV: 'test', DATABASE_URL: url })
   const findProblems = (change: Partial<DatabaseFacts>, of = settings) =>
     judgeFacts(of, { ...GOOD, ...change }).filter(({ level }) => level !== 'ok')
 
-  test('nothing, of a good one', () => assert.deepEqual(findProblems({}), []))
+  test('a healthy one has no findings', () => assert.deepEqual(findProblems({}), []))
 
   for (const [change, level, text] of [
     [{ version: 140_012 }, 'problem', /^PostgreSQL 14\.12 at db:5432: version 15 or newer is required$/],
@@ -209,7 +209,7 @@ describe('what it makes of a database', () => {
       assert.match(found[0]!.text, text)
     })
 
-  test('the time that its answer takes is no difference of clocks', () => {
+  test('the answer time is not counted as clock offset', () => {
     const offsets = [-2000, 0, 1, 2999, 3000, 4500].map((told) => clockOffset(told, 0, 3000))
     assert.deepEqual(offsets, [-2000, 0, 0, 0, 0, 1500])
   })
@@ -220,7 +220,7 @@ describe('what it makes of a database', () => {
   })
 })
 
-describe('what it makes of providers', () => {
+describe('checks of providers', () => {
   const KEY = 'the-key'
   const asked: string[] = []
   const provider = createServer((request, response) => {
@@ -251,7 +251,7 @@ describe('what it makes of providers', () => {
   after(() => provider.close())
   const TELEPHONY = { TELEPHONY_ACCOUNT_SID: `AC${'0'.repeat(32)}`, TELEPHONY_PHONE_NUMBER: '+14155552671' }
 
-  test('keys are tried, and nothing is changed', async () => {
+  test('keys are tried without changing anything', async () => {
     const { port } = await startSmtpServer()
     const found = await check({
       EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}`,
@@ -280,7 +280,7 @@ describe('what it makes of providers', () => {
     assert.ok(asked.length >= 6 && asked.every((line) => line.startsWith('GET ')))
   })
 
-  test('a refused key is named by its setting, and never shown', async () => {
+  test('a rejected key is named by its setting, and never shown', async () => {
     const found = await check({
       EMAIL_PROVIDER_API_KEY: 'bad-one',
       ...TELEPHONY,
@@ -303,7 +303,7 @@ describe('what it makes of providers', () => {
     assert.ok(!JSON.stringify(found).includes('bad-one'))
   })
 
-  test('what can not be reached is a problem, what is not set a note', async () => {
+  test('unreachable providers are problems, and missing settings notes', async () => {
     const gone = 'http://127.0.0.1:9'
     const found = await check({
       OPENAI_API_KEY: KEY,
@@ -324,7 +324,7 @@ describe('what it makes of providers', () => {
     )
   })
 
-  test('a part of what sending needs is a problem, and none of it a note', async () => {
+  test('incomplete settings for sending are a problem, and missing ones a note', async () => {
     const production = {
       ...{
         NODE_ENV: 'production',

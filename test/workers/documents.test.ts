@@ -89,7 +89,7 @@ function createLosingChildren(loses: (kind: string, request: unknown) => LossRea
   return { children, seen }
 }
 
-test('pages are read side by side, and children serve the next document', async () => {
+test('pages are read in parallel, and children serve the next document', async () => {
   for (let round = 0; round < 2; round++) {
     const reader = await open(await textPdf(20))
     const pages = await Promise.all(numbers(reader.pageCount).map((n) => reader.read(n)))
@@ -121,7 +121,7 @@ function openSimulated(
 }
 
 for (const slow of [true, false])
-  test(`pages that take ${slow ? 'longer' : 'less'} than the opening are read by ${slow ? 'several children' : 'one child'}`, async (t) => {
+  test(`pages that take ${slow ? 'longer' : 'less'} than opening are read by ${slow ? 'several children' : 'one child'}`, async (t) => {
     let [leases, now] = [0, 0]
     t.mock.method(performance, 'now', () => now)
     const another = Promise.withResolvers<void>()
@@ -138,7 +138,7 @@ for (const slow of [true, false])
     await reader.close()
   })
 
-test('a page over which a child crashes is read by the next one, without PDFium', async () => {
+test('a page that crashes a child is read by the next one, without PDFium', async () => {
   let crashes = 1
   const { children, seen } = createLosingChildren((kind) =>
     kind === 'document.read' && crashes-- > 0 ? 'crash' : null,
@@ -159,7 +159,7 @@ for (const [why, detail, tries] of [
   ['cpu', 'Reading the page takes more than 28 s of CPU time', 1],
   ['time', 'Reading the page takes too long', 1],
 ] as const) {
-  test(`a page is given up after ${tries} of its children are lost by ${why}, and the others are read`, async () => {
+  test(`a page is given up after losing ${tries} children by ${why}, and the others are read`, async () => {
     let lost = 0
     const { children } = createLosingChildren((kind, request) => {
       if (kind !== 'document.read' || !(request as number[]).includes(2)) return null
@@ -185,7 +185,7 @@ for (const [why, children] of [
   ['cpu', 2],
   ['crash', 3],
 ] as const)
-  test(`a page that loses its children by ${why} is found among those that are read together, and they are read`, async () => {
+  test(`a page that loses its children by ${why} is isolated from its batch, and the others are read`, async () => {
     let lost = 0
     const { children: losers } = createLosingChildren((kind, request) => {
       if (kind !== 'document.read' || !(request as number[]).includes(9)) return null
@@ -222,7 +222,7 @@ test('pages whose child is lost while no other is free wait for the next one', a
   await reader.close()
 })
 
-test('a page that is asked for while the child sends an attachment is read by it afterwards', async (t) => {
+test('a page requested while the child sends an attachment is read afterwards', async (t) => {
   const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Uint8Array>()]
   const reader = await openWithOneChild(t, (kind) => {
     if (kind !== 'document.attachment') return
@@ -239,7 +239,7 @@ test('a page that is asked for while the child sends an attachment is read by it
   await reader.close()
 })
 
-test('of pages that are read together none is lost with their child, and a picture among them has its turn', async () => {
+test('no page of a batch is lost with its child, and a picture in it is read too', async () => {
   let lost = false
   const { children } = createLosingChildren((kind, request) => {
     if (kind !== 'document.read' || lost || (request as number[]).length < 2) return null
@@ -257,7 +257,7 @@ test('of pages that are read together none is lost with their child, and a pictu
   await reader.close()
 })
 
-test('a document that cannot be opened within its limit has one page, which says so', async () => {
+test('a document that cannot be opened within its limit has one page that says so', async () => {
   const reader = await open(deepPdf('tree'), { limits: { cpuMs: 1, wallMs: 60_000 } })
   assert.equal(reader.pageCount, 1)
   const page = await reader.read(1)
@@ -265,7 +265,7 @@ test('a document that cannot be opened within its limit has one page, which says
   assert.match(page.detail!, /^Opening the document takes more than/)
 })
 
-test('a document that crashes its child is opened without PDFium, and given up after that', async () => {
+test('a document that crashes its child is opened without PDFium, and then given up', async () => {
   for (const max of [1, 2]) {
     let lost = 0
     const { children, seen } = createLosingChildren((kind) =>
@@ -280,13 +280,13 @@ test('a document that crashes its child is opened without PDFium, and given up a
   }
 })
 
-test('a document that crashes PDFium stays without it, however often its child is another', async () => {
+test('a document that crashes PDFium stays without it, with every child', async () => {
   const { children } = createLosingChildren((kind, request) =>
     kind === 'document.open' && !(request as { withoutPdfium: boolean }).withoutPdfium ? 'crash' : null,
   )
   const reader = await open(await textPdf(3), {}, children)
   assert.equal((await reader.read(1)).status, 'read')
-  await until('its child has gone on to others', async () => {
+  await until('the child serves others', async () => {
     const lease = await pool.lease({ ifFree: true })
     lease?.release()
     return lease !== null
@@ -298,7 +298,7 @@ test('a document that crashes PDFium stays without it, however often its child i
   await reader.close()
 })
 
-test('after twenty pages that cost a child each the others are left out', async () => {
+test('after twenty pages that lost a child each, the others are skipped', async () => {
   const { children } = createLosingChildren((kind) => (kind === 'document.read' ? 'cpu' : null))
   const reader = await open(await textPdf(40), {}, children)
   const details: (string | null)[] = []
@@ -308,13 +308,13 @@ test('after twenty pages that cost a child each the others are left out', async 
   await reader.close()
 })
 
-test('pages that are no pages of the document are a mistake of the caller', async () => {
+test('invalid page numbers throw', async () => {
   const reader = await open(await textPdf(2))
   for (const wrong of [0, 3, 1.5, Number.NaN]) await assert.rejects(reader.read(wrong), RangeError)
   await reader.close()
 })
 
-test('a long document lets others have their turn', async () => {
+test('a long document takes turns with others', async () => {
   const long = await open(signPdf(3), { vision: 'tesseract', sliceMs: 0 }, single)
   const done: string[] = []
   const reading = numbers(3).map((n) => long.read(n).then(() => done.push(`long ${n}`)))
@@ -327,7 +327,7 @@ test('a long document lets others have their turn', async () => {
   await long.close()
 })
 
-test('an abort ends what is under way', async () => {
+test('an abort ends the current work', async () => {
   const abort = new AbortController()
   const reader = await open(signPdf(3), { vision: 'tesseract', signal: abort.signal })
   const reading = numbers(3).map((n) => reader.read(n))
@@ -338,11 +338,11 @@ test('an abort ends what is under way', async () => {
   await reader.close()
 })
 
-test('closing a document gives its children back, and what is under way ends', async () => {
+test('closing a document releases its children, and ends the current work', async () => {
   const own = createPool(1)
   const reader = await open(signPdf(2), { vision: 'tesseract' }, own)
   const reading = reader.read(1)
-  await until('it is under way', () => own.size === 1)
+  await until('the work has begun', () => own.size === 1)
   await new Promise(setImmediate)
   await reader.close()
   await assert.rejects(reading)
@@ -351,7 +351,7 @@ test('closing a document gives its children back, and what is under way ends', a
   await next.close()
 })
 
-test('one page is drawn; there is nothing to draw in a text, nor of a page of 35 metres', async () => {
+test('a page can be drawn, but not that of a text or of 35 metres', async () => {
   const options = { mediaType: PDF, maxPages: 100, signal }
   const image = await drawPage(pool, await textPdf(2), 2, options)
   assert.deepEqual([image!.width, image!.height], [1240, 1754])
@@ -364,7 +364,7 @@ test('one page is drawn; there is nothing to draw in a text, nor of a page of 35
   assert.ok(unlocked!.png.length > 1000)
 })
 
-test('what came with a mail is sent piece by piece, whole', async () => {
+test('an attachment of a mail is sent completely, in pieces', async () => {
   const file = Buffer.alloc(2_500_000, 'attached ')
   const mail = `From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nContent-Type: multipart/mixed; boundary=b\n
 --b\n\nHello\n--b\nContent-Type: application/x-own; name="a.bin"\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n
@@ -383,7 +383,7 @@ ${file.toString('base64').replace(/.{76}/g, '$&\n')}\n--b--\n`
   assert.equal(seen.leases, 1, 'the mail is opened once')
 })
 
-test('a document of more pages than are read is one unread page', async () => {
+test('a document with too many pages is one unread page', async () => {
   const reader = await open(await textPdf(6), { maxPages: 5 })
   assert.equal(reader.pageCount, 1)
   const { status, detail } = await reader.read(1)
@@ -401,7 +401,7 @@ async function silentModel(t: TestContext) {
   return { asked: () => once(silent, 'connection'), vision }
 }
 
-test('while a model is asked, the children are free for others', async (t) => {
+test('children are free for others during a request to a model', async (t) => {
   const { vision, asked } = await silentModel(t)
   const abort = new AbortController()
   const reader = await open(signPdf(1), { vision, signal: abort.signal }, single)

@@ -41,7 +41,7 @@ async function expectFailure(asking: Promise<unknown>): Promise<Failure> {
 }
 
 describe('the domains of an account', () => {
-  test('are listed, over all pages', async () => {
+  test('are listed from all pages', async () => {
     const { server, domains } = await account()
     server.domains.push(
       resendDomain('a.example'),
@@ -61,7 +61,7 @@ describe('the domains of an account', () => {
     assert.deepEqual(first, { id, name, status, region, created_at })
   })
 
-  test('grow by one that is added, once', async () => {
+  test('include an added one, once', async () => {
     const { server, domains } = await account()
     const added = await domains.add('mail.example', 'eu-west-1', signal)
     assert.deepEqual([added.name, added.status, added.region], ['mail.example', 'not_started', 'eu-west-1'])
@@ -79,7 +79,7 @@ describe('the domains of an account', () => {
     assert.deepEqual([again.id, again.records.length, server.domains.length], [added.id, 2, 1])
   })
 
-  test('are checked by their names', async () => {
+  test('are checked by name', async () => {
     const { server, domains } = await account()
     server.domains.push(resendDomain('mail.example', 'failed'))
     const checked = await domains.check('mail.example', signal)
@@ -88,7 +88,7 @@ describe('the domains of an account', () => {
     assert.ok(server.asked.includes(`POST /domains/${server.domains[0]!.id}/verify`))
   })
 
-  test('need a key', async () => {
+  test('require a key', async () => {
     const { domains } = createDomains(parseSettings({}).email)
     for (const asking of [
       domains.list(signal),
@@ -99,7 +99,7 @@ describe('the domains of an account', () => {
   })
 })
 
-describe('what the provider may say instead', () => {
+describe('errors of the provider', () => {
   const cases: readonly [string, Mode, string, boolean, RegExp][] = [
     ['a key that may only send', SEND_ONLY, 'domain.refused', false, /may only send/],
     ['a bad key', { status: 401, body: { name: 'missing_api_key' } }, 'domain.refused', false, /the key$/],
@@ -132,7 +132,7 @@ describe('what the provider may say instead', () => {
     })
   }
 
-  test('429: nothing is asked before its time', async (t) => {
+  test('429: no request is made before the given time', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
     const { server, domains } = await account({}, { status: 429, headers: { 'retry-after': '3' } })
     assert.equal((await expectFailure(domains.list(signal))).retryAfter, 3)
@@ -141,7 +141,7 @@ describe('what the provider may say instead', () => {
     assert.equal(server.asked.length, 1)
   })
 
-  test('nothing, five times: it is left alone', async (t) => {
+  test('five failures without an answer: no more requests are made', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
     const { server, domains } = await account({}, 'cut before')
     for (let n = 0; n < 5; n++) await expectFailure(domains.list(signal))
@@ -149,14 +149,14 @@ describe('what the provider may say instead', () => {
     assert.equal(server.asked.length, 5)
   })
 
-  test('an abort is an abort', async () => {
+  test('an abort is reported as an abort', async () => {
     const { domains } = await account({}, 'hang before')
     await assert.rejects(domains.list(AbortSignal.abort('cancelled')), (error) => error === 'cancelled')
   })
 })
 
 describe('a sender', () => {
-  test('must be of a verified domain, whatever the case, and not of one below it', async () => {
+  test('must have a verified domain, in any case, but not a subdomain', async () => {
     const { server, checkSender } = await account()
     server.domains.push(resendDomain('Example.com'), resendDomain('new.example', 'pending'))
     for (const good of ['a@example.com', 'A@EXAMPLE.COM', 'try@resend.dev']) await checkSender(good, signal)
@@ -168,7 +168,7 @@ describe('a sender', () => {
     assert.equal(server.asked.length, 1, 'the list is kept')
   })
 
-  test('is asked for once by many, and again when the domain may have been verified since', async (t) => {
+  test('is checked once for many callers, and again when the domain may have been verified', async (t) => {
     let now = performance.now()
     t.mock.method(performance, 'now', () => now)
     const { server, checkSender } = await account()
@@ -190,7 +190,7 @@ describe('a sender', () => {
     ['while the list can not be had', 'error before'],
     ['while the provider is silent', 'hang before'],
   ] as const) {
-    test(`${name} is not checked, and not asked for again at once`, async () => {
+    test(`${name} is not checked, and not requested again immediately`, async () => {
       const { server, checkSender } = await account({}, mode)
       await checkSender('a@anything.example', signal)
       await checkSender('a@anything.example', signal)
@@ -198,14 +198,14 @@ describe('a sender', () => {
     })
   }
 
-  test('is nobody’s business where there is no key, or mail goes to files', async () => {
+  test('is not checked without a key, or if mail goes to files', async () => {
     await createDomains(parseSettings({}).email).checkSender('a@x.example', signal)
     const { server, checkSender } = await account({ EMAIL_SMTP_URL: 'outbox:' })
     await checkSender('a@x.example', signal)
     assert.equal(server.asked.length, 0)
   })
 
-  test('that is waited for ends with an abort', async () => {
+  test('stops waiting on an abort', async () => {
     const { checkSender } = await account({}, 'hang before')
     const abort = new AbortController()
     const checking = checkSender('a@x.example', abort.signal)

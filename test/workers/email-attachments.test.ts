@@ -57,7 +57,7 @@ const file = (filename: string, bytes: Uint8Array, mediaType = 'application/pdf'
   },
 })
 
-test('arrive with their names, types and every byte', async () => {
+test('arrive with names, types and all bytes', async () => {
   const files = [
     file('Grüße & "quotes".pdf', randomBytes(300_001)),
     file(`${'a very long name '.repeat(14)}.txt`, Buffer.from('text ✓\r\n.\r\n..'), 'text/plain'),
@@ -83,7 +83,7 @@ test('arrive with their names, types and every byte', async () => {
   assert.equal(server.raw.at(-1), server.raw.at(-2), 'and the same to the last byte in every attempt')
 })
 
-test('that break off keep the whole mail back, for the reason that they give', async () => {
+test('prevent the mail with their own error if they break off', async () => {
   const before = server.taken.length
   const broken: EmailAttachment = {
     ...file('x.pdf', new Uint8Array(2_000_000)),
@@ -98,7 +98,7 @@ test('that break off keep the whole mail back, for the reason that they give', a
   assert.equal((await mailer.send(message([]), request())).kind, 'taken', 'the next one is sent')
 })
 
-test('are not read for a server that takes no mail', async () => {
+test('are not read for a server that rejects the mail', async () => {
   let reads = 0
   const unread: EmailAttachment = {
     ...file('x.pdf', new Uint8Array(10)),
@@ -113,7 +113,7 @@ test('are not read for a server that takes no mail', async () => {
   assert.equal(reads, 0)
 })
 
-test('are read at the pace of the server, and let go when nobody waits for it any more', async () => {
+test("are read at the server's pace, and released when the send is aborted", async () => {
   const sockets = new Set<Socket>()
   // This server accepts every command, and stops reading when the content starts.
   const slow = createServer((socket) => {
@@ -149,7 +149,7 @@ test('are read at the pace of the server, and let go when nobody waits for it an
   const { port } = slow.address() as AddressInfo
   const sending = to(`smtp://127.0.0.1:${port}`).send(message([large]), on)
   let [seen, same] = [-1, 0]
-  await until('it reads no further', () => {
+  await until('reading has stopped', () => {
     same = read === seen && read > 0 ? same + 1 : 0
     seen = read
     return same > 10
@@ -158,11 +158,11 @@ test('are read at the pace of the server, and let go when nobody waits for it an
   assert.ok(read < whole / 8, `${read} bytes are read ahead`)
   abort.abort('cancelled')
   await assert.rejects(sending, (error) => error === 'cancelled')
-  await until('it is released', () => isReleased)
+  await until('the attachment is released', () => isReleased)
   assert.equal(on.begun, 0)
 })
 
-test('are in the files of the outbox, of which there is none without them', async () => {
+test('are in the files of the outbox, whose mails otherwise have none', async () => {
   const outbox = to('outbox:')
   const bytes = randomBytes(500_000)
   const one = message([file('a.pdf', bytes)])

@@ -55,8 +55,8 @@ async function expectFailure(mailer: Mailer, on: ProviderRequest = request()): P
   return error
 }
 
-describe('a mail that is handed over', () => {
-  test('has copies, a reply address and another sender, and hides the blind ones', async () => {
+describe('a submitted mail', () => {
+  test('has copies, a reply address and another sender, and hides blind copies', async () => {
     const { server, mailer } = await openMailer()
     const seen: string[] = []
     server.mode = (recipient) => {
@@ -85,7 +85,7 @@ describe('a mail that is handed over', () => {
     assert.equal(server.requests, 1)
   })
 
-  test('is the same to the last byte at each attempt', async () => {
+  test('is identical to the last byte at each attempt', async () => {
     const { server, mailer } = await openMailer()
     const one = message({ html: '<p>x</p>', dateMs: 1_767_323_045_000 })
     for (let n = 0; n < 3; n++) await mailer.send(one, request())
@@ -93,7 +93,7 @@ describe('a mail that is handed over', () => {
     assert.deepEqual([server.taken.length, new Set(server.taken).size], [3, 1])
   })
 
-  test('for some of its recipients says for whom it was not taken', async () => {
+  test('reports the recipients that were rejected', async () => {
     const { server, mailer } = await openMailer()
     server.unknownRecipients.add('nobody@example.com')
     const one = message({ to: ['a@example.com', 'nobody@example.com'], cc: ['b@example.com'] })
@@ -102,7 +102,7 @@ describe('a mail that is handed over', () => {
     assert.deepEqual(handed, { kind: 'taken', providerId: null, status: 'sent', detail })
   })
 
-  test('begins at the last moment, when all of it but its end is there', async () => {
+  test('begins its request only when just the end of its content is missing', async () => {
     const { server, mailer } = await openMailer()
     let seenAtBegin = -1
     const on: ProviderRequest = {
@@ -117,7 +117,7 @@ describe('a mail that is handed over', () => {
     assert.deepEqual([seenAtBegin, server.taken.length], [1, 1])
   })
 
-  test('that must not begin is not taken, and the next one is', async () => {
+  test('is not accepted if it must not begin, but the next one is', async () => {
     const { server, mailer } = await openMailer()
     const refusal = new Error('superseded')
     const on = { signal: new AbortController().signal, begin: () => Promise.reject(refusal) }
@@ -132,7 +132,7 @@ describe('a mail whose attempt ends while its request is being recorded', () => 
     ['by an abort', {}, /^stopping$/],
     ['by its time limit', { totalMs: 300 }, /no answer in time/],
   ] as const) {
-    test(`${what} is not taken once that was said`, async () => {
+    test(`${what} is not accepted after it was reported so`, async () => {
       const { server, mailer } = await openMailer('take', limits)
       const abort = new AbortController()
       const recorded = Promise.withResolvers<void>()
@@ -152,7 +152,7 @@ describe('a mail whose attempt ends while its request is being recorded', () => 
   }
 })
 
-test('what is said of a mail whose connection breaks while its request is being recorded holds', async () => {
+test('a mail whose connection breaks during the recording keeps its reported outcome', async () => {
   const { server, mailer } = await openMailer('take', { silentMs: 1000 })
   let isRecorded = false
   const begin = async (): Promise<void> => {
@@ -166,7 +166,7 @@ test('what is said of a mail whose connection breaks while its request is being 
   assert.equal(server.taken.length, 0)
 })
 
-describe('a mail that was certainly not taken', () => {
+describe('a mail that was certainly not accepted', () => {
   for (const [mode, code] of [
     [{ status: 550, at: 'rcpt' }, 'email.refused'],
     [{ status: 554, at: 'data' }, 'email.refused'],
@@ -182,7 +182,7 @@ describe('a mail that was certainly not taken', () => {
     })
   }
 
-  test('cut amid its content it is never taken, whatever of it was on its way', async () => {
+  test('after a cut within its content, whatever part had arrived', async () => {
     const { server, mailer } = await openMailer('half')
     const one = message({ text: 'x'.repeat(500_000) })
     const handed = await mailer.send(one, request()).catch((error: Failure) => error)
@@ -200,9 +200,9 @@ describe('a mail that was certainly not taken', () => {
   })
 })
 
-describe('a mail that may have been taken', () => {
+describe('a mail that may have been accepted', () => {
   for (const mode of ['cut after', 'cut before', 'hang after', 'hang before'] as const) {
-    test(`${mode} the server took it`, async () => {
+    test(`${mode} accepting it`, async () => {
       const { server, mailer } = await openMailer(mode)
       const on = request()
       const handed = await mailer.send(message(), on)
@@ -212,7 +212,7 @@ describe('a mail that may have been taken', () => {
     })
   }
 
-  test('an answer that comes twice is one, and spoils no other mail', async () => {
+  test('a duplicate answer counts once, and does not affect other mails', async () => {
     const { server, mailer } = await openMailer('twice')
     for (let n = 1; n <= 6; n++) {
       const one = message()
@@ -224,11 +224,11 @@ describe('a mail that may have been taken', () => {
     assert.equal(new Set(server.taken).size, server.taken.length)
   })
 
-  test('an abort leaves it a moment once it is out, and none before', async () => {
+  test('an abort waits a moment for a mail that is out, but not before', async () => {
     const { server, mailer } = await openMailer('hang after')
     const abort = new AbortController()
     const sending = mailer.send(message(), request(abort.signal))
-    await until('it is there', () => server.taken.length === 1)
+    await until('the request has begun', () => server.taken.length === 1)
     abort.abort('cancelled')
     assert.equal((await sending).kind, 'unknown')
     const aborted = request(AbortSignal.abort('stopping'))
@@ -237,9 +237,9 @@ describe('a mail that may have been taken', () => {
   })
 })
 
-describe('what is repeatable', () => {
+describe('repeatable sends', () => {
   const mailerOf = (env: Record<string, string>) => createMailer(parseSettings(env), LIMITS)
-  test('Resend’s relay, which keeps keys, and files; no other server', () => {
+  test('are those to Resend’s relay, which has keys, and to files', () => {
     const from = { EMAIL_PROVIDER_FROM_EMAIL: 'a@example.com' }
     assert.equal(mailerOf({ ...from, EMAIL_PROVIDER_API_KEY: 're_x' }).isIdempotent, true)
     assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://smtp.resend.com:587' }).isIdempotent, true)
@@ -248,7 +248,7 @@ describe('what is repeatable', () => {
     assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://notresend.com' }).isIdempotent, false)
   })
 
-  test('a server that does not answer is left alone after five failures', async (t) => {
+  test('a server that does not answer gets no more requests after five failures', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
     const { server, mailer } = await openMailer()
     await server.stop()

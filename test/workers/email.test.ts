@@ -71,7 +71,7 @@ const failed = (reason: string) => ({
 })
 
 describe('a mail over SMTP', () => {
-  test('arrives with both parts, in any language, from whom the settings say', async () => {
+  test('arrives with both parts, in any language, from the configured sender', async () => {
     const server = await startSmtpServer()
     const one = message({
       subject: 'Prüfung — 検証 ✓',
@@ -100,7 +100,7 @@ describe('a mail over SMTP', () => {
     )
   })
 
-  test('has one part when only one is given', async () => {
+  test('has one part if only one is given', async () => {
     const server = await startSmtpServer()
     const { html: _, ...textOnly } = message()
     await send(mailer(server.port), textOnly)
@@ -110,7 +110,7 @@ describe('a mail over SMTP', () => {
     )
   })
 
-  test('carries the same Message-ID at each attempt', async () => {
+  test('has the same Message-ID at each attempt', async () => {
     const server = await startSmtpServer()
     const via = mailer(server.port)
     const one = message()
@@ -120,7 +120,7 @@ describe('a mail over SMTP', () => {
     assert.deepEqual(ids, [`<${one.id}@example.com>`, `<${one.id}@example.com>`])
   })
 
-  test('many at once share a few connections', async () => {
+  test('shares a few connections with concurrent mails', async () => {
     const server = await startSmtpServer()
     const via = mailer(server.port)
     await Promise.all(Array.from({ length: 30 }, () => send(via)))
@@ -141,7 +141,7 @@ describe('a mail over SMTP', () => {
     assert.deepEqual([seen, server.received.length], [[[USER, SECRET]], 1])
   })
 
-  test('text that looks like a header, a file or a URL is only text', async () => {
+  test('treats text that looks like a header, a file or a URL as text', async () => {
     const server = await startSmtpServer()
     const one = message({
       subject: 'Hello\r\nBcc: victim@example.com\r\n\r\nbody',
@@ -155,7 +155,7 @@ describe('a mail over SMTP', () => {
   })
 })
 
-describe('a mail that is not taken', () => {
+describe('a mail that is not accepted', () => {
   for (const [at, options] of [
     [
       'RCPT',
@@ -175,7 +175,7 @@ describe('a mail that is not taken', () => {
     ],
     ['the connection', (code: number) => ({ onConnect: (_s: unknown, done: Done) => done(smtpReply(code)) })],
   ] as const) {
-    test(`for now at ${at} may be taken later; for good it is final`, async () => {
+    test(`at ${at} for now may be accepted later, but not after a permanent error`, async () => {
       for (const code of [421, 450, 452])
         assert.deepEqual(
           await expectFailure(mailer((await startSmtpServer(options(code))).port)),
@@ -189,7 +189,7 @@ describe('a mail that is not taken', () => {
     })
   }
 
-  test('wrong credentials are final; a server that can’t check them now is not', async () => {
+  test('because of wrong credentials fails permanently, unless they cannot be checked now', async () => {
     const auth = (code: number) =>
       startSmtpServer({ authOptional: false, onAuth: (_auth, _session, done) => done(smtpReply(code)) })
     const credentials = `${USER}:${encodeURIComponent(SECRET)}@`
@@ -205,7 +205,7 @@ describe('a mail that is not taken', () => {
     assert.equal((await expectFailure(mailer(open.port))).code, 'email.refused')
   })
 
-  test('credentials are not sent where STARTTLS is required and not offered', async () => {
+  test('credentials are not sent if STARTTLS is required and not offered', async () => {
     let tried = 0
     const server = await startSmtpServer({
       onAuth: (_auth, _session, done) => {
@@ -229,7 +229,7 @@ describe('a mail that is not taken', () => {
     assert.equal(tried, 1)
   })
 
-  test('STARTTLS is required for credentials that leave a private network, unless the URL says otherwise', () => {
+  test('STARTTLS is required for credentials outside a private network, unless the URL says otherwise', () => {
     for (const url of ['smtp://u:p@mail.example.com', 'smtp://u:p@93.184.216.34:587', 'smtp://u@mailer'])
       assert.ok(requiresTls(url), url)
     for (const url of [
@@ -243,7 +243,7 @@ describe('a mail that is not taken', () => {
       assert.ok(!requiresTls(url), url)
   })
 
-  test('a server that is not there, or that is not one, may be there later', async () => {
+  test('a missing or wrong server is a temporary failure', async () => {
     const gone = await startSmtpServer()
     await gone.stop()
     assert.deepEqual(await expectFailure(mailer(gone.port)), failed('ESOCKET'))
@@ -252,7 +252,7 @@ describe('a mail that is not taken', () => {
     assert.deepEqual([code, again], ['email.failed', true])
   })
 
-  test('a server that falls silent is given up, wherever it does', async () => {
+  test('a server that falls silent is given up, at any step', async () => {
     const silent = [
       { onConnect: () => {} },
       { onMailFrom: () => {} },
@@ -272,7 +272,7 @@ describe('a mail that is not taken', () => {
     assert.deepEqual(await expectFailure(createHastyMailer(deaf)), failed('ETIMEDOUT'))
   })
 
-  test('a connection that is cut after DATA gets one copy: it is the job that tries again', async () => {
+  test('a connection that is cut after DATA gets one copy, and only the job retries', async () => {
     let bodies = 0
     const port = await startTcpServer((socket) => {
       let data = false
@@ -293,7 +293,7 @@ describe('a mail that is not taken', () => {
     assert.deepEqual([code, again, bodies], ['email.failed', true, 1])
   })
 
-  test('an abort ends the wait at once, before and while it is sent', async () => {
+  test('an abort ends the wait immediately, before and during the send', async () => {
     const server = await startSmtpServer({ onRcptTo: () => {} })
     const via = createMailer(
       parseSettings({
@@ -308,12 +308,12 @@ describe('a mail that is not taken', () => {
     assert.equal(server.connections, 0)
     const abort = new AbortController()
     const sending = send(via, message(), abort.signal)
-    await until('it is connected', () => server.connections === 1)
+    await until('the client has connected', () => server.connections === 1)
     abort.abort('timeout')
     await assert.rejects(sending, (reason) => reason === 'timeout')
   })
 
-  test('without a server or a sender it is not configured', async () => {
+  test('a mailer without a server or a sender is not configured', async () => {
     const production = {
       NODE_ENV: 'production',
       SECRET_KEY: 'a secret for tests, long enough to be one',

@@ -18,7 +18,7 @@ const cosine = (a: Float32Array, b: Float32Array): number =>
   a.reduce((sum, value, i) => sum + value * b[i]!, 0)
 
 describe('a local model', () => {
-  test('knows what is alike', async () => {
+  test('recognizes similar texts', async () => {
     const embedded = await local(['a fast car', 'the automobile', 'some bread'], signal)
     assert.ok(embedded.model !== null)
     assert.deepEqual([embedded.model, embedded.dimensions], [MODEL, DIMENSIONS])
@@ -28,7 +28,7 @@ describe('a local model', () => {
     assert.ok(cosine(car!, bread!) < 0.5)
   })
 
-  test('takes any number of texts, and any length', async () => {
+  test('accepts any number of texts of any length', async () => {
     const texts = Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? 'car' : `bread ${'word '.repeat(500)}`))
     const embedded = await local(texts, signal)
     assert.ok(embedded.model !== null)
@@ -38,11 +38,11 @@ describe('a local model', () => {
     assert.ok(none.model !== null && none.vectors.length === 0 && none.dimensions === DIMENSIONS)
   })
 
-  test('follows its signal', async () => {
+  test('stops on its signal', async () => {
     await assert.rejects(local(['car'], AbortSignal.abort()))
   })
 
-  test('that is not there is told, and not looked for each time', async () => {
+  test('is reported if it is missing, and not searched each time', async () => {
     const missing = embedder({ RAG_MODEL_DIR: models, RAG_MODEL: 'tests/missing' })
     for (let i = 0; i < 2; i++)
       assert.deepEqual(await missing(['car'], signal), {
@@ -77,7 +77,7 @@ describe('a provider', () => {
     OPENAI_BASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
   })
 
-  test('is asked in batches, and its order does not matter', async () => {
+  test('is asked in batches, in any order of its answers', async () => {
     answer = (input) => [
       200,
       { data: input.map((text, index) => ({ index, embedding: [Number(text), 1] })).reverse() },
@@ -96,7 +96,7 @@ describe('a provider', () => {
     assert.ok(Math.abs(cosine(embedded.vectors[69]!, embedded.vectors[69]!) - 1) < 1e-5)
   })
 
-  test('that has too much to do is asked again, before the vectors of many texts are lost', async () => {
+  test('is asked again when it is overloaded, before the vectors of many texts are lost', async () => {
     let asks = 0
     answer = (input) =>
       input[0] === '64' && ++asks < 5
@@ -111,7 +111,7 @@ describe('a provider', () => {
     assert.equal(asks, 2)
   })
 
-  test('that refuses or answers wrongly is a failure without its words', async () => {
+  test('causes a failure without its text when it rejects or answers wrongly', async () => {
     for (const [status, body, reason] of [
       [401, { error: { message: 'bad key sk-test' } }, 'status 401'],
       [200, { data: [] }, 'the answer does not match the request'],
@@ -124,7 +124,7 @@ describe('a provider', () => {
     }
   })
 
-  test('without a key is not asked', async () => {
+  test('is not asked without a key', async () => {
     const { OPENAI_API_KEY: _, ...keyless } = env()
     assert.deepEqual(await embedder(keyless)(['a'], signal), {
       model: null,

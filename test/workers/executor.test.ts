@@ -104,7 +104,7 @@ async function readPause(id: string): Promise<number> {
 }
 
 describe('the executor', () => {
-  test('an attempt is over when its end is stored', async () => {
+  test('an attempt ends when its end is stored', async () => {
     const { executor, start, ended } = await open()
     const job = await start()
     assert.equal(executor.running, 1)
@@ -119,7 +119,7 @@ describe('the executor', () => {
     assert.ok(runSeconds > 0 && runSeconds < 60 && waitSeconds >= 0 && waitSeconds < 60)
   })
 
-  test('a curable failure comes again later and later, an incurable one and the last try do not', async () => {
+  test('a transient failure is retried with backoff, but not a permanent one or the last try', async () => {
     const { run, start, thread } = await open()
     const failed = { kind: 'failed', code: 'internal', detail: 'no', retryable: true } as const
     const job = await start({ max_tries: 3 })
@@ -153,7 +153,7 @@ describe('the executor', () => {
     )
   })
 
-  test('a failure that asks for a pause gets it, within reason', async () => {
+  test('a failure with a requested pause gets it, within limits', async () => {
     const { start } = await open()
     for (const [retryAfter, min, max] of [
       [20, 20_000, 20_000],
@@ -168,7 +168,7 @@ describe('the executor', () => {
     }
   })
 
-  test('what runs too long or says nothing for too long is cut short, and comes again', async () => {
+  test('a job that runs or stalls too long is aborted, and retried', async () => {
     const { start } = await open()
     for (const name of ['test.short', 'test.stall']) {
       const job = await start({ name })
@@ -180,7 +180,7 @@ describe('the executor', () => {
     }
   })
 
-  test('what waits for a thread neither runs too long nor is silent', async (t) => {
+  test('a job that waits for a thread is neither timed out nor stalled', async (t) => {
     const { pass } = await open()
     let now = performance.now()
     const clock = t.mock.method(performance, 'now', () => now)
@@ -188,17 +188,17 @@ describe('the executor', () => {
       const job = await pass({ name })
       now += 1000
       const looks = clock.mock.callCount()
-      await until('it is looked at', () => clock.mock.callCount() > looks)
+      await until('the waiting job is checked', () => clock.mock.callCount() > looks)
       assert.deepEqual(job.thread.aborts, [])
       job.thread.begin()
       now += 1000
-      await until('its limit counts', () => job.thread.aborts.length > 0)
+      await until('its time limit applies', () => job.thread.aborts.length > 0)
       job.thread.end({ kind: 'aborted', reason: 'timeout' })
       await job.ended
     }
   })
 
-  test('the last time-out says which limit it was', async () => {
+  test('the last timeout names its limit', async () => {
     const { start } = await open()
     const details: unknown[] = []
     for (const name of ['test.short', 'test.stall']) {
@@ -216,7 +216,7 @@ describe('the executor', () => {
     ])
   })
 
-  test('who reports does not stall', async (t) => {
+  test('a job that reports progress does not stall', async (t) => {
     const { executor, start } = await open()
     let now = performance.now()
     const clock = t.mock.method(performance, 'now', () => now)
@@ -225,13 +225,13 @@ describe('the executor', () => {
       now += 150
       executor.touch({ id: job.id, attempt: 1 })
       const looks = clock.mock.callCount()
-      await until('it is looked at', () => clock.mock.callCount() > looks)
+      await until('the job is checked', () => clock.mock.callCount() > looks)
     }
     assert.deepEqual(job.thread.aborts, [])
     now += 150
     executor.touch({ id: job.id, attempt: 9 })
     now += 150
-    await until('then it does', () => job.thread.aborts.length > 0)
+    await until('the job stalls', () => job.thread.aborts.length > 0)
     job.thread.end({ kind: 'done', result: 'null' })
     await job.ended
   })
@@ -249,7 +249,7 @@ describe('the executor', () => {
     assert.equal(await help.status(job.id), 'cancelled')
   })
 
-  test('a job that was taken over and comes back here runs, though its old attempt is not gone yet', async () => {
+  test('a rescued job that returns here runs, although its old attempt is not gone yet', async () => {
     const { executor, run, start, thread, heartbeat } = await open()
     const job = await start()
     await help.finish({ id: job.id, attempt: 1, outcome: 'interrupted' })
@@ -270,7 +270,7 @@ describe('the executor', () => {
     )
   })
 
-  test('a lost lease aborts everything, and ends nothing', async () => {
+  test('a lost lease aborts all jobs without ending them', async () => {
     const { executor, start } = await open()
     const jobs = [await start(), await start()]
     executor.supersedeAll()
@@ -282,7 +282,7 @@ describe('the executor', () => {
     }
   })
 
-  test('an orderly stop releases what runs, uncounted', async () => {
+  test('a graceful stop releases running jobs without counting the try', async () => {
     const { executor, start } = await open()
     const job = await start()
     executor.releaseAll()
@@ -292,7 +292,7 @@ describe('the executor', () => {
     assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['queued', 0])
   })
 
-  test('a claim whose answer never came is given back by the second heartbeat', async () => {
+  test('the second heartbeat releases a job whose claim was not answered', async () => {
     const { ledger, lease, heartbeat } = await open()
     const { id } = await help.running({}, lease)
     await heartbeat()
@@ -303,7 +303,7 @@ describe('the executor', () => {
     assert.equal(await help.status(id), 'queued')
   })
 
-  test('what a claim under way may have brought is given back only once that is answered', async () => {
+  test('jobs of a claim in progress are released only after its answer', async () => {
     const { ledger, lease, heartbeat } = await open()
     const { id } = await help.running({}, lease)
     const claims = { answered: 7, isUnderWay: true }
@@ -331,7 +331,7 @@ describe('the executor', () => {
     )
   })
 
-  test('a dead thread that others were in as well counts as an interruption, and no try', async () => {
+  test('a dead thread with several jobs counts as an interruption, not as a try', async () => {
     const { start } = await open()
     const job = await start({ max_tries: 1 })
     job.thread.end({ kind: 'crashed', host: 'shared' })
@@ -340,7 +340,7 @@ describe('the executor', () => {
     assert.deepEqual([row.status, row.tries, row.interruptions], ['queued', 0, 1])
   })
 
-  test('a suspect runs alone, follows its signal there, and is given up when that has died often enough', async () => {
+  test('a suspect runs in isolation, follows its signal, and is given up after enough crashes', async () => {
     const { run, start, thread, heartbeat } = await open()
     const [one, two] = [await start({ max_tries: 1 }), await start()]
     for (const job of [one, two])
@@ -349,7 +349,7 @@ describe('the executor', () => {
         assert.equal(running.isAlone, false)
         running.end({ kind: 'crashed', host: 'shared' })
         await until(
-          'it is sent again',
+          'the job is redelivered',
           async () =>
             (await help.row(job.id)).attempt === attempt && (await help.status(job.id)) === 'queued',
         )
@@ -361,14 +361,14 @@ describe('the executor', () => {
     await heartbeat()
     assert.deepEqual([suspect.isAlone, suspect.aborts], [true, ['cancelled']])
     suspect.end({ kind: 'aborted', reason: 'cancelled' })
-    await until('it is cancelled', async () => (await help.status(two.id)) === 'cancelled')
+    await until('the job is cancelled', async () => (await help.status(two.id)) === 'cancelled')
 
     for (let crashes = 1; crashes <= MAX_CRASHES; crashes++) {
       const attempt = SUSPECT_FROM + crashes
       const running = await thread(one.id, attempt)
       assert.equal(running.isAlone, true)
       running.end({ kind: 'crashed', host: 'isolated' })
-      await until('its crash is stored', async () => (await help.row(one.id)).interruptions === attempt)
+      await until('the crash is stored', async () => (await help.row(one.id)).interruptions === attempt)
       await base.query('update job set run_at = now() where id = $1', [one.id])
       if (crashes < MAX_CRASHES) void run(one.id)
     }

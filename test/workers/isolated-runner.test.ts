@@ -56,7 +56,7 @@ interface Ran {
   readonly ended: number
 }
 
-test('each has a process to itself for as long as it runs, four at a time', async () => {
+test('each job has its own process, up to four at a time', async () => {
   const ran: Ran[] = await Promise.all(
     Array.from({ length: 8 }, async () => parseResult(await start('io.pid', { ms: 200 }).outcome)),
   )
@@ -70,7 +70,7 @@ test('each has a process to itself for as long as it runs, four at a time', asyn
   assert.ok(new Set(ran.map(({ pid }) => pid)).size <= 4, 'one that outlives its job has the next')
 })
 
-test('what it says on its way is heard in order, and before its end', async () => {
+test('progress arrives in order, before the end', async () => {
   const { id, outcome } = start('io.steps', { steps: 40 })
   assert.deepEqual(await outcome, { kind: 'done', result: '40' })
   const notes = events.filter((event) => event.id === id && event.kind === 'note')
@@ -80,19 +80,19 @@ test('what it says on its way is heard in order, and before its end', async () =
   )
 })
 
-test('its failures are what they are in a thread', async () => {
+test('failures are the same as in a thread', async () => {
   const failed = await start('io.fail', { code: 'document.missing' }).outcome
   assert.deepEqual([failed.kind, failed.kind === 'failed' && failed.code], ['failed', 'document.missing'])
 })
 
 for (const name of ['io.kill', 'io.exit', 'cpu.memory'])
-  test(`${name}: that it died is known to be its own doing, and the next one runs`, async () => {
+  test(`${name}: the death counts as the job's own crash, and the next one runs`, async () => {
     const [dying, next] = [start(name), start('io.echo', 1)]
     assert.deepEqual(await dying.outcome, { kind: 'crashed', host: 'isolated' })
     assert.deepEqual(await next.outcome, { kind: 'done', result: '1' })
   })
 
-test('an abort reaches it, whether it runs, does not listen, or waits', async () => {
+test('an abort reaches a job that runs, ignores its signal, or waits', async () => {
   const [running, ...others] = [60_000, 50, 50, 50].map((ms) => start('io.sleep', { ms }))
   const waiting = start('io.sleep', { ms: 60_000 })
   alone.abort(waiting.id, 3, 'superseded')
@@ -106,10 +106,10 @@ test('an abort reaches it, whether it runs, does not listen, or waits', async ()
   assert.deepEqual(await deaf.outcome, { kind: 'aborted', reason: 'timeout' })
 })
 
-test('one that waits for a process has not begun, and an abort ends it at once', async () => {
+test('a job that waits for a process has not begun, and an abort ends it immediately', async () => {
   const running = Array.from({ length: 4 }, () => start('io.sleep', { ms: 60_000 }))
   const waiting = start('io.sleep', { ms: 60_000 })
-  await until('four have begun', () => begun.size === 4)
+  await until('four jobs run', () => begun.size === 4)
   alone.abort(waiting.id, 3, 'cancelled')
   assert.deepEqual(await waiting.outcome, { kind: 'aborted', reason: 'cancelled' })
   assert.deepEqual(begun, new Set(running.map(({ id }) => id)))
@@ -119,18 +119,18 @@ test('one that waits for a process has not begun, and an abort ends it at once',
   }
 })
 
-test('that a process could not come to the job is no doing of the job', async () => {
+test("a process that cannot start is not the job's crash", async () => {
   const broken = open({ taskModules: ['file:///nowhere/tasks.ts'], settings: null as never })
   assert.deepEqual(await start('io.echo', 1, broken).outcome, { kind: 'aborted', reason: 'stopping' })
 })
 
-test('its process ends with the worker', async () => {
+test('the process exits with the worker', async () => {
   const { id, outcome } = start('io.late', { ms: 60_000 })
-  await until('it runs', () => begun.has(id))
+  await until('the job runs', () => begun.has(id))
   assert.ok(countIsolated() > 0)
   alone.close()
   assert.notEqual((await outcome).kind, 'done')
-  await until('it is gone, and those that were idle', () => countIsolated() === 0)
+  await until('the processes have exited, including idle ones', () => countIsolated() === 0)
 })
 
 /** Counts the isolated children of this process. */

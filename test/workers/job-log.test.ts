@@ -38,13 +38,13 @@ const line = (jobId: string, more: object = {}): string =>
 const readLines = (id: string) =>
   query('select message, data from job_log where job_id = $1 order by id', [id])
 
-test('lines that name a job are stored at intervals, the rest at the end, without what the job says already', async () => {
+test('lines about a job are stored at intervals, the rest at the end, without redundant fields', async () => {
   const id = await addJob()
   const lines = createJobLog(20)
   lines.take(line(id))
   lines.open(db, log)
   lines.take(JSON.stringify({ level: 50, time: AT, msg: 'Not about a job' }))
-  await until('the first is there', async () => (await readLines(id)).length === 1)
+  await until('the first line is stored', async () => (await readLines(id)).length === 1)
   lines.take(line(id, { level: 40, attempt: 2, msg: 'It took long', ms: 300 }))
   await lines.close()
   await lines.close()
@@ -54,7 +54,7 @@ test('lines that name a job are stored at intervals, the rest at the end, withou
   ])
 })
 
-test('admins alone see them', async () => {
+test('only admins see the lines', async () => {
   const id = await addJob()
   const lines = createJobLog()
   lines.open(db, log)
@@ -65,7 +65,7 @@ test('admins alone see them', async () => {
   assert.equal((await ledger.details(id)).log?.length, 1)
 })
 
-test('a long line is cut, and a flood of lines is left to the log', async () => {
+test('a long line is cut, and lines beyond the maximum are only logged', async () => {
   const [id, other] = [await addJob(), await addJob()]
   const lines = createJobLog()
   lines.open(db, log)
@@ -86,7 +86,7 @@ test('a long line is cut, and a flood of lines is left to the log', async () => 
   assert.equal((await readLines(other)).length, MAX_LOG_LINES)
 })
 
-test('they go with their job, and of a job that is gone none are kept', async () => {
+test('lines are deleted with their job, and lines of a missing job are dropped', async () => {
   const [id, gone] = [await addJob(), uuidv7()]
   const kept = (job_id: string) =>
     storeLogLines([{ job_id, attempt: null, at: AT, level: 'info', message: 'm', data: {} }])
@@ -97,7 +97,7 @@ test('they go with their job, and of a job that is gone none are kept', async ()
   assert.deepEqual(await readLines(id), [])
 })
 
-test('they wait for whoever ends or deletes their jobs at this moment', async () => {
+test('lines wait for a transaction that ends or deletes their job', async () => {
   const [ending, gone] = [await ledger.running(), await addJob()]
   const end = JSON.stringify([{ ...ending, outcome: 'failed', code: 'internal' }])
   const lines = createJobLog()
@@ -116,7 +116,7 @@ test('they wait for whoever ends or deletes their jobs at this moment', async ()
   assert.deepEqual([(await readLines(ending.id)).length, (await readLines(gone)).length], [1, 0])
 })
 
-test('pruning does not wait for jobs whose lines are being stored: they would wait for each other', async () => {
+test('pruning does not deadlock with the storing of lines', async () => {
   const [id, other] = [await ledger.running(), await ledger.running()]
   await ledger.finish({ ...id, outcome: 'done' }, { ...other, outcome: 'done' })
   await query(`update job set finished_at = now() - interval '1 day' where id = any($1)`, [[id.id, other.id]])
@@ -129,7 +129,7 @@ test('pruning does not wait for jobs whose lines are being stored: they would wa
   assert.deepEqual(await db.one(deleteExpiredJobs(3600, 1000)), { count: 1 })
 })
 
-test('what can not be stored is told, and stops nothing', async () => {
+test('lines that cannot be stored are reported, without further effects', async () => {
   const id = await addJob()
   await query('alter table job_log rename to elsewhere')
   const lines = createJobLog()

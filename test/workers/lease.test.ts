@@ -68,7 +68,7 @@ describe('a lease', { concurrency: false }, () => {
     open.clear()
   })
 
-  test('is there when the worker starts, and gone when it stops', async () => {
+  test("exists from the worker's start to its stop", async () => {
     const { lease } = await hold(LONG_MS)
     const found = (await row(lease.id))!
     assert.deepEqual(
@@ -80,7 +80,7 @@ describe('a lease', { concurrency: false }, () => {
     assert.equal(await row(lease.id), undefined)
   })
 
-  test('is renewed long before it runs out, with the queue pools of the moment', async (t) => {
+  test('is renewed long before it expires, with the current queue pools', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const { lease, pools, calls, heartbeats } = await hold(LONG_MS)
     pools.push('pool-2')
@@ -88,25 +88,25 @@ describe('a lease', { concurrency: false }, () => {
       const before = await readExpiry(lease.id)
       t.mock.timers.tick(LONG_MS / 4)
       assert.equal(calls('lease_renew'), n)
-      await until('it is renewed', () => heartbeats.length === n)
+      await until('the lease is renewed', () => heartbeats.length === n)
       assert.ok((await readExpiry(lease.id)) > before)
     }
     assert.deepEqual((await row(lease.id))!.pool_ids, ['pool-1', 'pool-2'])
   })
 
-  test('names a new queue pool at once when told of it', async () => {
+  test('gets a new queue pool immediately', async () => {
     const { lease, calls, pools } = await hold(LONG_MS)
     pools.push('pool-2')
     lease.renew()
     // Checked in the same turn, in which no timer can have renewed the lease.
     assert.equal(calls('lease_renew'), 1)
     await until(
-      'the lease names it',
+      'the lease names the pool',
       async () => (await row(lease.id))!.pool_ids?.toString() === 'pool-1,pool-2',
     )
   })
 
-  test('tells with each heartbeat what the database holds to be running here', async () => {
+  test('reports with each heartbeat the jobs that run here by the database', async () => {
     const { lease, db, heartbeats, running } = await hold()
     // The first heartbeat reads all jobs. It waits for the jobs and thus seems slow, so later heartbeats read only the
     // jobs that this worker lists.
@@ -118,38 +118,38 @@ describe('a lease', { concurrency: false }, () => {
     const job = await help.running({}, lease.id)
     await help.running({}, await help.lease())
     jobs.resolve()
-    const first = await until('it is heard of', () => heartbeats[0])
+    const first = await until('the first heartbeat arrives', () => heartbeats[0])
     assert.deepEqual(first, [{ id: job.id, attempt: 1, cancel: false }])
     running.push(job.id)
     await base.db.one(cancelJob(job.id))
-    await until('the cancel request is heard of', () => heartbeats.at(-1)?.[0]?.cancel)
+    await until('the cancel request arrives', () => heartbeats.at(-1)?.[0]?.cancel)
     await help.finish({ ...job, outcome: 'cancelled' })
   })
 
-  test('that was taken away is lost once, and replaced by another', async () => {
+  test('is lost once when it is deleted, and replaced by another', async () => {
     const { lease, lost } = await hold()
     const before = lease.id
     await query('delete from worker_lease where id = $1', [before])
-    await until('there is another', async () => lease.id !== before && (await row(lease.id)))
+    await until('the new lease exists', async () => lease.id !== before && (await row(lease.id)))
     assert.equal(lost(), 1)
     const expires = await readExpiry(lease.id)
-    await until('that is renewed', async () => (await readExpiry(lease.id)) > expires)
+    await until('the new lease is renewed', async () => (await readExpiry(lease.id)) > expires)
     assert.equal(lost(), 1)
   })
 
-  test('that two renewals at once find lost is replaced by one', async () => {
+  test('is replaced by one lease if two concurrent renewals find it lost', async () => {
     const { lease, lost } = await hold()
     const before = lease.id
     await query('delete from worker_lease where id = $1', [before])
     lease.renew()
     lease.renew()
-    await until('there is another', async () => lease.id !== before && (await row(lease.id)))
+    await until('the new lease exists', async () => lease.id !== before && (await row(lease.id)))
     await lease.close()
     assert.equal(lost(), 1)
     assert.deepEqual(await findOwnLeases(), [])
   })
 
-  test('that ends while it is renewed leaves nothing behind', async () => {
+  test('leaves no row if it ends during a renewal', async () => {
     const { lease, db, lost } = await hold()
     const gate = Promise.withResolvers<void>()
     intercept(db, 'maybeOne', async (call) => {
@@ -166,13 +166,13 @@ describe('a lease', { concurrency: false }, () => {
     assert.deepEqual(await findOwnLeases(), [])
   })
 
-  test('of another worker that has run out: its jobs are taken over soon, and told', async () => {
+  test('of another worker has expired: its jobs are rescued soon, and reported', async () => {
     const { recovered } = await hold()
     const dead = await help.lease(60_000, ['pool-dead'])
     const job = await help.running({}, dead)
     await help.running({}, await help.lease())
     // In the first seconds of a server, no worker is declared dead.
-    await until('the server is up for long enough', async () => {
+    await until('the server has run long enough', async () => {
       const [up] = await query(
         `select now() - pg_postmaster_start_time() > $1::float * interval '1 ms' as long`,
         [2.25 * TTL_MS],
@@ -180,13 +180,13 @@ describe('a lease', { concurrency: false }, () => {
       return up!.long
     })
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
-    await until('the job is taken over', () => recovered.length > 0)
+    await until('the job is rescued', () => recovered.length > 0)
     assert.deepEqual(recovered, [job.id])
     assert.equal(await help.status(job.id), 'queued')
     assert.equal(await row(dead), undefined)
   })
 
-  test('that had more jobs than one transaction takes over: all of them are, at once', async (t) => {
+  test('with more jobs than one transaction rescues: all are rescued without a pause', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const looks: number[] = []
     const { lease, db, recovered, calls } = await hold(
@@ -216,46 +216,46 @@ describe('a lease', { concurrency: false }, () => {
     // A worker may declare others dead only after its own renewals have been in time for a while.
     await query(`update worker_lease set steady_since = '-infinity' where id = $1`, [lease.id])
     t.mock.timers.tick(LONG_MS / 8)
-    await until('the last are taken over', () => new Set(recovered).size === 2500)
+    await until('the last jobs are rescued', () => new Set(recovered).size === 2500)
     // The timer fired once, and each further search follows the one before.
     assert.deepEqual(looks, [2, 3, 4])
   })
 
-  test('an outage of the database costs nothing: the lease is renewed when it is over', async () => {
+  test('survives an outage of the database, and is renewed afterwards', async () => {
     const { lease, db, lost } = await hold()
     const job = await help.running({}, lease.id)
     db.fault = () => 'before'
-    await until('it has run out', async () => (await row(lease.id))?.live === false)
+    await until('the lease has expired', async () => (await row(lease.id))?.live === false)
     db.fault = null
-    await until('it is renewed', async () => (await row(lease.id))?.live)
+    await until('the lease is renewed', async () => (await row(lease.id))?.live)
     assert.equal(lost(), 0)
     assert.equal(await help.status(job.id), 'running')
     await help.finish({ ...job, outcome: 'done' })
   })
 
-  test('a process that was cut off itself judges nobody, until it has had a lease for a while', async () => {
+  test('does not declare others dead after an outage until it has been live for a while', async () => {
     // Renewals fail; other statements succeed.
     const cutOff = (name: string) => (name === 'lease_renew' ? 'before' : null)
     const { lease, db, calls, recovered } = await hold()
     db.fault = cutOff
     const own = await help.running({}, lease.id)
-    await until('its lease has run out', async () => (await row(lease.id))?.live === false)
+    await until('the lease has expired', async () => (await row(lease.id))?.live === false)
     const dead = await help.lease()
     const job = await help.running({}, dead)
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
     const looks = calls('job_rescue_running')
-    await until('it has looked for others', () => calls('job_rescue_running') > looks + 2)
+    await until('the worker has searched for dead leases', () => calls('job_rescue_running') > looks + 2)
     assert.deepEqual(recovered, [], 'nobody is judged while renewals fail')
     db.fault = null
     // Read before this worker may declare others dead. A late renewal would change the value.
-    const since = await until('it is renewed', async () => {
+    const since = await until('the lease is renewed', async () => {
       const [renewed] = await query(
         'select steady_since::text as since from worker_lease where id = $1 and expires_at > now()',
         [lease.id],
       )
       return renewed?.since
     })
-    await until('it judges again', () => recovered.length > 0)
+    await until('the worker rescues jobs again', () => recovered.length > 0)
     const [{ steady }] = (await query(
       `select extract(epoch from created_at - $2::timestamptz) * 1000 as steady from job_event
        where job_id = $1 order by seq desc limit 1`,

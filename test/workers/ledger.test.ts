@@ -9,7 +9,7 @@ import { createWorkerLedger, step } from './ledger-parts.ts'
 const { base, help, open, running, notes } = await createWorkerLedger()
 
 describe('the worker ledger', () => {
-  test('what is said in one turn shares a statement', async () => {
+  test('sends entries of one turn in one statement', async () => {
     const { ledger, named, marked } = open()
     const jobs = Array.from({ length: 40 }, () => jobSpec())
     await help.enqueue(...jobs)
@@ -43,7 +43,7 @@ describe('the worker ledger', () => {
     }
   })
 
-  test('a claim tells of its jobs itself when it may, a payload full at most', async () => {
+  test('lets a claim notify about its jobs when allowed, up to a full payload', async () => {
     const { ledger, named, marked } = open(undefined, () => true)
     const [few, many] = [jobSpec(), Array.from({ length: 201 }, () => jobSpec())]
     await help.enqueue(few, ...many)
@@ -54,7 +54,7 @@ describe('the worker ledger', () => {
     assert.deepEqual([named('job_claim').length, marked.length], [2, 201])
   })
 
-  test('a claim that fails for good takes no other with it, and not the worker', async () => {
+  test('fails a claim without affecting other claims or the worker', async () => {
     const { ledger, db, named } = open()
     const jobs = [jobSpec(), jobSpec()]
     await help.enqueue(...jobs)
@@ -70,7 +70,7 @@ describe('the worker ledger', () => {
     await ledger.idle()
   })
 
-  test('a delivery that cannot be put back ends no worker', async () => {
+  test('survives a delivery that cannot be returned', async () => {
     const { ledger, db } = open()
     const job = jobSpec()
     await help.enqueue(job)
@@ -80,7 +80,7 @@ describe('the worker ledger', () => {
     await ledger.idle()
   })
 
-  test('more than a batch is cut, and nothing of it lost', async () => {
+  test('splits large batches without losing entries', async () => {
     const { ledger, named } = open()
     const [job] = await running(1)
     for (let n = 1; n <= 1234; n++) ledger.progress(step(job!.id, n))
@@ -92,7 +92,7 @@ describe('the worker ledger', () => {
     )
   })
 
-  test('progress that was said before an end is stored before it', async () => {
+  test('stores progress before the end that follows it', async () => {
     const { ledger, db } = open()
     const jobs = await running(20)
     db.fault = (name) => (name === 'job_progress' && db.calls.length < 3 ? 'before' : null)
@@ -110,7 +110,7 @@ describe('the worker ledger', () => {
     }
   })
 
-  test('while a job does something behind a fence, it and all others report and end', async () => {
+  test('stores progress and ends of all jobs while one holds a fence', async () => {
     const { ledger } = open()
     const [slow, other] = await running(2)
     await withClient(base.url, async (client) => {
@@ -125,7 +125,7 @@ describe('the worker ledger', () => {
     await help.assertSound(slow!.id)
   })
 
-  test('an outage delays and loses nothing', async () => {
+  test('delays entries during an outage, and loses none', async () => {
     const { ledger, db } = open()
     const jobs = await running(10)
     const waiting = jobSpec()
@@ -146,7 +146,7 @@ describe('the worker ledger', () => {
     }
   })
 
-  test('when only the answers are lost, everything is stored once and nobody is superseded', async () => {
+  test('stores everything once when only answers are lost, and supersedes no attempt', async () => {
     const { ledger, db, superseded } = open()
     const [job] = await running(1)
     const waiting = jobSpec()
@@ -175,7 +175,7 @@ describe('the worker ledger', () => {
     await help.assertSound(job!.id)
   })
 
-  test('a result that can not be stored fails its job alone', async () => {
+  test('fails only the job whose result cannot be stored', async () => {
     const { ledger } = open()
     const jobs = await running(6)
     const poison = ['"a\\u0000b"', '{"\\u0000":1}', '"\\ud800"', 'no JSON']
@@ -201,7 +201,7 @@ describe('the worker ledger', () => {
     for (const { id } of jobs) await help.assertSound(id)
   })
 
-  test('progress that can not be stored is left out alone, and its job goes on', async () => {
+  test('drops only the progress that cannot be stored, and the job continues', async () => {
     const { ledger, superseded, named } = open()
     const [one, two] = await running(2)
     const bad: ProgressEntry = { ...step(one!.id, 2), data: { label: '\u0000' } }
@@ -214,7 +214,7 @@ describe('the worker ledger', () => {
     await help.assertSound(one!.id)
   })
 
-  test('a text that can not be stored as the detail of a failure still fails the job', async () => {
+  test('fails a job even if the detail of its failure cannot be stored', async () => {
     const { ledger } = open()
     const [job] = await running(1)
     assert.equal(
@@ -224,7 +224,7 @@ describe('the worker ledger', () => {
     assert.equal(await help.status(job!.id), 'failed')
   })
 
-  test('an attempt that was taken over is told so, once per word of it, and its end is refused', async () => {
+  test('reports to a superseded attempt once per entry, and rejects its end', async () => {
     const { ledger, superseded, marked } = open()
     const [mine, kept] = await running(2)
     await help.finish({ ...mine!, outcome: 'interrupted' })
@@ -238,7 +238,7 @@ describe('the worker ledger', () => {
     assert.equal(await help.status(mine!.id), 'running')
   })
 
-  test('of deliveries of one mailbox the one with the most places gets its jobs, from where the earliest begins', async () => {
+  test('combines deliveries of one mailbox: the most slots, from the earliest job on', async () => {
     const { ledger } = open()
     const jobs = [1, 2, 3].map(() => jobSpec({ mailbox: 'shared' }))
     await help.enqueue(...jobs)
@@ -255,7 +255,7 @@ describe('the worker ledger', () => {
     assert.equal(await help.state(jobs[2]!.id), 'delivered')
   })
 
-  test('messages of an actor that were scheduled have their turns, whether their deliveries are handled or put back together', async () => {
+  test('handles scheduled messages of an actor in turn, whether their deliveries are claimed or returned together', async () => {
     const { ledger } = open()
     const jobs = Array.from({ length: 4 }, () => jobSpec({ actor: 'scheduled', delay_ms: 60_000 }))
     const [later, ...due] = jobs.map(({ id }) => id)
@@ -279,7 +279,7 @@ describe('the worker ledger', () => {
     assert.equal(await help.status(later!), 'queued')
   })
 
-  test('a delivery that is put back comes again', async () => {
+  test('delivers a returned delivery again', async () => {
     const { ledger } = open()
     const job = jobSpec()
     await help.enqueue(job)
@@ -290,7 +290,7 @@ describe('the worker ledger', () => {
     assert.deepEqual([again!.run_at > first!.run_at, more], [true, []])
   })
 
-  test('deliveries of one mailbox that are put back together come again as one', async () => {
+  test('combines returned deliveries of one mailbox into one', async () => {
     const { ledger } = open()
     const of = (first: number, last: number | null, mailbox = 'doubled') =>
       ledger.redeliver({ task: 'test.task', mailbox, limit: null, first, last, owner: null })
@@ -313,7 +313,7 @@ describe('the worker ledger', () => {
     )
   })
 
-  test('deadlocks and shut-downs are sat out, other errors are not repeated', async () => {
+  test('retries after deadlocks and shutdowns, but not after other errors', async () => {
     const { ledger, db, named } = open()
     const [job] = await running(1)
     db.error = () => fail('database.busy')
@@ -324,7 +324,7 @@ describe('the worker ledger', () => {
     assert.equal(named('job_done').length, 4)
   })
 
-  test('what a server without memory refuses is repeated: a claim, and the end of a job that was done', async () => {
+  test('retries claims and ends that a server without memory rejected', async () => {
     const { ledger, db } = open()
     const [job] = await running(1)
     const waiting = jobSpec()
@@ -337,7 +337,7 @@ describe('the worker ledger', () => {
     assert.equal((await claiming)[0]?.id, waiting.id)
   })
 
-  test('work that is said while other work is under way is not forgotten', async () => {
+  test('stores entries that arrive during other statements', async () => {
     const { ledger } = open()
     const jobs = await running(5)
     for (let n = 1; n <= 50; n++) {

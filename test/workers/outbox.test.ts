@@ -37,7 +37,7 @@ const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
   ...more,
 })
 
-test('each message is one .eml file, for its owner alone, that a mail program reads', async () => {
+test('each message is one .eml file, readable only by its owner and by mail programs', async () => {
   const box = outbox()
   const [one, other] = [message(), message()]
   await Promise.all([one, other].map(box.send))
@@ -51,7 +51,7 @@ test('each message is one .eml file, for its owner alone, that a mail program re
   assert.ok(!box.read(`${one.id}.eml`).includes('\r'), 'lines end as in other files here')
 })
 
-test('the same message again, also 20 times at once, leaves one whole file', async () => {
+test('a repeated message leaves one complete file, even 20 times concurrently', async () => {
   const box = outbox()
   const one = message({ text: 'x'.repeat(200_000) })
   await box.send(one)
@@ -61,7 +61,7 @@ test('the same message again, also 20 times at once, leaves one whole file', asy
   assert.deepEqual([mail.text?.trim().length, mail.messageId], [200_000, `<${one.id}@localhost>`])
 })
 
-test('who looks while files are written sees whole ones only', async () => {
+test('a reader sees only complete files during writes', async () => {
   const box = outbox()
   mkdirSync(box.folder)
   // Writes several mails, in parallel and in sequence. Some are complete while others are being written.
@@ -86,7 +86,7 @@ test('who looks while files are written sees whole ones only', async () => {
   assert.equal(box.files().length, 20)
 })
 
-test('an id can’t lead out of the folder, and what can’t be written leaves no rest', async () => {
+test('an id cannot lead out of the folder, and failed writes leave nothing', async () => {
   const box = outbox()
   await box.send(message({ id: '../../escape/me' }))
   assert.deepEqual(box.files(), ['______escape_me.eml'])

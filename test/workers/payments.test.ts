@@ -50,7 +50,7 @@ describe('a failure', () => {
       assert.doesNotMatch(JSON.stringify(error.detail), /[sr]k_/)
     })
 
-  test('of the connection is met with one more request under the same key', async () => {
+  test('of the connection is retried once with the same key', async () => {
     for (const fault of ['refuse', 'cut'] as const) {
       const [before, key] = [stripe.account.customers.length, once()]
       stripe.faults.push(fault)
@@ -63,12 +63,12 @@ describe('a failure', () => {
     }
   })
 
-  test('because nobody is there is a failure for now', async () => {
+  test('is temporary if no server listens', async () => {
     const away = createPayments(settings({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:1' }), 300)
     assert.equal((await expectFailure(away.listPrices(signal))).code, 'payment.failed')
   })
 
-  test('of the settings is told without asking anybody', async () => {
+  test('of the settings is reported without a request', async () => {
     const none = createPayments(parseSettings({}))
     const before = stripe.asked.length
     for (const work of [
@@ -82,7 +82,7 @@ describe('a failure', () => {
     assert.equal((await expectFailure(wrong.listPrices(signal))).code, 'payment.key')
   })
 
-  test('under a key that stood for something else is not taken for a refusal', async () => {
+  test('with a key of another request is not a rejection', async () => {
     const key = once()
     await provider.createCustomer(customer, key)
     assert.equal(
@@ -92,7 +92,7 @@ describe('a failure', () => {
   })
 })
 
-test('a call that is aborted ends at once, with the reason', async () => {
+test('an aborted call ends immediately, with the reason', async () => {
   const abort = new AbortController()
   stripe.faults.push('hang')
   const asked = stripe.asked.length
@@ -104,7 +104,7 @@ test('a call that is aborted ends at once, with the reason', async () => {
   await assert.rejects(provider.listPrices(abort.signal), reason)
 })
 
-test('what a customer could pay for is none of one that the provider no longer has', async () => {
+test('a customer that the provider deleted has no open sessions or subscriptions', async () => {
   stripe.account.deleted.add('cus_gone')
   stripe.account.sessions.push({ id: 'cs_gone', customer: 'cus_gone', status: 'open' })
   stripe.account.subscriptions.set('sub_gone', { id: 'sub_gone', customer: 'cus_gone', status: 'active' })
@@ -112,7 +112,7 @@ test('what a customer could pay for is none of one that the provider no longer h
   assert.deepEqual(await provider.listRenewingSubscriptions('cus_gone', signal), [])
 })
 
-test('all that a customer could pay for is found, however much it is', async () => {
+test('all open sessions and subscriptions of a customer are found, however many', async () => {
   const ids = Array.from({ length: 120 }, (_, i) => i)
   const ours = { customer: 'cus_1' }
   for (const i of ids) {
@@ -135,14 +135,14 @@ test('all that a customer could pay for is found, however much it is', async () 
   )
 })
 
-test('a time of the provider’s clock comes with what it answers', async () => {
+test('answers include the time of the provider’s clock', async () => {
   stripe.account.subscriptions.set('sub_1', { id: 'sub_1', status: 'active' })
   const { at, object } = await provider.cancelSubscription('sub_1', once())
   assert.ok(Math.abs(at - Date.now() / 1000) < 60)
   assert.equal(object.cancel_at_period_end, true)
 })
 
-test('a repeated cancellation is answered with the subscription as it is, not as it was at first', async () => {
+test('a repeated cancellation returns the current subscription, not the first answer', async () => {
   stripe.account.subscriptions.set('sub_2', { id: 'sub_2', status: 'active' })
   const key = once()
   await provider.cancelSubscription('sub_2', key)
@@ -152,7 +152,7 @@ test('a repeated cancellation is answered with the subscription as it is, not as
   assert.ok(Math.abs(at - Date.now() / 1000) < 60)
 })
 
-test('a repeated refund is told of the time at which it was made', async () => {
+test('a repeated refund returns the time of the first one', async () => {
   const charge = { id: 'ch_1', payment_intent: 'pi_1', amount: 100, currency: 'usd' }
   stripe.account.charges.set(charge.id, charge)
   const [refund, key] = [{ payment: { charge: charge.id }, amount: 1, reason: null, metadata: {} }, once()]
@@ -163,7 +163,7 @@ test('a repeated refund is told of the time at which it was made', async () => {
   assert.deepEqual([again.object.id, again.at], [first.object.id, made])
 })
 
-test('lists are read to their end', async () => {
+test('lists are read to the end', async () => {
   const created = 1_700_000_000
   for (let n = 0; n < 250; n++)
     stripe.account.events.push(
@@ -185,7 +185,7 @@ test('lists are read to their end', async () => {
   assert.equal((await provider.listPrices(signal)).length, 1000)
 })
 
-test('what is not there is none, not a failure', async () => {
+test('a missing object is null, not a failure', async () => {
   assert.deepEqual(await provider.listRefunds({ charge: 'ch_none' }, signal), { objects: [], at: 0 })
   assert.equal(await provider.findIntent('invoice', 'in_none', signal), null)
   assert.equal(await provider.findIntent('session', 'cs_none', signal), null)

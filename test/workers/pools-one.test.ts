@@ -50,7 +50,7 @@ const waitUntilBusy = (some: Pools) => until('a job has begun', () => some.busy 
 
 describe('a pool of one thread', () => {
   for (const name of ['cpu.exit', 'cpu.memory'] as const) {
-    test(`what waits behind ${name} runs`, async () => {
+    test(`jobs that wait behind ${name} run`, async () => {
       const dying = start(name)
       const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
       assert.deepEqual(await dying.outcome, { kind: 'crashed' })
@@ -60,7 +60,7 @@ describe('a pool of one thread', () => {
     })
   }
 
-  test('of jobs that share a thread which dies none is known to have been the cause', async () => {
+  test('no job is blamed if several share a thread that dies', async () => {
     const among = createPools({
       settings: settingsFor(url, { WORKER_THREADS: '2' }),
       databaseUrl: url,
@@ -89,7 +89,7 @@ describe('a pool of one thread', () => {
     await among.close()
   })
 
-  test('what waits for a thread that is killed while it loads runs, or is told that it crashed', async () => {
+  test('jobs that wait for a thread killed during its load run, or are reported as crashed', async () => {
     const fresh = createPools({
       settings: settingsFor(url, { WORKER_THREADS: '1' }),
       databaseUrl: url,
@@ -112,7 +112,7 @@ describe('a pool of one thread', () => {
     await fresh.close()
   })
 
-  test('what waits behind a killed job runs', async () => {
+  test('jobs that wait behind a killed job run', async () => {
     const spinning = start('cpu.spin', { ms: 60_000 })
     const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
     await waitUntilBusy(pools)
@@ -124,7 +124,7 @@ describe('a pool of one thread', () => {
   })
 
   for (const name of ['io.deaf', 'io.spin'])
-    test(`what is passed to a thread between its kill and its end was not in it: ${name}`, async () => {
+    test(`jobs passed to a thread between its kill and its exit did not crash: ${name}`, async () => {
       assert.equal((await start('io.echo', 0).outcome).kind, 'done')
       const killed = start(name, { ms: 60_000 })
       await waitUntilBusy(pools)
@@ -143,7 +143,7 @@ describe('a pool of one thread', () => {
       assert.ok(later.length > 0)
     })
 
-  test('what is done is done, however long its thread is busy afterwards', async () => {
+  test('a finished job is done, however long its thread is busy afterwards', async () => {
     assert.equal((await start('io.echo', 0).outcome).kind, 'done')
     const done = start('io.sleep', { ms: 200 })
     await nextTurn()
@@ -154,7 +154,7 @@ describe('a pool of one thread', () => {
     for (const { outcome } of [first, done, busy]) assert.equal((await outcome).kind, 'done')
   })
 
-  test('a job that is aborted while it waits is not begun for long', async () => {
+  test('a job that is aborted while it waits does not run to its end', async () => {
     const spinning = start('cpu.hold', { ms: 1500 })
     const waiting = start('cpu.hold', { ms: 60_000 })
     await waitUntilBusy(pools)
@@ -164,7 +164,7 @@ describe('a pool of one thread', () => {
     assert.deepEqual(await start('cpu.echo', 3).outcome, { kind: 'done', result: '3' })
   })
 
-  test('the thread of a model outlives a job that does not follow its signal', async () => {
+  test('the thread of a model outlives a job that ignores its signal', async () => {
     const first = await start('model.where', { ms: 0 }).outcome
     const spinning = start('model.where', { ms: 900 })
     await waitUntilBusy(pools)
@@ -174,25 +174,25 @@ describe('a pool of one thread', () => {
     assert.deepEqual(await start('model.where', { ms: 0 }).outcome, first)
   })
 
-  test('an abort of what is not here is nothing', async () => {
+  test('an abort of an unknown job does nothing', async () => {
     pools.abort(uuidv7(), 1, 'cancelled')
     const job = start('io.late', { ms: 200 })
     pools.abort(job.id, 2, 'cancelled')
     assert.deepEqual(await job.outcome, { kind: 'done', result: '{"aborted":false}' })
   })
 
-  test('a task that nobody knows fails, and takes nobody along', async () => {
+  test('an unknown task fails, without affecting other jobs', async () => {
     const other = start('io.late', { ms: 300 })
     const unknown = await start('io.no-such-task').outcome
     assert.equal(unknown.kind, 'failed')
     assert.equal((await other.outcome).kind, 'done')
   })
 
-  test('a fence refuses an attempt whose job is not in the ledger', async () => {
+  test('a fence rejects an attempt whose job is not in the ledger', async () => {
     assert.deepEqual(await start('io.fenced').outcome, { kind: 'aborted', reason: 'superseded' })
   })
 
-  test('closing ends what runs', async () => {
+  test('closing ends running jobs', async () => {
     const closing = createPools({
       settings: settingsFor(url),
       databaseUrl: url,
