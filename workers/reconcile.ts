@@ -27,7 +27,7 @@ const db = createDatabase({
 })
 const log = await createLog(settings.logLevel, 'reconcile')
 const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
-  // Not a job: no worker can take it over.
+  // This is not a job in the database, so no worker can take it over.
   job: { id: uuidv7(), attempt: 1, ownerId: null, requestId: null },
   db,
   settings,

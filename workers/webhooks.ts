@@ -5,12 +5,12 @@ import { enqueueMany, type JobSettings } from '../tasks/task.ts'
 import { deliver } from '../tasks/webhooks/deliver.ts'
 import { type Periodic, runPeriodically } from './attempts/periodic.ts'
 
-/** Looks every second for due webhook deliveries, and enqueues a job for each endpoint and host that has some. */
+/** Looks every second for due webhook deliveries, and enqueues a job for each endpoint and host with due deliveries. */
 export type WebhookWatch = Pick<Periodic, 'stop'>
 
-// The due time is stored with each delivery: a process that dies between an event and this job loses nothing.
+// The due time is stored with each delivery: a process that dies between an event and its job loses nothing.
 const INTERVAL_MS = 1000
-// Each job has an actor, whose lock takes an entry of the lock table that all connections share.
+// Limits the locks of a transaction: each job's actor takes an entry of the lock table that all connections share.
 const BATCH_SIZE = 1000
 
 export function watchWebhooks(db: Database, log: Log, settings: JobSettings): WebhookWatch {

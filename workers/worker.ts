@@ -39,7 +39,7 @@ import { type WebhookWatch, watchWebhooks } from './webhooks.ts'
 export interface Worker {
   readonly lease: Lease
   readonly executor: Executor
-  /** Stops in bounded time: stops fetching, lets running jobs end or releases them, deletes the lease. */
+  /** Stops in bounded time: stops fetching, lets running jobs finish or releases them, and deletes the lease. */
   stop(): Promise<void>
 }
 
@@ -49,7 +49,7 @@ export interface WorkerOptions {
   /** URL of a direct connection for LISTEN, in case `databaseUrl` goes through a pooler. */
   readonly directUrl: string
   readonly log: Log
-  /** Stores log lines about jobs; by default none are stored. */
+  /** Stores log lines about jobs. Without it, none are stored. */
   readonly jobLog?: JobLog
   /** Modules with more tasks, see `loadTasks`. */
   readonly taskModules?: readonly string[]
@@ -59,7 +59,7 @@ export interface WorkerOptions {
   readonly rescueMs?: number
 }
 
-// Platforms give a process 10 s to stop: 4 s for jobs to end, 2 s for them to obey their abort signal, and overhead.
+// Platforms give a process 10 s to stop: 4 s for jobs to finish, 2 s for them to obey their abort signal, and overhead.
 const RELEASE_AFTER_MS = 4000
 const MAX_DRAIN_MS = 8000
 
@@ -82,7 +82,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     )
   const runners: QueueRunner[] = []
   const connections = new Connections()
-  // Only claims read the lease id, and nothing is claimed before the lease exists.
+  // `lease` is declared later: only claims read its id, and nothing is claimed before it exists.
   const tracing = await openTracing(settings.tracing, 'worker', log)
   const parts = createParts(options, { tasks, connections, tracing, leaseId: () => lease.id })
   const healthCheck = await waitForDatabase(log, () => probeDatabase(options, connections, parts))
@@ -299,14 +299,17 @@ const stopWorker = (worker: Stoppable): Promise<void> =>
     step('stop the health check', () => worker.healthCheck.close()),
   ])
 
-/** Stops fetching. Running jobs have `RELEASE_AFTER_MS` to end; then they are aborted and released. */
+/** Stops fetching. Running jobs have `RELEASE_AFTER_MS` to finish, then they are aborted and released. */
 async function drain(runners: readonly QueueRunner[], executor: Executor): Promise<void> {
   const release = setTimeout(() => executor.releaseAll(), RELEASE_AFTER_MS)
   await Promise.all(runners.map((runner) => runner.stop()))
   clearTimeout(release)
 }
 
-/** Cron entries of a queue. Each only enqueues a job, unless the entry is paused: the job is visible and retried. */
+/**
+ * Returns the cron entries of a queue. Each only enqueues a job, unless the entry is paused: the job is visible and
+ * retried.
+ */
 function cronEntries(queue: string, db: Database, settings: Settings, tracing: Tracing | null) {
   const options = { settings, ignorePause: false }
   return new Map(

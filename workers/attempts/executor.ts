@@ -16,15 +16,15 @@ export interface Executor {
   /** Runs a claimed job; resolves when its outcome is stored. Never rejects. */
   run(job: Claimed): Promise<void>
   /**
-   * Aborts cancelled jobs. Releases jobs that the database lists as running here, but this process does not run.
-   * `isComplete` is true if the list has all jobs of the lease, not only those in `ids`.
+   * Handles the jobs that the database lists as running here: aborts cancelled ones and releases those that this
+   * process does not run. `isComplete` is true if the list has all jobs of the lease, not only those in `ids`.
    */
   reconcile(running: Heartbeat['running'], isComplete?: boolean): void
-  /** Log fields that identify a job running here. */
+  /** Returns log fields that identify a running job. */
   logFields(id: string): object
   /** Ids of the jobs that run here. */
   readonly ids: readonly string[]
-  /** Aborts all jobs here after the lease is lost: they belong to other workers now. */
+  /** Aborts all running jobs after the lease is lost: other workers own them now. */
   supersedeAll(): void
   supersede(id: string, attempt: number): void
   /** Restarts the stall timer of an attempt that has reported something. */
@@ -39,29 +39,29 @@ const DEFAULT_TIMEOUT_SECONDS = 3600
 const RETRY_BASE_MS = 1000
 const MAX_RETRY_MS = 300_000
 
-// Precision of the time limits. One timer checks all running jobs: thousands start per second.
+// Interval of the checks for exceeded time limits. One timer serves all jobs, because thousands start per second.
 const SWEEP_MS = 100
 
 interface Running {
-  /** The claimed job; if traced, its `trace_parent` is the span of this attempt. */
+  /** The claimed job. If it is traced, its `trace_parent` is the span of this attempt. */
   readonly job: Claimed
-  /** By `performance.now()`, like the times below. */
+  /** A time of `performance.now()`, like those below. */
   readonly startedAt: number
-  /** Null if not traced. */
+  /** Null if the attempt is not traced. */
   readonly span: Span | null
-  /** Infinity until the job has a thread or process. */
+  /** End of the time limit; Infinity until the job has a thread or process. */
   deadline: number
-  /** When the attempt stalls unless it reports something. Infinity until the job has a thread or process. */
+  /** Time when the attempt stalls unless it reports something. Infinity until the job has a thread or process. */
   stallsAt: number
   readonly stallMs: number
-  /** The error detail once a time limit is exceeded; null before. */
+  /** Error detail once the attempt has exceeded a time limit; null before. */
   timeoutDetail: string | null
 }
 
 /** A job that the database lists as running here, but that this process does not run. */
 interface UnknownJob {
   readonly attempt: number
-  /** Number of claims answered when the job was first seen. */
+  /** Number of claim statements answered when the job was first listed. */
   readonly claimsAnswered: number
 }
 
@@ -73,7 +73,7 @@ export interface ExecutorOptions {
   readonly log: Log
   readonly findTask: TaskFinder
   readonly tallies: Omit<Tallies, 'close'>
-  /** Null or absent: nothing is traced. */
+  /** Null or absent if tracing is disabled. */
   readonly tracing?: Tracing | null
   /** Delay before the first retry, in ms; it doubles with each further retry. */
   readonly retryMs?: number
@@ -113,7 +113,7 @@ class JobExecutor implements Executor {
     const { queue, pool, stallSeconds } = findTask(claimed.name)
     const span = tracing == null ? null : startAttemptSpan(tracing, claimed, queue)
     const job = span === null ? claimed : { ...claimed, trace_parent: span.traceParent }
-    // Another worker took the job over, and it has come back here: stop the stale attempt.
+    // Another worker took the job over, and now the job has come back: stop the stale attempt.
     const stale = this.#running.get(job.id)
     if (stale !== undefined) this.#abort(stale, 'superseded')
     const attempt: Running = {
@@ -140,7 +140,7 @@ class JobExecutor implements Executor {
       if (running !== undefined) continue
       const known = this.#unknown.get(id)
       const seen = known?.attempt === attempt ? known : undefined
-      // A claim whose answer was lost: release the job once no answer can be on its way.
+      // The answer to the job's claim may be lost: release the job once no answer can be on its way.
       if (seen !== undefined && (!isUnderWay || claimsAnswered > seen.claimsAnswered))
         void this.#options.ledger.finish({ id, attempt, outcome: 'release' })
       else stillUnknown.set(id, seen ?? { attempt, claimsAnswered })
@@ -171,7 +171,7 @@ class JobExecutor implements Executor {
     return job.interruptions < SUSPECT_FROM ? this.#options.pools : this.#options.isolatedRunner
   }
 
-  /** Starts the time limits, once a thread or process has the job. */
+  /** Starts the time limits of an attempt once a thread or process has its job. */
   #startLimits(attempt: Running): void {
     const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = this.#options.findTask(attempt.job.name)
     const now = performance.now()
@@ -211,7 +211,7 @@ class JobExecutor implements Executor {
     }
   }
 
-  /** Stores the outcome of an attempt, then removes the attempt from the running ones. */
+  /** Stores the outcome of an attempt and stops tracking the attempt. */
   async #finish(attempt: Running, outcome: Outcome): Promise<void> {
     const { ledger, log, tallies } = this.#options
     const { job, span } = attempt
@@ -229,7 +229,9 @@ class JobExecutor implements Executor {
   }
 }
 
-/** The outcome to count. A crash is an interruption until the ledger gives the job up, then a failure. */
+/**
+ * Returns the outcome to count. A crash counts as an interruption until the ledger gives the job up, then as a failure.
+ */
 function tallyOutcome({ outcome }: FinishEntry, { interruptions }: Claimed): TallyOutcome {
   if (outcome !== 'crashed') return outcome
   return interruptions + 1 >= SUSPECT_FROM + MAX_CRASHES ? 'failed' : 'interrupted'
@@ -241,7 +243,7 @@ const GIVEN_UP = {
   detail: `The job was given up after ${MAX_CRASHES} crashes of its isolated process`,
 }
 
-/** The ledger entry for an outcome; null if another worker has taken the job over. */
+/** Returns the ledger entry for an outcome; null if another worker has taken the job over. */
 function finishEntryOf(
   { job, timeoutDetail }: Running,
   outcome: Outcome,
@@ -255,7 +257,7 @@ function finishEntryOf(
     case 'failed':
       return failureEntry(job, outcome, retryMs)
     case 'crashed':
-      // Any job in the thread may be the cause: this does not count as a failure of any of them.
+      // Any job in the thread may be the cause, so the crash counts as a failure of none.
       if (outcome.host === 'shared') return { id, attempt, outcome: 'interrupted', delay_ms: retryMs }
       if (outcome.host === 'isolated')
         return { id, attempt, outcome: 'crashed', ...GIVEN_UP, delay_ms: retryMs }
@@ -272,7 +274,7 @@ function finishEntryOf(
   }
 }
 
-/** A retry with backoff, a failure, or a release if the database was down. */
+/** Returns the entry for a retry with backoff, a failure, or a release after a database outage. */
 function failureEntry(
   job: Claimed,
   failure: Omit<Outcome & { kind: 'failed' }, 'kind'>,

@@ -4,20 +4,20 @@ import { LEVEL_NAMES, type Log } from '../../tasks/log.ts'
 import { storePeriodically } from './periodic.ts'
 
 /**
- * Stores this process's log lines about jobs, for the job pages. The log masks secrets before. Lines beyond
+ * Stores this process's log lines about jobs, for the job pages. The log has already masked secrets. Lines beyond
  * `MAX_WAITING`, or lost in an outage, are only in the log.
  */
 export interface JobLog {
-  /** Collects a log line, given as JSON, if it names a job. */
+  /** Collects a log line (JSON text) if it names a job. */
   readonly take: (line: string) => void
-  /** Starts to store the collected lines. */
+  /** Starts storing the collected lines. */
   open(db: Database, log: Log): void
   /** Stores the remaining lines. Never rejects. */
   close(): Promise<void>
 }
 
 const STORE_MS = 1_000
-// Lines kept between two writes: 100,000 jobs that fail together store this many lines a second, not 100,000.
+// Limit of lines between two writes: if 100,000 jobs fail together, only this many lines a second are stored.
 const MAX_WAITING = 500
 const MAX_CHARACTERS = 4_000
 

@@ -25,16 +25,18 @@ export interface LeaseOptions {
   readonly db: Database
   readonly log: Log
   readonly queues: readonly string[]
-  /** Ids of the queue pools under which this process has locked deliveries. */
+  /** Ids of the queue pools whose locks on deliveries this process holds. */
   readonly poolIds: () => readonly string[]
   readonly threads: () => number
-  /** Number of threads that have a job. */
+  /** Returns the number of threads that have a job. */
   readonly busy: () => number
-  /** Resident memory of this process and its children. */
+  /** Returns the resident memory of this process and its children. */
   readonly memoryBytes: () => number
-  /** Ids of the jobs that run here. */
+  /** Returns the ids of the jobs that run here. */
   readonly running: () => readonly string[]
-  /** Receives the jobs that the database lists as running here: all if `isFull`, else only those in `running`. */
+  /**
+   * Receives the jobs that the database lists as running here: all of them if `isFull`, else only those in `running`.
+   */
   readonly onHeartbeat: (heartbeat: Heartbeat, isFull: boolean) => void
   readonly onLost: () => void
   readonly onRescued: (jobIds: readonly string[]) => Promise<void> | void
@@ -42,8 +44,8 @@ export interface LeaseOptions {
   readonly ttlMs: number
 }
 
-// Renewals of this lease, and checks of other workers' leases, within one lifetime. With a lifetime of 2 s, a job whose
-// worker was killed runs again within 3 s.
+// Number of renewals of this lease, and of checks of other workers' leases, per lifetime. With a lifetime of two
+// seconds, a job whose worker was killed runs again within three.
 const RENEWALS_PER_TTL = 4
 const CHECKS_PER_TTL = 8
 
@@ -57,7 +59,7 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
 class HeldLease implements Lease {
   readonly #options: LeaseOptions
   readonly #upkeep: Upkeep
-  // Both statements are fast unless a transaction holds an old snapshot.
+  // Renewals and rescues are fast unless a transaction holds an old snapshot.
   readonly #heartbeatThrottle = createCostThrottle(0.01)
   readonly #rescueThrottle = createCostThrottle(0.01)
   #id: string = randomUUID()
@@ -99,7 +101,7 @@ class HeldLease implements Lease {
     await this.#notify()
   }
 
-  // Listeners that miss it read the table a little later.
+  // Listeners that miss the notification read the table a little later.
   async #notify(): Promise<void> {
     const { db, log } = this.#options
     await db
@@ -115,7 +117,7 @@ class HeldLease implements Lease {
       ? await this.#heartbeatThrottle.run(() => db.maybeOne(renewLease(id, this.#usage(), ttlMs)))
       : await db.maybeOne(renewLease(id, this.#usage(), ttlMs, running()))
     if (row !== null) return onHeartbeat(row, isFull)
-    // Two concurrent renewals may find the same lease lost: replace it once.
+    // Two concurrent renewals may both find the lease lost: replace it only once.
     if (id !== this.#id) return
     this.#replacing ??= this.#replace().finally(() => {
       this.#replacing = null
@@ -123,7 +125,7 @@ class HeldLease implements Lease {
     return this.#replacing
   }
 
-  // The new id is used only once its row is in the table: other workers take over jobs claimed without one.
+  // Use the new id only once its row is in the table: other workers take over jobs whose lease has no row.
   async #replace(): Promise<void> {
     const { log, onLost } = this.#options
     log.warn({ lease: this.#id }, 'The lease is lost: other workers take over the jobs of this worker')
@@ -136,8 +138,8 @@ class HeldLease implements Lease {
   /** Takes over the jobs of workers whose lease has expired. */
   async #rescue(): Promise<void> {
     const { db, log, ttlMs, onRescued } = this.#options
-    // The first statement deletes the expired leases, even if it takes only some of their jobs. So the next ones look
-    // for jobs without a lease, too.
+    // The first statement deletes all expired leases, even if it takes over only some of their jobs. The next ones must
+    // therefore find jobs without a lease, too.
     for (let isFull = this.#rescueThrottle.ready; !this.#upkeep.isStopped; isFull = true) {
       const judge = { lease: this.#id, steadyMs: ttlMs }
       const rescued = isFull
@@ -155,7 +157,7 @@ class HeldLease implements Lease {
   }
 }
 
-/** Runs a lease's statements at intervals and on demand, and waits for those that run when it stops. */
+/** Runs a lease's statements at intervals and on demand. `stop` waits for running ones. */
 class Upkeep {
   readonly #log: Log
   readonly #timers: NodeJS.Timeout[] = []
@@ -170,7 +172,7 @@ class Upkeep {
     return this.#isStopped
   }
 
-  /** Runs the work at this interval, and skips a run while the last one has not ended. */
+  /** Runs the work at this interval. Skips a run while the previous one is still running. */
   every(ms: number, work: () => Promise<void>): void {
     let isBusy = false
     const onTimer = (): void => {
@@ -183,19 +185,18 @@ class Upkeep {
     this.#timers.push(setInterval(onTimer, ms))
   }
 
-  /** Runs the work immediately. */
   trigger(work: () => Promise<void>): void {
     if (!this.#isStopped) void this.#run(work)
   }
 
-  /** Starts no more work; resolves once running work has ended. */
+  /** Starts no more work; resolves once running work has finished. */
   stop(): Promise<unknown> {
     this.#isStopped = true
     for (const timer of this.#timers) clearInterval(timer)
     return Promise.all(this.#underway)
   }
 
-  /** Runs work for which `stop` waits. */
+  /** Runs work that `stop` waits for. */
   #run(work: () => Promise<void>): Promise<void> {
     const done = work()
       .catch((error) => this.#log.warn({ err: error }, 'Failed to maintain the lease'))

@@ -20,12 +20,12 @@ import type { Log } from '../../tasks/log.ts'
 export interface Ledger {
   /** Claims up to `slots` jobs of a delivery for this worker, in order. */
   claim(delivery: Delivery, slots: number): Promise<readonly Claimed[]>
-  /** The number of claim statements answered so far; `isUnderWay` is true while one runs. */
+  /** Number of claim statements answered so far; `isUnderWay` is true while one runs. */
   readonly claims: { readonly answered: number; readonly isUnderWay: boolean }
   /** Returns a delivery to the queue, for workers with a free slot. */
   redeliver(delivery: Delivery): Promise<void>
   progress(entry: ProgressEntry): void
-  /** Resolves with true once the outcome is stored, with false if the fence refused it as stale. */
+  /** Resolves with true once the outcome is stored, or with false if the fence refused it as stale. */
   finish(entry: FinishEntry): Promise<boolean>
   /** Resolves once everything is stored. */
   idle(): Promise<void>
@@ -36,9 +36,9 @@ export interface LedgerOptions {
   readonly publisher: Publisher
   readonly log: Log
   readonly leaseId: () => string
-  /** Log fields that identify a job. */
+  /** Returns log fields that identify a job. */
   readonly logFields: (id: string) => object
-  /** Called if the fence refused an attempt's progress: another worker has taken the job over. */
+  /** Called if the fence refused an attempt's progress because another worker has taken the job over. */
   readonly onSuperseded: (id: string, attempt: number) => void
 }
 
@@ -49,7 +49,7 @@ const MAX_BATCH_SIZE = 1000
 const GATHER_MS = 15
 // Delay until a delivery without a slot here is due again for any worker, in the queue's order.
 const REDELIVER_MS = 20
-// Clients wait for a task's events, such as pieces of an answer: only simultaneous ones share a batch.
+// Short, because clients wait for a task's events, such as pieces of an answer.
 const GATHER_EVENTS_MS = 2
 
 interface Pending<T, R> {
@@ -143,7 +143,7 @@ class BatchedLedger implements Ledger {
         mergeDeliveries(group.map(({ item }) => item)),
       )
       await untilStored(log, () => db.run(redeliver(deliveries, REDELIVER_MS))).catch((error) => {
-        // The rescuer will find their jobs.
+        // The rescuer will find the jobs of these deliveries.
         log.error({ err: error }, 'Failed to redeliver')
       })
       for (const { resolve } of batch) resolve()
@@ -157,11 +157,11 @@ class BatchedLedger implements Ledger {
       if (this.#progress.length > 0) await this.#gather()
       this.#gatheredAt = performance.now()
       this.#hasEvents = false
-      // Store all progress reported before these outcomes first.
+      // First store all progress reported before these outcomes.
       const finishes = this.#finishes.splice(0, MAX_BATCH_SIZE)
       while (this.#progress.length > 0)
         await progressBatch(this.#options, this.#progress.splice(0, MAX_BATCH_SIZE))
-      // Most jobs end as done: a separate statement for them is faster.
+      // Most outcomes are `done`: a separate statement for them is faster.
       const done = finishes.filter(isDone)
       if (done.length > 0) await finishBatch(this.#options, done)
       const others = finishes.filter((finish) => !isDone(finish))
@@ -170,7 +170,7 @@ class BatchedLedger implements Ledger {
     this.#writing = null
   }
 
-  /** Waits for more progress to share a statement. The first of a burst and any outcome do not wait. */
+  /** Waits until more progress can share the statement. The first entry of a burst and outcomes do not wait. */
   async #gather(): Promise<void> {
     for (;;) {
       const gatherMs = this.#hasEvents ? GATHER_EVENTS_MS : GATHER_MS
@@ -220,7 +220,7 @@ async function claimBatch(
   batch: readonly Pending<ClaimRequest, readonly Claimed[]>[],
 ): Promise<void> {
   const notifies = publisher.claimNotify()
-  // Among deliveries of one mailbox, the one with the most slots gets the jobs.
+  // If several deliveries name the same mailbox, the one with the most slots gets its jobs.
   const groups = groupByMailbox(batch, ({ item }) => item.delivery).map((group) =>
     group.toSorted((a, b) => b.item.places - a.item.places),
   )
@@ -257,7 +257,7 @@ async function progressBatch(options: LedgerOptions, batch: readonly ProgressEnt
     return new Set((await options.db.any(storeProgress(entries))).map((row) => row.id))
   })
   for (const { id, attempt, kind } of batch) {
-    // Clients wait for a task's own events; its progress may arrive a moment later.
+    // Clients wait for a task's own events. Its progress may arrive a moment later.
     if (stored.has(id)) options.publisher.notify(id, kind === 'status' ? 'next' : 'soon')
     else options.onSuperseded(id, attempt)
   }

@@ -1,12 +1,15 @@
 /** Work that runs at intervals, never twice at the same time. */
 export interface Periodic {
-  /** Runs the work now, or joins a run under way. Never rejects; null if there is nothing to do. */
+  /** Runs the work now, or joins the current run. Never rejects. Returns null if there is nothing to do. */
   runNow(): Promise<void> | null
   /** Stops the timer; resolves once no run is under way. */
   stop(): Promise<void>
 }
 
-/** @param work starts a run, or returns null if there is nothing to do. */
+/**
+ * Runs work at intervals.
+ * @param work starts a run, or returns null if there is nothing to do.
+ */
 export function runPeriodically(
   everyMs: number,
   work: () => Promise<unknown> | null,

@@ -4,10 +4,10 @@ import type { Log } from '../../tasks/log.ts'
 import { type Periodic, runPeriodically } from './periodic.ts'
 import { createCostThrottle } from './throttle.ts'
 
-/** Looks at intervals for jobs without a delivery, whatever the cause, and sends their deliveries. */
+/** Finds jobs without a delivery at intervals, whatever the cause, and sends their deliveries. */
 export type Rescuer = Pick<Periodic, 'stop'>
 
-/** Interval, and minimum time without a delivery, in ms: every such job is found within a minute. */
+/** Interval of the search and minimum time without a delivery, in ms. Every such job is found within a minute. */
 const RESCUE_MS = 20_000
 
 export function startRescuer(db: Database, log: Log, everyMs = RESCUE_MS): Rescuer {

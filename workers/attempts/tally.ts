@@ -11,7 +11,6 @@ import { storePeriodically } from './periodic.ts'
 
 /** Counts ended attempts and other events of this process, and adds them to the statistics of all workers. */
 export interface Tallies {
-  /** Counts an ended attempt. */
   countAttempt(attempt: EndedAttempt): void
   count(counter: Counter): void
   /** Stores the remaining counts. Never rejects. */
@@ -23,11 +22,11 @@ export interface EndedAttempt {
   readonly name: string
   readonly outcome: TallyOutcome
   readonly runSeconds: number
-  /** Time between due and claimed. */
+  /** Time between the due time and the claim. */
   readonly waitSeconds: number
 }
 
-// The statistics have spans of 10 s and longer.
+// Shorter than the statistics' shortest span, 10 s.
 const STORE_MS = 2_000
 
 interface MutableTally extends Omit<Tally, 'attempts' | 'run_seconds' | 'wait_seconds'> {
@@ -84,7 +83,10 @@ class StoredTallies implements Tallies {
     this.#counters[counter] = (this.#counters[counter] ?? 0) + 1
   }
 
-  /** Drops the counts of a failed write: nothing is counted twice. */
+  /**
+   * Starts to store the counts. A failed write drops its counts: it may have been committed, and nothing is counted
+   * twice.
+   */
   #store(): Promise<unknown> | null {
     if (this.#tallies.size === 0 && Object.keys(this.#counters).length === 0) return null
     const [tallies, counters] = [[...this.#tallies.values()], this.#counters]
@@ -96,7 +98,7 @@ class StoredTallies implements Tallies {
 
 const zeros = (): number[] => new Array(HISTOGRAM_BOUNDS.length + 1).fill(0)
 
-/** Index of the first of `HISTOGRAM_BOUNDS` that is not below the time; past the last bound, `HISTOGRAM_BOUNDS.length`. */
+/** Returns the index of the first of `HISTOGRAM_BOUNDS` that the time does not exceed, or `HISTOGRAM_BOUNDS.length`. */
 export function bucketOf(seconds: number): number {
   let [low, high] = [0, HISTOGRAM_BOUNDS.length]
   while (low < high) {

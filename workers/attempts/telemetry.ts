@@ -7,7 +7,7 @@ import type { Log } from '../../tasks/log.ts'
 import { type Attributes, type Span, type Tracing, traceIdOf } from '../../tasks/telemetry/tracing.ts'
 import type { Outcome, PoolJob, ThreadJob } from '../threads/protocol.ts'
 
-/** Fields of every log line about a job. */
+/** Returns the fields of every log line about a job. */
 export const jobLogFields = ({
   id,
   name,
@@ -22,16 +22,16 @@ export const jobLogFields = ({
   ...(traceParent === null ? {} : { traceId: traceIdOf(traceParent) }),
 })
 
-/** The same fields, from a job before a thread has it. */
+/** Returns the same fields as `jobLogFields`, for a job that no thread has yet. */
 export const poolJobLogFields = ({ id, name, attempt, request_id, trace_parent }: PoolJob) =>
   jobLogFields({ id, name, attempt, requestId: request_id, traceParent: trace_parent })
 
 type Attempt = Pick<LostAttempt, 'id' | 'name' | 'attempt' | 'waited' | 'request_id'>
 
 /**
- * The span id of an attempt, computable by every worker. The worker that rescues the job adds the lost attempt's span
- * under this id, which spans of its provider calls already name as their parent. If the first worker was only late, it
- * sends a second span with this id, as `superseded`; both describe the same attempt.
+ * Computes the span id of an attempt; every worker gets the same. The worker that rescues the job adds the lost
+ * attempt's span under this id, which spans of its provider calls already name as their parent. If the first worker was
+ * only late, it also sends a span with this id, as `superseded`; both describe the same attempt.
  */
 const spanIdOf = ({ id, attempt }: Attempt): string =>
   createHash('sha256').update(`${id}:${attempt}`).digest('hex').slice(0, 16)
@@ -85,8 +85,8 @@ export async function addLostSpans(
 }
 
 /**
- * Adds a span that ends when the job was taken over, as the history in the monitor does. The time of the process's
- * death is unknown. Its last lease renewal may predate this attempt and its provider calls.
+ * Adds a span that ends when the job was taken over, like the attempt in the monitor's history. The process died at an
+ * unknown time. Its last lease renewal may predate this attempt and its provider calls.
  */
 function addLostSpan(tracing: Tracing, lost: LostAttempt): void {
   tracing.add({

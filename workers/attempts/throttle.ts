@@ -1,18 +1,21 @@
 /**
- * Limits work that is usually cheap but may become expensive. Cheap work runs as often as wanted, expensive work only
- * for its share of the time.
+ * Limits work that is usually cheap but may become expensive. Cheap work runs whenever wanted, expensive work only for
+ * its share of the time.
  */
 export interface CostThrottle {
   /** True if the pause after the last run is over. */
   readonly ready: boolean
-  /** Runs the work and sets the pause by its duration. A failed run, as in an outage, causes no pause. */
+  /** Runs the work and sets the pause according to its duration. A failed run causes no pause. */
   run<T>(work: () => Promise<T>): Promise<T>
 }
 
-// A run that waited for a lock looks expensive, but the next one may be needed soon.
+// Limits the pause: a run that waited for a lock looks expensive, but the next one may be needed soon.
 const MAX_PAUSE_MS = 10_000
 
-/** @param share fraction of the time, below 1; the pause after a run is 10 s at most. */
+/**
+ * Creates a throttle.
+ * @param share fraction of the time that runs may take, below 1. A pause lasts at most 10 s.
+ */
 export function createCostThrottle(share: number, now: () => number = () => performance.now()): CostThrottle {
   let nextAt = Number.NEGATIVE_INFINITY
   return {

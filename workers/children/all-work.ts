@@ -9,7 +9,7 @@ type AllHandlers = {
 
 let pieces: Uint8Array[] = []
 
-/** The received file, in its own memory, so that the reader may transfer it. */
+/** Returns the received file in its own memory, so that its reader may transfer it. */
 function takeBytes(): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
   let at = 0
@@ -50,7 +50,7 @@ const handlers: AllHandlers = {
     await (await documents.loaded())?.close()
     ;(await posts.loaded())?.close()
     ;(await chunks.loaded())?.close()
-    // Caches the loaded modules now: a killed child writes no cache at exit.
+    // Write the compile cache now: a killed child writes none at exit.
     flushCompileCache()
     return null
   },

@@ -1,10 +1,10 @@
-/** Chunks of files for retrieval, inside a child: one file at a time. */
+/** Splits files into chunks for retrieval inside a child, one file at a time. */
 import type { NewChunk } from '../../sql/rag.ts'
 import { analyze } from '../../tasks/rag/analyze.ts'
 import { clearTermCache } from '../../tasks/rag/words.ts'
 import type { Work } from './work.ts'
 
-// Chunks per message: one to three megabytes.
+// Number of chunks per message: one to three megabytes.
 const CHUNKS_PER_ANSWER = 1000
 
 let chunks: readonly NewChunk[] = []

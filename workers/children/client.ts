@@ -10,7 +10,7 @@ import {
 } from './ports.ts'
 import type { Work } from './work.ts'
 
-/** The main thread's pool for task threads, over a port. Each `lease` and `ask` has one answer, in order. */
+/** Lets task threads use the main thread's child pool over a port. Each `lease` and `ask` gets one answer, in order. */
 
 type Request =
   | {
@@ -107,12 +107,15 @@ interface Waiter {
   reject(error: unknown): void
 }
 
-/** Uses the pool over a port. The first lease opens it; `connect` passes the other end to the main thread. */
+/**
+ * Creates a thread's client of the pool. The first lease opens the port; `connect` passes its other end to the main
+ * thread.
+ */
 export function createChildrenClient(connect: (port: MessagePort) => void): Children {
   return new ChildrenClient(connect)
 }
 
-/** The thread's end of the port. */
+/** Leases children over the thread's end of the port. */
 class ChildrenClient implements Children {
   readonly #connect: (port: MessagePort) => void
   readonly #waiting = new Map<number, Waiter>()
@@ -149,12 +152,15 @@ class ChildrenClient implements Children {
     })
   }
 
-  /** Sends a request that has no answer. */
+  /** Sends a request that gets no answer. */
   post(request: Request): void {
     this.#port!.postMessage(request)
   }
 
-  /** Removes and returns the waiting caller of a lease. Without any, the port does not keep the thread alive. */
+  /**
+   * Removes and returns the waiting caller of a lease. Without waiting callers, the port does not keep the thread
+   * alive.
+   */
   takeWaiter(lease: number): Waiter | undefined {
     const found = this.#waiting.get(lease)
     this.#waiting.delete(lease)
@@ -170,7 +176,7 @@ class ChildrenClient implements Children {
   }
 }
 
-/** A leased or requested child; an abort kills the child or cancels the request. */
+/** A leased or requested child. An abort kills the child or cancels the request. */
 class RemoteLease implements ChildLease {
   readonly #client: ChildrenClient
   readonly #id: number
@@ -178,7 +184,7 @@ class RemoteLease implements ChildLease {
   readonly #onAbort = (): void => this.kill()
   // The error for further requests; null while the lease is active.
   #ended: unknown = null
-  // From the last answer.
+  // True if the last answer asked for the child's release.
   #isDue = false
 
   constructor(client: ChildrenClient, id: number, signal: AbortSignal | undefined) {
@@ -225,7 +231,7 @@ class RemoteLease implements ChildLease {
   }
 }
 
-/** Leases children for one owner. */
+/** Returns the pool for one owner's leases. */
 export const childrenFor = (children: Children, owner: number): Children => ({
   lease: ((options: LeaseOptions = {}) => children.lease({ ...options, owner })) as Children['lease'],
 })

@@ -6,11 +6,11 @@ import { type Child, type ChildLimits, startChild } from './process.ts'
 import { probeSandbox, type Sandbox, type SandboxOptions } from './sandbox.ts'
 import type { Work } from './work.ts'
 
-/** The child processes of a worker process. */
+/** The child processes of a worker. */
 export interface ChildPool extends Children {
   /** Number of processes. */
   readonly size: number
-  /** Their resident memory, in bytes. */
+  /** Resident memory of all children, in bytes. */
   readonly rssBytes: number
   /** Kills all children and refuses all waiting callers. */
   close(): Promise<void>
@@ -36,7 +36,8 @@ const LIMITS: ChildLimits = { heapMb: 512, rssBytes: 2 ** 30 }
 // A child of this size is replaced: WebAssembly memory never shrinks, and libraries keep fonts and images.
 const LARGE_BYTES = 400 * 2 ** 20
 const RESET: Limits = { cpuMs: 1000, wallMs: 5000 }
-// Total of all children. Above it, a non-urgent caller waits until all running work has ended or memory is free.
+// Memory limit of all children. Above it, a non-urgent caller waits until all running work has finished or memory is
+// free.
 const MAX_BYTES = totalmem() / 2
 
 const POOL_CLOSED = 'The pool of child processes is closed'
@@ -66,7 +67,7 @@ class FairChildPool implements ChildPool {
   readonly #concurrency: number
   readonly #checkMs: number
   readonly #processes: ChildProcesses
-  // Including children that are being released.
+  // Busy children, including those that are being released.
   readonly #busy = new Map<Child, Demand>()
   #waiting: Waiter[] = []
   #checking: NodeJS.Timeout | undefined
@@ -113,7 +114,7 @@ class FairChildPool implements ChildPool {
     return this.#waiting.length > 0 || isLarge(child)
   }
 
-  /** Resets a released child and keeps it for the next caller; kills it if that is not possible. */
+  /** Resets a released child and keeps it for the next caller. Kills the child if a reset is impossible. */
   async reclaim(child: Child): Promise<void> {
     this.#returning++
     if (child.isAlive && !this.#isClosed && !child.isBusy && !isLarge(child)) await this.#reset(child)
@@ -183,7 +184,10 @@ class FairChildPool implements ChildPool {
     }
   }
 
-  /** The next caller with a free slot: urgent first, then the owner with the fewest busy children, then the longest wait. */
+  /**
+   * Returns the next caller with a free slot: urgent callers first, then the owner with the fewest busy children, then
+   * the longest wait.
+   */
   #next(): Waiter | undefined {
     return (
       this.#waiting.find((one) => one.urgent && this.#isFree(one)) ??
@@ -205,7 +209,9 @@ class FairChildPool implements ChildPool {
     return [...this.#busy.values()].filter((one) => one.owner === owner && !one.urgent).length
   }
 
-  /** Checks against the current time, but only after reading pending answers: this process may have been busy. */
+  /**
+   * Checks limits against the current time, but only after reading pending answers: this process may have been busy.
+   */
   #checkLimits(): void {
     const now = performance.now()
     setImmediate(() => {
@@ -226,7 +232,7 @@ class FairChildPool implements ChildPool {
   }
 }
 
-/** All processes of the pool; kills a child after `idleMs` without work. */
+/** Tracks all processes of the pool; kills a child after `idleMs` without work. */
 class ChildProcesses {
   readonly #sandboxOptions: SandboxOptions
   #sandbox: Sandbox | undefined

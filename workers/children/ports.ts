@@ -1,8 +1,8 @@
 import type { Work } from './work.ts'
 
 /**
- * Child processes that parse untrusted input, as tasks see them. A thread can't contain a fatal error of V8 or a crash of
- * native code; a process can be killed without side effects.
+ * Gives tasks access to child processes that parse untrusted input. A thread can't contain a fatal error of V8 or a
+ * crash of native code. A process can be killed without side effects.
  */
 export interface Children {
   /**
@@ -16,9 +16,9 @@ export interface Children {
 }
 
 export interface LeaseOptions {
-  /** Account that owns the work; 0 for none. */
+  /** Account that owns the work; 0 if none does. */
   readonly owner?: number
-  /** True if a user waits for the answer: served before other work. */
+  /** True if a user waits for the answer. Urgent callers are served before others. */
   readonly urgent?: boolean
   /** True to return null instead of waiting if no child is free. */
   readonly ifFree?: boolean
@@ -35,7 +35,7 @@ export interface ChildLease {
    * @throws Error. The child did not start, or we have a bug: never because of the input.
    */
   ask<K extends keyof Work>(kind: K, request: Work[K]['request'], limits: Limits): Promise<Work[K]['answer']>
-  /** True if others wait for a child, or this one is too large: long work then releases it and leases another. */
+  /** True if others wait for a child, or this one is too large. Long work should then release it and lease another. */
   readonly shouldRelease: boolean
   /** Returns the child to the pool, which kills a busy one. */
   release(): void
@@ -72,7 +72,7 @@ export class ChildLost extends Error {
     return this.lossReason === 'cpu' || this.lossReason === 'time'
   }
 
-  /** The reason as a predicate, to follow the name of the input. */
+  /** Returns the reason as a predicate, to be appended to the name of the input. */
   reason({ cpuMs }: Limits): string {
     const seconds = Math.round(cpuMs / 1000)
     const reasons: Readonly<Record<LossReason, string>> = {

@@ -1,16 +1,16 @@
-/** Blog post files, inside a child: one file at a time. */
+/** Reads blog post files inside a child, one file at a time. */
 
 import { fail } from '../../sql/errors.ts'
 import { type Item, type ItemResult, listItems, readItem } from '../../tasks/blog/items.ts'
 import { cpuMs, reportProgress } from './serve.ts'
 import type { Work } from './work.ts'
 
-// Limits of one answer, for prompt replies and bounded memory.
+// Limits of one answer, which keep replies prompt and memory bounded.
 const MAX_MS = 500
 const MAX_CHARACTERS = 2_000_000
 // Allowance for the other fields of a post, including tags.
 const FIELDS_CHARACTERS = 10_000
-// Names are for display only; a path in an archive may be 64 KiB long.
+// Names are only displayed, but a path in an archive may be 64 KiB long.
 const NAME_CHARACTERS = 300
 
 let items: readonly Item[] = []

@@ -5,18 +5,18 @@ import { ChildLost, type Limits, type LossReason } from './ports.ts'
 import { permissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'
 import { readUsage, type Usage } from './usage.ts'
 
-/** One child process, for the pool. */
+/** A child process as the pool sees it. */
 export interface Child {
   readonly pid: number
-  /** As `ChildLease.ask`, for any kind of request. */
+  /** Sends a request like `ChildLease.ask`, but of any kind. */
   ask(kind: string, request: unknown, limits: Limits): Promise<unknown>
-  /** Kills the child if it exceeds a limit. @param now by `performance.now()`. */
+  /** Kills the child if it exceeds a limit. @param now a time of `performance.now()`. */
   check(now: number): void
   kill(why?: LossReason): void
   /** True while a request is running. */
   readonly isBusy: boolean
   readonly isAlive: boolean
-  /** Null if the platform doesn't report it, or the process is gone. */
+  /** Returns the child's usage; null if the platform doesn't report it, or the process is gone. */
   usage(): Usage | null
 }
 
@@ -50,7 +50,7 @@ const STDERR_CHARACTERS = 3000
 const OUT_OF_MEMORY =
   /heap out of memory|Allocation failed|allocation failed|out of memory|bad_alloc|result\.ptr|ERR_WORKER_OUT_OF_MEMORY/
 
-// Excludes all settings of the service, such as keys and the database URL.
+// Returns an environment without the settings of the service, such as keys and the database URL.
 const env = (): NodeJS.ProcessEnv => {
   const allowed = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV'] as const
   const own = Object.fromEntries(
@@ -94,7 +94,7 @@ interface PendingRequest {
 }
 
 const WALL_PER_CPU = 20
-// Start timeout, for an extremely busy machine.
+// Start timeout, long enough for an extremely busy machine.
 const START_MS = 30_000
 
 class RunningChild implements Child {
@@ -208,7 +208,10 @@ class RunningChild implements Child {
     pending?.reject(this.#lossOf(this.#lost, pending.at))
   }
 
-  /** `ChildLost` blames the input; a child that never started points to a lack of processes or a broken installation. */
+  /**
+   * Returns the error for a lost child. `ChildLost` blames the input. A child that never started points to a lack of
+   * processes or a broken installation.
+   */
   #lossOf(why: LossReason, at: number | null): Error {
     const stderr = this.#stderr.trim()
     if (this.#hasStarted) return new ChildLost(why, at, stderr)

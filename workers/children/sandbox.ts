@@ -20,7 +20,10 @@ export interface SandboxOptions {
   readonly entry: string
   /** Folders and files that are hidden from an isolated child. */
   readonly hidden?: readonly string[]
-  /** Paths besides the code that its main thread may read; each may end with `*`. Paths in `writes` are readable, too. */
+  /**
+   * Paths, besides the code, that the child's main thread may read. Each may end with `*`. Paths in `writes` are
+   * readable, too.
+   */
   readonly reads?: readonly string[]
   readonly writes?: readonly string[]
 }
@@ -60,8 +63,8 @@ function canRun([file, ...args]: readonly string[], entry: string): boolean {
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 /**
- * Flags of Node's permission model: a child reads its code, writes its cache and OCR data, and starts no process. The OCR
- * engine needs a thread, to which Node does not apply the model.
+ * Returns the flags of Node's permission model: a child reads its code, writes its cache and OCR data, and starts no
+ * process. The OCR engine needs a thread, to which Node does not apply the model.
  */
 export function permissionFlags({ entry, reads = [], writes = [] }: SandboxOptions): string[] {
   const modules = join(ROOT, 'node_modules')

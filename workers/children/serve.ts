@@ -5,23 +5,26 @@ import type { Message } from './process.ts'
 /** The handlers inside a child, by kind of request. */
 export type Handlers = Readonly<Record<string, (request: never) => unknown>>
 
-/** CPU time of this process, in ms. */
+/** Returns the CPU time of this process, in ms. */
 export function cpuMs(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000
 }
 
-/** Reports the page or item in progress, in case it kills the child. */
+/** Reports the page or item in progress, so that the parent knows it if this child dies. */
 export function reportProgress(at: number): void {
   send({ kind: 'at', at })
 }
 
-// Runs in a thread: a busy main thread does not notice the death of its parent.
+// Runs in a thread, because a busy main thread does not notice the death of the parent.
 const WATCH_PARENT = `
   const { workerData: parent } = require('node:worker_threads')
   setInterval(() => process.ppid === parent || process.kill(process.pid, 'SIGKILL'), 500)`
 
-/** Answers the parent's requests, one at a time, until the parent is gone. `reset` must leave no trace of earlier work. */
+/**
+ * Answers the parent's requests, one at a time, until the parent is gone. `reset` must remove all state of earlier
+ * work.
+ */
 export function serveWork(handlers: Handlers & { reset(): unknown }): void {
   // A terminal signals all its processes, but the parent decides when children end.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 /** Resource usage of a process. */
 export interface Usage {
-  /** CPU time of all its threads, in ms. */
+  /** CPU time of all threads of the process, in ms. */
   readonly cpuMs: number
   /** Resident memory, in bytes. */
   readonly rssBytes: number
@@ -18,7 +18,7 @@ export function readUsage(pid: number): Usage | null {
     // Skips the second field, the program name, which may contain spaces and parentheses.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = Number(fields[11]) + Number(fields[12])
-    // A zombie has no VmRSS.
+    // A zombie process has no VmRSS.
     const resident = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))
     if (resident === null) return null
     return { cpuMs: (ticks * 1000) / TICKS_PER_SECOND, rssBytes: Number(resident[1]) * 1024 }

@@ -8,14 +8,14 @@ import type { AnalysisOptions } from '../../tasks/rag/analyze.ts'
 export type OcrMode = 'none' | 'local' | 'model'
 
 export interface OpenOptions {
-  /** For an encrypted document; null for none. */
+  /** Password of an encrypted document; null if there is none. */
   readonly password?: string | null
   readonly ocrMode: OcrMode
   /** OCR languages, e.g. `deu+fra`; default English. */
   readonly languages?: string | undefined
   /** True to avoid PDFium, after it has crashed on the document. */
   readonly withoutPdfium?: boolean
-  /** A document that claims more pages is not opened. */
+  /** The child does not open a document that claims more pages. */
   readonly maxPages?: number
 }
 
@@ -40,12 +40,14 @@ export interface Work {
       readonly attachments: readonly AttachmentInfo[]
     }
   }
-  /** Reads a single page in any case. In a batch, reads the leading pages that take milliseconds, for about 50 ms. */
+  /**
+   * Reads a single page in any case. In a batch, reads only the leading pages that take milliseconds, for about 50 ms.
+   */
   readonly 'document.read': {
     readonly request: readonly number[]
     readonly answer: { readonly pages: readonly ReadPage[]; readonly cpuMs: number }
   }
-  /** A piece of an attachment from byte `at`; empty at its end. */
+  /** Reads a piece of an attachment from byte `at`; the answer is empty at its end. */
   readonly 'document.attachment': {
     readonly request: { readonly index: number; readonly at: number }
     readonly answer: Uint8Array
@@ -54,7 +56,7 @@ export interface Work {
     readonly request: number
     readonly answer: { readonly png: Uint8Array; readonly width: number; readonly height: number } | null
   }
-  /** Answers the file name of each post. */
+  /** Opens a file of posts. The answer lists the file name of each post. */
   readonly 'posts.open': {
     readonly request: {
       readonly fileName: string
@@ -64,7 +66,7 @@ export interface Work {
     }
     readonly answer: readonly string[]
   }
-  /** Posts from index `from`, as many as fit into half a second. */
+  /** Reads posts from index `from`, as many as fit into half a second. */
   readonly 'posts.read': {
     readonly request: { readonly from: number; readonly to: number }
     readonly answer: readonly ItemResult[]
@@ -74,7 +76,7 @@ export interface Work {
     readonly request: AnalysisOptions
     readonly answer: { readonly count: number } | { readonly reason: string }
   }
-  /** A batch of chunks, starting at an index. */
+  /** Reads a batch of chunks from an index. */
   readonly 'chunks.read': { readonly request: number; readonly answer: readonly NewChunk[] }
   /** Clears all state of earlier work. */
   readonly reset: { readonly request: null; readonly answer: null }

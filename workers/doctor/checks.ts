@@ -11,7 +11,7 @@ import { type Finding, note, ok, problem } from './findings.ts'
 import { checkBlobFolder, checkDataDir, checkRagRoot } from './folders.ts'
 import { checkMail, checkModels, checkPayments, checkTelephony } from './providers.ts'
 
-// The settings on which each check depends.
+// Patterns of the settings on which each check depends.
 const PORT = /^(HOST|PORT)$/
 const DATABASE = /^DATABASE_/
 const FILES = /^(BLOB_STORE|S3_)/
@@ -29,7 +29,7 @@ export async function runChecks(): Promise<Finding[]> {
   const findings = [
     problems.length === 0 ? checkSettings(settings) : problems.map((line) => problem('settings', line)),
     settingWarnings(settings).map((line) => note('settings', line)),
-    // First: the embedded database takes a port, too.
+    // Check the port first: the embedded database takes a port, too.
     await checkIfValid(PORT, 'port', () => checkPort(settings)),
     checkDataDir(settings),
     checkRagRoot(settings),
@@ -91,7 +91,7 @@ async function checkStores(settings: Settings, checkIfValid: ConditionalCheck): 
   const database = await checkIfValid(DATABASE, 'database', () =>
     withDatabase(settings, async ({ url: databaseUrl, directUrl }) => {
       const { findings, isMigrated } = await checkDatabase(settings, { databaseUrl, directUrl })
-      // The migrations create the table of files.
+      // The table of files exists once the database is migrated.
       if (isMigrated) files = await checkIfValid(FILES, 'files', () => checkFiles(settings, databaseUrl))
       return settings.databaseUrl === undefined
         ? [note('database', `embedded, in ${settings.dataDir}`), ...findings]
@@ -101,7 +101,7 @@ async function checkStores(settings: Settings, checkIfValid: ConditionalCheck): 
   return [...database, ...(files ?? (await checkIfValid(FILES, 'files', () => checkFolderOfFiles(settings))))]
 }
 
-/** Stores a small file and deletes it. */
+/** Checks the file store by storing and deleting a small file. */
 function checkFiles(settings: Settings, databaseUrl: string): Promise<Finding[]> {
   const store = settings.blobs.store
   return withPool(settings, databaseUrl, 'doctor', async (db) => {

@@ -9,12 +9,14 @@ import { type Finding, note, ok, problem } from './findings.ts'
 const OLDEST_MAJOR = 15
 // A larger offset becomes visible when users compare times.
 const MAX_CLOCK_OFFSET_MS = 1_000
-// Maximum number of connections of each, see "Connections" in deploy/database.md.
+// Maximum connections of each edge, worker and thread, see "Connections" in deploy/database.md.
 const EDGE_CONNECTIONS = 9
 const WORKER_CONNECTIONS = 14
 const THREAD_CONNECTIONS = 6
 
-/** Checks that the database suits the service and is migrated. `isMigrated` is false if it can't be reached. */
+/**
+ * Checks that the database suits the service and is migrated. `isMigrated` is false if the database can't be reached.
+ */
 export async function checkDatabase(
   settings: Settings,
   urls: DatabaseUrls,

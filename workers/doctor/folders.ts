@@ -6,7 +6,7 @@ import { describeError } from '../../tasks/outage.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { type Finding, ok, problem } from './findings.ts'
 
-/** Checks of the folders that settings name. */
+/** Checks the folders that settings name. */
 
 export function checkDataDir({ dataDir }: Settings): Finding {
   return checkFolder('DATA_DIR', `${dataDir} is writable`, () => openDataDir(dataDir))
@@ -31,7 +31,7 @@ export function checkBlobFolder({ blobs: { store } }: Settings): Finding | null 
   })
 }
 
-/** The folder itself, or its nearest existing parent. */
+/** Returns the folder itself, or its nearest existing parent. */
 const nearestExisting = (folder: string): string =>
   statSync(folder, { throwIfNoEntry: false }) === undefined ? nearestExisting(dirname(folder)) : folder
 

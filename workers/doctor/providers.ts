@@ -15,7 +15,7 @@ interface KeyCheck {
   readonly setting: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Other statuses of a valid key, such as one that may only send. */
+  /** Statuses that also prove a valid key, such as one that may only send. */
   readonly alsoAccepted?: readonly number[]
 }
 
@@ -35,7 +35,7 @@ async function checkKey({ name, setting, url, headers, alsoAccepted = [] }: KeyC
   }
 }
 
-/** Finding for a feature without all its settings: a problem if some of them are set, else a note. */
+/** Returns the finding for a feature that lacks settings: a problem if some of them are set, else a note. */
 const disabled = (name: string, missing: readonly string[], isPartlySet: boolean): Finding =>
   (isPartlySet ? problem : note)(name, `disabled: ${missing.join(' and ')} not set`)
 
@@ -60,7 +60,7 @@ export async function checkMail({ email, dataDir }: Settings): Promise<Finding[]
   return findings
 }
 
-/** Mail servers refuse the default sender of development. */
+/** Reports the default sender of development, which mail servers refuse. */
 const checkSender = ({ from }: Settings['email']): Finding[] =>
   from.endsWith('@localhost')
     ? [problem('email', `the sender is ${from}: set EMAIL_PROVIDER_FROM_EMAIL`)]
@@ -99,7 +99,7 @@ export async function checkPayments({
     setting: 'PROVIDER_SECRET_KEY',
     url: `${apiBaseUrl}/v1/balance`,
     headers: bearerHeader(secretKey),
-    // A restricted key without permission to read the balance: https://docs.stripe.com/keys#limit-access
+    // The status of a restricted key without permission to read the balance: https://docs.stripe.com/keys#limit-access
     alsoAccepted: [403],
   })
   if (webhookSecrets.length > 0) return [account]

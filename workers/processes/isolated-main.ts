@@ -11,7 +11,7 @@ try {
   // Makes the kernel kill this process first when memory runs out.
   if (process.platform === 'linux') writeFileSync('/proc/self/oom_score_adj', '1000')
 } catch {
-  // Some containers forbid this.
+  // Some containers forbid writing this file.
 }
 // The worker is gone: no process is left to receive an outcome.
 process.on('disconnect', () => process.exit())
@@ -22,7 +22,7 @@ process.on('message', async (message: IsolatedCommand) => {
   if (message.kind === 'abort') return pools.abort(message.id, message.attempt, message.reason)
   report({ kind: 'started' })
   const outcome = await pools.run(message.queue, message.pool, message.job)
-  // A thread that died in this process ran no other job, either.
+  // A thread that died in this process ran only this job.
   report({
     kind: 'ended',
     outcome: outcome.kind === 'crashed' ? { kind: 'crashed', host: 'isolated' } : outcome,

@@ -15,7 +15,7 @@ import type { AbortReason, Outcome, PoolJob } from '../threads/protocol.ts'
 export interface IsolatedRunner {
   /** Runs a job; never rejects. @param onStarted called once a process has the job. */
   run(queue: string, pool: PoolName, job: PoolJob, onStarted?: () => void): Promise<Outcome>
-  /** Aborts a job, as `Pools.abort` does. A job that still waits for a process ends immediately. */
+  /** Aborts a job, as `Pools.abort` does. A job that still waits for a process finishes immediately. */
   abort(id: string, attempt: number, reason: AbortReason): void
   /** Kills all isolated processes. */
   close(): void
@@ -68,7 +68,7 @@ const KILL_MS = 10_000
 const RESTART_MS = 1000
 const NOT_STARTED: Outcome = { kind: 'aborted', reason: 'stopping' }
 
-/** Creates the runner of suspects; its processes start on demand. */
+/** Creates the runner of suspects. Its processes start on demand. */
 export function createIsolatedRunner(options: IsolatedRunnerOptions): IsolatedRunner {
   return new ProcessRunner(options)
 }
@@ -143,7 +143,7 @@ class ProcessRunner implements IsolatedRunner {
         if (hasStarted) finish({ kind: 'crashed', host: 'isolated' })
         else failStart()
       }
-      // Not the job's fault: release it, after a pause that limits the rate of restarts.
+      // The job is not at fault: release it after a pause, which limits the rate of restarts.
       const failStart = (): void => void setTimeout(finish, RESTART_MS, NOT_STARTED)
       const finish = (outcome: Outcome): void => {
         child.off('message', onMessage).off('close', onClose)
@@ -195,7 +195,7 @@ class ProcessRunner implements IsolatedRunner {
     child.kill('SIGKILL')
   }
 
-  /** Removes a process that is busy or dead from the idle ones. */
+  /** Stops treating a process as idle because it gets a job or is dead. */
   #removeIdle(child: ChildProcess): void {
     clearTimeout(this.#idle.get(child))
     this.#idle.delete(child)

@@ -20,10 +20,10 @@ import type { Settings } from '../../tasks/settings.ts'
 import { START_REFUSED } from '../../tasks/supervised.ts'
 import { createSupervisor, type Supervisor } from './supervise.ts'
 
-// Children have 8 s of it to stop; the database stops last.
+// Total time to stop, in ms. Children have 8 s of it, and the database stops last.
 const STOP_MS = 10_000
 const CHILD_STOP_MS = 8_000
-// Without this limit, a child that keeps dying before it is ready would be restarted forever.
+// Time for all children to become ready, in ms. Without a limit, a child that keeps dying would be restarted forever.
 const READY_MS = 45_000
 
 const USAGE = `Usage: npm start
@@ -85,7 +85,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
 }
 
 /**
- * Refuses a port in use when several edges share one: they would also share it with the edges of another service.
+ * Refuses a port in use if several edges share it: they would also share it with the edges of another service.
  *
  * @throws StartError
  */
@@ -100,7 +100,7 @@ async function startDatabase(settings: Settings, log: Log): Promise<EmbeddedData
   return startEmbedded({ dataDir: resolve(settings.dataDir), log: (line) => log.info(line) })
 }
 
-/** The message of an edge once it is ready. */
+/** The message that an edge sends once it is ready. */
 interface EdgeReadyMessage {
   readonly port: number
   /** True if no admin account exists yet. */

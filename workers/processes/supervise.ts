@@ -2,13 +2,13 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { StartError } from '../../sql/start-error.ts'
 import { START_REFUSED, SUPERVISED } from '../../tasks/supervised.ts'
 
-/** One child process: a script that reports when it is ready, stops on SIGTERM, and calls `onParentGone`. */
+/** A child process. Its script reports when it is ready, stops on SIGTERM, and calls `onParentGone`. */
 export interface ChildSpec {
-  /** Unique among the supervisor's children; names it in the log. */
+  /** Unique name among the supervisor's children, used in the log. */
   readonly name: string
   /** Absolute path of a `.ts` file. */
   readonly script: string
-  /** Added to the environment of this process. */
+  /** Variables added to the environment of this process. */
   readonly env: Readonly<Record<string, string>>
   /** Time between SIGTERM and SIGKILL. */
   readonly stopTimeoutMs: number
@@ -34,14 +34,14 @@ export interface Supervisor {
 
 export interface SupervisorOptions {
   readonly log: (level: 'info' | 'warn' | 'error', data: object, message: string) => void
-  /** Lifetime of a healthy child, in ms: a later death counts as the first. Default 10,000. */
+  /** Lifetime of a healthy child, in ms. A death after this time counts as the first. Default 10,000. */
   readonly healthyMs?: number
 }
 
 interface Child {
   readonly spec: ChildSpec
   process: ChildProcess | undefined
-  /** Resolves once `process` has ended. */
+  /** Resolves once `process` has exited. */
   ended: Promise<void>
   startedAt: number
   /** Consecutive deaths, each after less than `healthyMs`. */
@@ -53,7 +53,7 @@ interface Child {
   wasReady: boolean
 }
 
-/** Restart delay in ms after a number of consecutive deaths: 0 after the first, then 250 ms doubling up to 10 s. */
+/** Returns the restart delay in ms after consecutive deaths: 0 after the first, then 250 ms doubling up to 10 s. */
 export function restartDelay(deaths: number): number {
   return deaths <= 1 ? 0 : Math.min(10_000, 250 * 2 ** (deaths - 2))
 }
@@ -147,15 +147,18 @@ function launch(child: Child, log: SupervisorOptions['log'], onExit: OnExit): vo
   log('info', { child: name, pid: childProcess.pid }, 'Child process started')
 }
 
-/** Node flags for a child: this process's, without those that only one process can have, such as `--inspect`. */
+/**
+ * Returns the Node flags for a child: this process's flags, except those that only one process can have, such as
+ * `--inspect`.
+ */
 export function childFlags(flags: readonly string[]): string[] {
-  const quiet = '--disable-warning=ExperimentalWarning' // Node warns on each start that it strips types.
+  const quiet = '--disable-warning=ExperimentalWarning' // Hides the warning that Node strips types.
   return [quiet, ...flags.filter((flag) => flag !== quiet && !/^--(inspect|test|watch)/.test(flag))]
 }
 
 function awaitReadiness(): Pick<Child, 'readiness' | 'isReady'> {
   const readiness = Promise.withResolvers<unknown>()
-  readiness.promise.catch(() => {}) // Without a caller of `ready`, its rejection must not end the process.
+  readiness.promise.catch(() => {}) // If nothing awaits the promise, its rejection must not end the process.
   return { readiness, isReady: false }
 }
 
@@ -164,7 +167,7 @@ async function stopAll(children: readonly Child[], log: SupervisorOptions['log']
     clearTimeout(child.restart)
     child.readiness.reject(new Error(`Child ${child.spec.name} was stopped before it was ready`))
   }
-  // Together: a worker that still ran would claim the jobs that another releases.
+  // Stop all together: a worker that still runs would claim the jobs that another releases.
   await Promise.all(children.map((child) => stopChild(child, log)))
 }
 

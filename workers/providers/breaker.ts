@@ -2,16 +2,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Failure } from '../../sql/errors.ts'
 
 /**
- * Circuit breaker for a provider that does not answer or asks for a pause: each request would otherwise run into its
- * timeout. One per provider and thread.
+ * Circuit breaker for a provider that does not answer or asks for a pause. Without it, each request would run into its
+ * timeout. Each thread has one per provider.
  */
 export interface Breaker {
   /**
    * Waits until the breaker admits a request.
-   * @throws the refusal with the time of the retry, if the wait exceeds `maxWaitMs`; the signal's reason.
+   * @throws the refusal, with the time to retry, if the wait would exceed `maxWaitMs`; the signal's reason.
    */
   enter(signal: AbortSignal): Promise<void>
-  /** Records an answer of the provider, even if it is an error of the request. */
+  /** Records an answer of the provider, even an error that the request caused. */
   recordSuccess(): void
   /** Records a missing answer or a failure of the provider itself. */
   recordFailure(): void
@@ -38,10 +38,13 @@ const DEFAULTS: BreakerOptions = {
   now: () => Date.now(),
 }
 
-// Caps the pause that a provider asks for: a longer one is a mistake.
+// Limits the pause that a provider asks for: a longer one is a mistake.
 const LONGEST_PAUSE_SECONDS = 300
 
-/** @param refuse creates the refusal from the seconds until the next request. */
+/**
+ * Creates a circuit breaker.
+ * @param refuse creates the refusal from the seconds until the next request.
+ */
 export function createBreaker(
   refuse: (seconds: number) => Failure,
   options: Partial<BreakerOptions> = {},
@@ -77,7 +80,9 @@ export function createBreaker(
   }
 }
 
-/** Seconds of a Retry-After header, a number or a date (RFC 9110, section 10.2.3); null if it is missing or invalid. */
+/**
+ * Parses a Retry-After header, a number or a date (RFC 9110, section 10.2.3), to seconds; null if missing or invalid.
+ */
 export function parseRetryAfter(header: unknown, now = Date.now()): number | null {
   if (typeof header !== 'string' || header === '') return null
   if (/^\d{1,9}$/.test(header)) return Number(header)

@@ -2,7 +2,7 @@ import { Failure } from '../../sql/errors.ts'
 import { type Attributes, currentOrigin } from '../../tasks/telemetry/tracing.ts'
 import { networkError } from './wait.ts'
 
-/** A call to a provider, as traces show it: the span is named after `provider` and `what`. */
+/** A call to a provider, as traces show it. The span is named after `provider` and `operation`. */
 export interface Call {
   readonly provider: string
   readonly operation: string
@@ -20,8 +20,8 @@ const noSpan: EndSpan = () => {}
 export function startCall({ provider, operation, url, attributes }: Call): EndSpan {
   const { record, traceParent } = currentOrigin() ?? {}
   if (record == null || traceParent == null) return noSpan
-  // As for spans of attempts: the wall clock gives the start, the monotonic clock the duration. `timeOrigin` dates from
-  // the start of the thread; the wall clock may have moved by seconds since then.
+  // As in spans of attempts, the wall clock gives the start and the monotonic clock the duration. `timeOrigin` dates
+  // from the start of the thread, and the wall clock may have moved by seconds since then.
   const startMs = Date.now()
   const startedAt = performance.now()
   return (error) =>
@@ -49,7 +49,7 @@ export async function recordCall<T>(call: Call, work: () => Promise<T>): Promise
   }
 }
 
-/** A short label for an error: its message may quote the request. */
+/** Returns a short label for an error, whose message may quote the request. */
 function errorLabel(error: unknown): string {
   if (error instanceof Failure) return error.code
   const { status, statusCode, responseCode, name } = error as Readonly<Record<string, unknown>>

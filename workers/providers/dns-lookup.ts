@@ -1,7 +1,7 @@
 import { type LookupAddress, lookup, promises } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 
-// The lookup of a name whose servers are silent must end before the webhook times out.
+// Silent name servers must fail a lookup before the webhook times out.
 const TIMEOUT_MS = 2000
 const TRIES = 2
 // After these errors the name may still be local to this machine: in its hosts file or under a search domain.
@@ -17,7 +17,8 @@ const UNKNOWN_NAME_CODES = new Set(['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'])
  */
 export function createLookup(local: boolean, servers?: readonly string[]): LookupFunction {
   return (name, options, callback) => {
-    // One per lookup (0.1 ms): a resolver reads the machine's servers only once, and the network may change.
+    // Use a new resolver for each lookup (0.1 ms): it reads the machine's servers only once, and the network may
+    // change.
     const resolver = new promises.Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
     if (servers !== undefined) resolver.setServers(servers)
     const addresses = /(^|\.)localhost$/i.test(name)

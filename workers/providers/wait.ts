@@ -8,8 +8,8 @@ export type WaitResult<T> =
 const GRACE_MS = 1000
 
 /**
- * Waits at most `limitMs` for an answer. After an abort it waits another second to learn the outcome of the request, or
- * not at all if `maybeSent` returns false: nothing was sent. Never rejects.
+ * Waits at most `limitMs` for an answer. After an abort it waits another second to learn the outcome of the request. It
+ * does not wait if `maybeSent` returns false, because nothing was sent. Never rejects.
  */
 export async function waitFor<T>(
   answer: Promise<T>,
@@ -39,11 +39,11 @@ export async function waitFor<T>(
   }
 }
 
-// Node errors that occur before the request is sent: DNS, routing, connection, certificate.
+// Matches Node errors from before the request is sent: DNS, routing, connection, certificate.
 const BEFORE_SENDING =
   /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|CERT_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|ERR_TLS_CERT_ALTNAME_INVALID|ERR_SSL_\w+)$/
 
-/** The code of a network error. `sent` is false if the error proves that the request was never sent. */
+/** Returns the code of a network error. `sent` is false if the error proves that the request was never sent. */
 export function networkError(error: unknown): { code: string; sent: boolean } {
   for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
     const { code } = e as { code?: unknown }

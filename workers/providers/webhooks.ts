@@ -8,9 +8,9 @@ import { networkError, waitFor } from './wait.ts'
 
 /** Delivers webhooks, to public addresses only. */
 
-// Enough of a response to diagnose a failure.
+// Enough of a response to diagnose a failure with.
 const MAX_BODY_BYTES = 1024
-// A receiver may keep an idle connection open forever.
+// Idle connections are closed after this time: a receiver may keep one open forever.
 const IDLE_MS = 5000
 const HEADERS = { 'content-type': 'application/json', 'user-agent': 'Millrace-Webhooks/1' }
 
@@ -56,7 +56,7 @@ interface Sender {
 }
 type Senders = Readonly<Record<'http:' | 'https:', Sender>>
 
-/** Loads lazily: node:http makes Node load its fetch, which costs 25 ms of CPU per thread. */
+/** Creates the senders on first use: node:http makes Node load its fetch, which costs 25 ms of CPU per thread. */
 async function createSenders(allowed: readonly string[]): Promise<Senders> {
   const [http, https, filtering] = await Promise.all([
     import('node:http'),
@@ -71,7 +71,6 @@ async function createSenders(allowed: readonly string[]): Promise<Senders> {
     keepAlive: true,
     // An operator who allows private addresses may have private names, too.
     lookup: createLookup(allowed.length > 0),
-    // Idle timeout of a connection.
     timeout: IDLE_MS,
   }
   return {
@@ -114,7 +113,7 @@ function post(
   })
 }
 
-/** The reason of a failed request, which reveals nothing about this machine's network. */
+/** Describes why a request failed, without revealing anything about this machine's network. */
 function describeError(error: unknown): string {
   if (error instanceof Error && / is not allowed\./.test(error.message))
     return 'Private addresses are not allowed'

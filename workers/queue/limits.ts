@@ -5,9 +5,9 @@ import type { QueueRunner } from './runner.ts'
 
 /** Applies the limits, pauses and drains that admins set to the runners of a worker. */
 export interface QueueLimits {
-  /** Reads the limits again immediately. */
+  /** Reads and applies the limits immediately. */
   refresh(): void
-  /** Stops reading; resolves once a read under way has ended. */
+  /** Stops reading the limits; resolves once a running read has finished. */
   stop(): Promise<void>
 }
 
@@ -19,10 +19,10 @@ export interface QueueLimitsOptions {
   readonly intervalMs?: number
 }
 
-// Catches changes without a notification: lost ones, and workers whose lease has expired.
+// Polling catches changes without a notification: lost notifications, and workers whose lease has expired.
 const INTERVAL_MS = 5_000
 
-/** Resolves once the first read is applied. @throws Failure if that read fails */
+/** Starts to apply the limits; resolves once the first read is applied. @throws Failure if that read fails. */
 export async function startQueueLimits(options: QueueLimitsOptions): Promise<QueueLimits> {
   const limits = new PolledQueueLimits(options)
   await limits.start()

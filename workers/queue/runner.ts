@@ -32,11 +32,11 @@ export interface QueueRunnerOptions {
   readonly executor: Pick<Executor, 'run'>
   /** Cron entries of this queue: identifier -> schedule and action. */
   readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
-  /** Initial value, as for `setConcurrency`; default null. */
+  /** Initial argument of `setConcurrency`; default null. */
   readonly concurrency?: number | null
-  /** Called once a runner has started and `poolId` has changed. */
+  /** Called once a graphile-worker runner has started and `poolId` has changed. */
   readonly onPool: () => void
-  /** Unlocks the deliveries that an ended runner still holds. */
+  /** Unlocks the deliveries that a dead runner still holds. */
   readonly unlock: (poolId: string) => Promise<void>
 }
 
@@ -53,7 +53,7 @@ const SLOT_WAIT_MS = 250
 const POLL_MS = 1000
 // Time in which completed deliveries gather to share a statement.
 const COMPLETE_MS = 2
-// Grace period for a stopping runner once its jobs have ended.
+// Grace period for a stopping runner after its jobs have finished.
 const STOP_GRACE_MS = 2000
 // Cap of the backoff before the next runner: after an outage, all queues run again within about a second.
 const MAX_BACKOFF_MS = 1000
@@ -79,10 +79,10 @@ class ReplacingRunner implements QueueRunner {
   readonly #slots: ReadonlyMap<PoolName, Slots>
   readonly #handle: Handle
   readonly #loopPromise: Promise<void>
-  // Jobs that run here or have reserved a part of the concurrency.
+  // Number of jobs that run here or have reserved concurrency.
   #running = 0
   #concurrency: number | null
-  // Wakes the deliveries that wait for a part of the concurrency.
+  // Callbacks that wake deliveries waiting for concurrency.
   readonly #waiting = new Set<() => void>()
   #resume: (() => void) | null = null
   #current: Runner | null = null
@@ -126,7 +126,7 @@ class ReplacingRunner implements QueueRunner {
     await idle
   }
 
-  /** Runs one runner after another, with a backoff that grows while they die early. */
+  /** Runs one runner after another, with a backoff that grows while runners die early. */
   async #loop(): Promise<void> {
     const { queue, log } = this.#options
     for (let failures = 0; ; failures++) {
@@ -213,7 +213,10 @@ class ReplacingRunner implements QueueRunner {
     for (const job of jobs) void executor.run(job).finally(() => release(1))
   }
 
-  /** Acquires up to `wanted` of the concurrency; waits up to `SLOT_WAIT_MS` for the first, then returns 0. */
+  /**
+   * Acquires up to `wanted` of the concurrency. Waits up to `SLOT_WAIT_MS` for the first; returns 0 if none is free by
+   * then.
+   */
   async #acquire(wanted: number): Promise<number> {
     const deadline = performance.now() + SLOT_WAIT_MS
     for (;;) {
@@ -269,7 +272,7 @@ function watchPool(pool: QueuePool, onFailure: () => void): QueuePool {
   return Object.assign(Object.create(pool), { connect })
 }
 
-/** The method of graphile-worker's class that we use, although it is private. */
+/** The private method of graphile-worker's class that we use. */
 interface LocalQueue {
   background(held: Promise<void>): void
 }
@@ -289,7 +292,9 @@ function waitForRelease(events: EventEmitter): void {
   })
 }
 
-/** Upper bound of a delivery's jobs: slots stay reserved until the claim is answered, so reserve no more. */
+/**
+ * Returns the maximum number of a delivery's jobs. Slots stay reserved until the claim is answered, so reserve no more.
+ */
 const maxJobsOf = ({ limit, first, last }: Delivery): number =>
   first === last ? 1 : (limit ?? Number.POSITIVE_INFINITY)
 

@@ -66,7 +66,7 @@ interface Running {
   readonly pool: ThreadPool
   /** Value of `pool.kills` when the job was passed to the pool. */
   readonly killsBefore: number
-  /** Null until a thread has the job. */
+  /** Thread that has the job; null before. */
   threadId: number | null
   abort: { reason: AbortReason; kill: NodeJS.Timeout } | null
 }
@@ -92,7 +92,7 @@ const MAX_RESTART_MS = 5000
 // These threads mostly wait for I/O, so a few carry many jobs; the queue runner limits the number of jobs.
 const IO_THREADS = 2
 const IO_BATCHES_PER_THREAD = 1024
-// These jobs wait for child processes to compute, so one thread carries them all.
+// These jobs wait for child processes that compute, so one thread carries them all.
 const CHILDREN_THREADS = 1
 // Limits a task's memory; the pool replaces a thread that exceeds it.
 const CPU_HEAP_MB = 384
@@ -108,9 +108,9 @@ class ThreadPools implements Pools {
   readonly #pools = new Map<string, ThreadPool>()
   readonly #running = new Map<number, Running>()
   readonly #killed = new Set<number>()
-  // Dead threads that ran several jobs.
+  // Ids of dead threads that ran several jobs.
   readonly #sharedThreads = new Set<number>()
-  // Batches that no thread has acknowledged, with their attempts.
+  // Ids of batches that no thread has acknowledged, with the ids of their attempts.
   readonly #notStarted = new Map<number, readonly number[]>()
   #lastAttemptId = 0
   #lastBatchId = 0
@@ -272,7 +272,7 @@ class ThreadPools implements Pools {
     this.#options.onKill?.()
     const thread = pool.piscina.threads.find((candidate) => candidate.threadId === threadId)
     this.#options.log.warn(poolJobLogFields(job), 'A job ignored its abort signal; killing its thread')
-    // Until its exit, piscina passes jobs to the thread: they are bystanders, too.
+    // Until the thread exits, piscina passes jobs to it: they are bystanders, too.
     thread?.once('exit', () => pool.kills++)
     void thread?.terminate()
   }

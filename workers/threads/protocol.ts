@@ -4,7 +4,7 @@ import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
 import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
 
-/** Messages between a worker's main thread and its task threads; structured clone must support them. */
+/** Messages between a worker's main thread and its task threads. Structured clone must support them. */
 
 /** The columns of a claimed job that its thread or isolated process needs. */
 export type PoolJob = Pick<
@@ -58,7 +58,9 @@ export type AbortReason = 'cancelled' | 'superseded' | 'timeout' | 'stopping'
 export interface ThreadReport {
   readonly threadId: number
   readonly entries: readonly ThreadEntry[]
-  /** Attempts that are done, as most are, and their results in the same order; read them after `entries`. */
+  /**
+   * Ids of the attempts with the outcome `done`, as most have. `results` has the same order. Read both after `entries`.
+   */
   readonly attemptIds: readonly number[]
   readonly results: readonly string[]
 }
@@ -78,7 +80,7 @@ export type ThreadEntry =
       readonly event: string
       readonly data: unknown
     }
-  /** For any outcome but `done`. */
+  /** Any outcome except `done`. */
   | { readonly kind: 'ended'; readonly attemptId: number; readonly id: string; readonly outcome: Outcome }
   /** The span of a call that an attempt has made. */
   | { readonly kind: 'span'; readonly span: FinishedSpan }

@@ -31,8 +31,8 @@ import type {
 } from './protocol.ts'
 
 /**
- * The code of a task thread. It runs task functions and reports their progress and outcomes to the main thread; only
- * the main thread writes to the job ledger.
+ * Runs task functions in a task thread and reports their progress and outcomes to the main thread. Only the main thread
+ * writes to the job ledger.
  */
 
 const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
@@ -71,13 +71,13 @@ commands.onmessage = (event) => {
 }
 ;(commands as unknown as { unref(): void }).unref()
 
-/** Piscina's entry point: runs jobs concurrently; resolves once all have ended. Never rejects. */
+/** Runs a batch of jobs concurrently, as piscina's entry point. Resolves once all jobs have finished. Never rejects. */
 export default async function runJobs({ id, jobs }: Batch): Promise<void> {
   // Report before any job runs: a job that blocks the event loop can be killed only if its thread is known.
   outbox.push({ kind: 'started', batch: id })
   flush()
   await Promise.all((JSON.parse(jobs) as ThreadJob[]).map(runJob))
-  // Report before piscina resolves the batch, which means that no job of it is left.
+  // Report before piscina resolves the batch: from then on, none of its jobs may be unreported.
   flush()
 }
 
@@ -171,7 +171,7 @@ function describeError(error: unknown): string {
   return `${error.stack ?? error.message}${constraint}${cause}`
 }
 
-/** The attempt as the origin of its statements, calls and jobs, for traces and logs. */
+/** Represents the attempt as the origin of its statements, calls and jobs, for traces and logs. */
 class JobOrigin implements Origin {
   readonly record: Origin['record']
   readonly #job: ThreadJob
@@ -299,7 +299,7 @@ function postEntries(entries: readonly ThreadEntry[]): void {
   parentPort!.postMessage({ threadId, entries, attemptIds: [], results: [] } satisfies ThreadReport)
 }
 
-/** Posts an entry; logs an error instead if it can't be cloned. An outcome always can. */
+/** Posts an entry, or logs an error if the entry can't be cloned. An outcome can always be cloned. */
 function postEntry(entry: ThreadEntry): void {
   try {
     postEntries([entry])
@@ -315,7 +315,7 @@ function postEntry(entry: ThreadEntry): void {
   }
 }
 
-/** Log fields that identify the job of an entry. A log entry has them among its own data. */
+/** Returns log fields that identify the job of an entry. A log entry has them among its own data. */
 function entryLogFields(entry: ThreadEntry): object {
   if (entry.kind === 'log')
     return Object.fromEntries(

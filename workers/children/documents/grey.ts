@@ -7,7 +7,8 @@ export interface Grey {
   readonly height: number
 }
 
-// Side of a cell in pixels. At 250 dpi no stroke of ordinary print fills a cell, but highlighter and shaded table cells do.
+// Cells of 16 x 16 pixels. At 250 dpi no stroke of ordinary print fills a cell, but highlighter and shaded table cells
+// do.
 const CELL_BITS = 4
 const CELL = 2 ** CELL_BITS
 // A pixel is coloured if its channels differ by more than this. JPEG noise stays below it.
@@ -36,7 +37,7 @@ export class GreyLevels {
     this.#coloured = new Uint16Array(this.#across * ((height >> CELL_BITS) + 1))
   }
 
-  /** Adds whole rows of RGBA; alpha is ignored. */
+  /** Adds whole rows of RGBA pixels. Alpha is ignored. */
   add(rgba: Uint8Array | Uint8ClampedArray): void {
     const [dark, bright, cells, width] = [this.#dark, this.#bright, this.#coloured, this.#width]
     let at = this.#at
@@ -71,7 +72,7 @@ export class GreyLevels {
     const down = this.#coloured.length / across
     for (const [cell, count] of this.#coloured.entries()) {
       if (count < MAX_COLOURED) continue
-      // Brighten the adjacent cells too: they contain the edge of the area.
+      // Also brighten the adjacent cells: they contain the edge of the area.
       const [left, top] = [(cell % across) - 1, Math.floor(cell / across) - 1]
       for (let y = Math.max(0, top); y < Math.min(down, top + 3); y++)
         for (let x = Math.max(0, left); x < Math.min(across, left + 3); x++) this.#brighten(x, y)

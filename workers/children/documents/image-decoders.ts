@@ -32,12 +32,12 @@ const SOURCE_BYTES = 256_000_000
 const MAX_PAGES = 1000
 // Decoding any frame of an animation starts at the first one, so frames are decoded in batches of up to this many.
 const MAX_FRAMES = 100
-// All other loaders are blocked, whatever type a file claims: an SVG may reference local files.
+// The only allowed loaders, whatever type a file claims: an SVG, for example, may reference local files.
 const LOADERS = ['Png', 'Jpeg', 'Webp', 'Nsgif', 'Tiff', 'Heif'].map((name) => `VipsForeignLoad${name}Buffer`)
 
 const library = async () => {
   const { default: sharp } = await import('sharp')
-  // The child reads one page at a time and never the same page twice.
+  // The child reads one page at a time and no page twice, so it needs neither concurrency nor a cache.
   sharp.concurrency(1)
   sharp.cache(false)
   sharp.block({ operation: ['VipsForeignLoad'] })
@@ -64,7 +64,7 @@ function assertFew(pageCount: number): void {
 
 type Open = (options: SharpOptions) => Sharp
 
-/** Returns a function that decodes frames as displayed: composed with the earlier ones. */
+/** Returns a function that decodes frames as displayed: each frame is composed with the earlier ones. */
 function framesOf(open: Open, first: Metadata, pageCount: number): ImageFile['page'] {
   const { width, pageHeight: height = first.height } = first
   const together = Math.max(1, Math.min(MAX_FRAMES, Math.floor(MAX_PIXELS / (width * height))))
@@ -124,7 +124,7 @@ async function metadata(open: Open, which: SharpOptions): Promise<Metadata> {
   }
 }
 
-/** Throws a plain message for the page. The library's own error becomes the cause. */
+/** Throws `Unreadable` with a plain message for the page. The library's own error becomes its cause. */
 function damaged(cause: unknown): never {
   const isUnknown = /not (configured|supported|implemented)/i.test(String(cause))
   throw new Unreadable(isUnknown ? 'The image format is not supported' : 'The image is damaged', {

@@ -16,7 +16,7 @@ import {
 } from './images.ts'
 import { readPixels } from './ocr-page.ts'
 
-/** Decoder of each media type. Each throws `Unreadable`. */
+/** Decoders by media type. Each throws `Unreadable`. */
 export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<ImageFile>>> = {
   'image/png': openImage,
   'image/jpeg': openImage,
@@ -31,8 +31,8 @@ export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<Im
   'image/heif-sequence': openHeif,
 }
 
-// Image files have no reliable size in inches. Stored images have at most the pixels of an A3 page at 150 dpi. Small type
-// is enlarged twofold for OCR, but at most to `MAX_PIXELS`.
+// Image files have no reliable size in inches. Stored images have at most the pixels of an A3 page at 150 dpi. OCR gets
+// small type enlarged twofold, but at most to `MAX_PIXELS`.
 const STORED_PIXELS = 4_350_000
 const LARGER = 2
 
@@ -42,7 +42,7 @@ const PARTLY = 'The image is damaged: part of it is missing'
 export async function readImage({ pixels, condition }: Shown, options: OpenOptions): Promise<ReadPage> {
   const grey = greyOf(pixels)
   if (condition !== 'whole' && isBlank(grey)) throw new Unreadable('The image is damaged')
-  // A model receives the stored image, so only that case needs the PNG now.
+  // Only a model needs the PNG now: it receives the stored image.
   const kept =
     options.ocrMode === 'model'
       ? await canvasOf(pixels, storedScale(pixels))

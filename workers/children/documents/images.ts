@@ -4,7 +4,7 @@ import { type Grey, GreyLevels } from './grey.ts'
 
 export type { Canvas } from '@napi-rs/canvas'
 
-/** A permanent fault of the document. The message is a plain sentence for the page's `detail`. */
+/** A permanent fault of a document. The message is a plain sentence for the page's `detail`. */
 export class Unreadable extends Error {
   override name = 'Unreadable'
 }
@@ -141,7 +141,7 @@ export const tooLarge = (width: number, height: number): Unreadable =>
 
 type Size = Pick<Pixels, 'width' | 'height'>
 
-/** Size of an image at `scale`, at least 1 x 1; 0.5 halves both sides. */
+/** Returns the size of an image at `scale`, at least 1 x 1. A scale of 0.5 halves both sides. */
 export const scaledSize = (picture: Size, scale: number): { width: number; height: number } => ({
   width: Math.max(1, Math.round(picture.width * scale)),
   height: Math.max(1, Math.round(picture.height * scale)),

@@ -1,6 +1,6 @@
 import { Unreadable } from './images.ts'
 
-// OCR draws pages at 250 dpi. At this size, each pixel of the image becomes one pixel of the page.
+// OCR draws pages at 250 dpi. At this size, each pixel of the image becomes one pixel of the drawing.
 const POINTS_PER_PIXEL = 72 / 250
 
 /** Wraps a JPEG 2000 image in a one-page PDF, because the PDF readers can decode it. @throws Unreadable. */

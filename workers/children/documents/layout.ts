@@ -12,7 +12,7 @@ export interface Piece {
   readonly size: number
   /** True if this piece is the last of its line. */
   readonly endsLine: boolean
-  /** True if the gap before it is ignored, because its script runs in another direction than its positions. */
+  /** True to ignore the gap before this piece: its script runs in another direction than its positions. */
   readonly asIs: boolean
 }
 
@@ -31,13 +31,13 @@ interface Row {
   readonly base: number
 }
 
-// In font sizes: the gutter between narrow columns is slightly wider than 1, a gap in a table is 3.
+// In font sizes. The gutter between narrow columns is slightly wider than 1, a gap in a table is 3.
 const CELL_GAP = 0.9
 const TAB_GAP = 3
 // A page with more rows than this is a listing and keeps its order: columns are not detected.
 const MAX_ROWS = 3000
 const MIN_COLUMN_ROWS = 4
-// Average per cell. Table cells are shorter than the lines of a prose column.
+// Average number of characters per cell. Table cells are shorter than the lines of a prose column.
 const MIN_COLUMN_CHARACTERS = 16
 
 /** Builds text from pieces in file order: gaps become spaces, table-like gaps tabs, and wide leading a blank line. */
@@ -80,7 +80,7 @@ function append({ cells }: Row, { text, start, end, size, asIs }: Piece): void {
   cell.end = end
 }
 
-// One character of a vertical line, with the punctuation that follows it in its row.
+// Matches one character of a vertical line, with the punctuation that follows it in its row.
 const STANDING =
   /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\u30fc\ufe10-\ufe4f\uff00-\uffef][\u3000-\u303f\ufe10-\ufe4f\p{P}]{0,3}$/u
 const MIN_STANDING = 2
@@ -111,11 +111,11 @@ function lyingDown(rows: readonly Row[]): Row[] {
 
 interface Standing {
   readonly row: Row
-  /** Baseline of its last character. */
+  /** Baseline of the line's last character. */
   readonly bottom: number
 }
 
-/** Orders consecutive vertical lines by tier, then from the right: PDFium reports them from the left. */
+/** Orders consecutive vertical lines by tier, then from right to left. PDFium reports them from the left. */
 function fromTheRight(lines: readonly Standing[]): Row[] {
   const tiers: Standing[][] = []
   for (const line of lines.toSorted((a, b) => b.row.base - a.row.base)) {

@@ -1,4 +1,4 @@
-/** The used part of libheif, whose bundle has no type declarations. */
+/** Declares the used part of libheif, whose bundle has no type declarations. */
 declare module 'libheif-js/wasm-bundle.js' {
   interface Pixels {
     readonly data: Uint8ClampedArray
@@ -9,7 +9,7 @@ declare module 'libheif-js/wasm-bundle.js' {
     get_width(): number
     get_height(): number
     free(): void
-    /** Fills the pixels, and calls back with them; with null for a damaged image. */
+    /** Fills `pixels` and passes them to `done`, or passes null for a damaged image. */
     display(pixels: Pixels, done: (pixels: Pixels | null) => void): void
   }
   const libheif: { readonly HeifDecoder: new () => { decode(bytes: Uint8Array): Image[] } }

@@ -1,4 +1,4 @@
-/** Reads a page from its pixels, with the local OCR engine or by leaving it to a model that the caller asks. */
+/** Reads a page from its pixels with the local OCR engine, or leaves the page to a model that the caller asks. */
 import type { PageResult } from '../../../tasks/context.ts'
 import { cpuMs } from '../serve.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
@@ -11,8 +11,8 @@ import { modelOf, PAGE_CPU_MS, recognize, type Seen } from './vision.ts'
 // Confidence of the English model: 24 to 37 on a clear page of Greek, Arabic or Russian, 13 to 19 on noise, 74 on German.
 // The worst receipts with a few readable words reach about 40.
 const MIN_CONFIDENCE = 40
-// In pixels. OCR reads 81 % of the words in ten-pixel type correctly, and all of them at twice the size. From 13 pixels on,
-// doubling changes little and takes 50 % longer.
+// Word height in pixels. OCR reads 81 % of the words in ten-pixel type correctly, and all of them at twice the size.
+// From 13 pixels on, doubling changes little and takes 50 % longer.
 const SMALL_TYPE = 12
 // OCR finds fewer letters than this in any photograph, with a confidence of up to 64. A real sign reaches 90.
 const FEW_LETTERS = 20
@@ -93,7 +93,7 @@ async function readDark(grey: Grey, read: Read, end: number, enlarged: Further['
   return larger.confidence >= Math.min(seen.confidence, MIN_CONFIDENCE) ? larger : seen
 }
 
-/** Reads a non-blank page with the OCR engine. Throws `Unreadable` without letters or with low confidence. */
+/** Reads a non-blank page with the OCR engine. @throws Unreadable if it finds no letters or its confidence is low. */
 export async function readGrey(
   grey: Grey,
   { languages = 'eng' }: OpenOptions,

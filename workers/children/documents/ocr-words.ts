@@ -25,7 +25,10 @@ export function layOut(tsv: string): { text: string; wordHeight: number } {
   }
 }
 
-/** TSV columns: level, page, block, paragraph, line, word, left, top, width, height, confidence, text. */
+/**
+ * Parses the words of a TSV with the columns level, page, block, paragraph, line, word, left, top, width, height,
+ * confidence, text.
+ */
 function wordsOf(tsv: string): Word[] {
   const words: Word[] = []
   let lineHeight = 0
@@ -50,7 +53,7 @@ function wordsOf(tsv: string): Word[] {
 }
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff]/
-// East Asian scripts: the engine reports single characters as words.
+// Matches East Asian scripts, of which the engine reports single characters as words.
 const WITHOUT_SPACES = /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]$/
 const GOES_ON = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]/
 

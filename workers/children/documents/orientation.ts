@@ -10,7 +10,7 @@ export const SURE = 55
 const SURER = 10
 // Fewer letters than this cannot distinguish upright from upside down.
 const MIN_LETTERS = 20
-// With less CPU time left than this, another attempt is not worthwhile.
+// With less CPU time left than this, another attempt is not worth starting.
 const TRY_MS = 3000
 
 /** Reads an image in at most `limitMs` of CPU time. */
@@ -43,7 +43,7 @@ async function surestTurn(part: Grey, first: number, read: Read, end: number): P
   return best.quarters
 }
 
-// The part holds ten lines of six words at 250 dpi: a tenth of an A4 page.
+// Size of the part, in cells: ten lines of six words at 250 dpi, a tenth of an A4 page.
 const PART_CELLS = 4
 const CELL = 200
 
@@ -119,8 +119,8 @@ function linesRunDown({ data, width, height }: Grey): boolean {
   return unrest(columns) > CLEARLY * unrest(rows)
 }
 
-// The ratio is below 0.05 for upright pages and above 20 for sideways pages. Measured with 3 and with 40 lines, at 150 to
-// 300 dpi and up to 3 degrees of skew.
+// The ratio of the variations is below 0.05 for upright pages and above 20 for sideways pages. Measured with 3 and with
+// 40 lines, at 150 to 300 dpi and up to 3 degrees of skew.
 const CLEARLY = 4
 
 // In pixels: about the height of small letters, wider than a stroke and less than the line spacing.

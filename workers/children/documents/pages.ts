@@ -1,4 +1,4 @@
-/** Turns a document's bytes into pages: text layer, PNG, and OCR words. Runs in the calling process. */
+/** Turns a document's bytes into pages with text layer, PNG and OCR words. Runs in the calling process. */
 import type { PageReader, PageResult } from '../../../tasks/context.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { formatOf } from './formats/index.ts'
@@ -130,7 +130,7 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     layers?.close()
     await (await opened?.catch(() => null))?.close()
   }
-  // The last page for which PDFium returned no text. It is not tried again.
+  // The last page for which PDFium returned no text: do not read it again.
   let without = 0
   const readAtOnce = async (pageNumber: number): Promise<PageResult | null> => {
     const page =
@@ -203,7 +203,7 @@ function readLayer(
   }
 }
 
-// Pictures that cover a smaller share of the page are illustrations, not a scan.
+// Minimum share of the page that the pictures of a scan cover. Smaller pictures are illustrations.
 const MOSTLY = 0.6
 
 /** True if the text layer is only a stamp on a scan, or poor OCR text hidden below it. */
@@ -273,7 +273,7 @@ async function readPdfPage(
 ): Promise<ReadPage> {
   const text = await page.text(MAX_CHARACTERS)
   if (hasWords(text)) return layer(text, undrawn(page.width, page.height))
-  // The page may be a rotated form: only PDFium reads its field values.
+  // The page may be a rotated form, and only PDFium reads form values.
   const turned = again()
   if (turned !== null) return turned
   const dpi = fit(page.width, page.height, IMAGE_DPI)

@@ -178,7 +178,8 @@ async function hasLostImage(page: PDFPageProxy): Promise<boolean> {
   return false
 }
 
-// pdfjs keeps images shared by several pages in the document's store, with this name prefix.
+// Reads an image from its store. pdfjs keeps images shared by several pages in the document's store, with this name
+// prefix.
 function stored(page: PDFPageProxy, id: string): Promise<unknown> {
   const store = id.startsWith('g_') ? page.commonObjs : page.objs
   return new Promise((resolve) => store.get(id, resolve))

@@ -32,7 +32,7 @@ function foundCharacters({ native, text }: Source, count: number): Characters {
   try {
     if (at !== 0 && native._FPDFText_GetText(text, 0, count, at) === count + 1) {
       const bytes = native.HEAPU8.slice(at, at + 2 * count)
-      // TextDecoder would replace an unpaired surrogate.
+      // Not a TextDecoder: it would replace an unpaired surrogate.
       const whole = Buffer.from(bytes.buffer).toString('utf16le')
       return { codes: new Uint16Array(bytes.buffer), slice: (from, to) => whole.slice(from, to), numberOf }
     }
@@ -130,7 +130,7 @@ function marksOf(
     if (base === null) continue
     over.set(base, [...(over.get(base) ?? []), i])
     gone.add(i)
-    // In Unicode a space carries a standalone mark. Such a space is not a gap between letters.
+    // A standalone mark in Unicode follows a space that carries it. Such a space is not a gap between letters.
     if (isAlone && i > 0 && covers(boxOf(source, base), boxOf(source, i - 1).start)) gone.add(i - 1)
     if (Math.abs(base - i) <= NEAR)
       for (let j = Math.min(base, i) + 1; j < Math.max(base, i); j++) gone.add(j)

@@ -1,14 +1,14 @@
-/** Reads PDF form values that have no appearance stream: viewers draw them themselves. */
+/** Reads the values of PDF form fields without an appearance stream, which viewers draw themselves. */
 import type { Piece } from './layout.ts'
 import type { Native } from './pdfium-native.ts'
 
-// FPDF_ANNOT_WIDGET; annotation flags (ISO 32000-1, table 165) and text field flags (table 228)
+// FPDF_ANNOT_WIDGET, annotation flags (ISO 32000-1, table 165) and text field flags (table 228).
 const WIDGET = 20
 const HIDDEN = 2 | 32
 const PASSWORD = 1 << 13
 
 const MAX_BYTES = 8192
-// The font size in points that viewers use in a field.
+// Font size in points that viewers use in a field.
 const LETTERS = 12
 
 /** Returns the values of a page's text and choice fields, except hidden fields and passwords. */

@@ -80,7 +80,10 @@ function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Character
   return found > seen / 2
 }
 
-/** Splits characters into words, each with a trailing space. PDFium also inserts spaces for gaps. */
+/**
+ * Splits characters into words, each with a trailing space. PDFium itself inserts spaces for gaps, so a word may need
+ * further splits.
+ */
 function cut(source: Source, characters: Characters): Piece[] {
   const { codes, numberOf } = characters
   const pieces: Piece[] = []
@@ -116,7 +119,7 @@ function cut(source: Source, characters: Characters): Piece[] {
   return pieces
 }
 
-// List each property: a spread is slow, and a page has thousands of pieces.
+// Lists each property: a spread is slow, and a page has thousands of pieces.
 const pieceOf = ({ angle, start, end, base, size }: Place, text: string, endsLine: boolean): Piece => ({
   text,
   angle,
@@ -128,7 +131,8 @@ const pieceOf = ({ angle, start, end, base, size }: Place, text: string, endsLin
   asIs: false,
 })
 
-// In a right-to-left line the file may put the space at the other end of a Latin word.
+// True if a word begins at `i` without a space. In a right-to-left line the file may put the space at the other end of
+// a Latin word.
 const isSeam = (codes: ArrayLike<number>, i: number): boolean =>
   (isRightToLeft(codes[i - 1]!) && isLetter(codes[i])) || (isLetter(codes[i - 1]) && isRightToLeft(codes[i]!))
 const isRightToLeft = (code: number): boolean => code >= 0x5d0 && code < 0x700
@@ -163,7 +167,7 @@ function placeOf({ native, text, at }: Source, from: number, to: number): Place 
   }
 }
 
-// Words of any language have at most LONG_WORD characters. No character is wider than WIDE times its size.
+// No language has words of more than LONG_WORD characters. No character is wider than WIDE times its size.
 const LONG_WORD = 24
 const WIDE = 1.3
 

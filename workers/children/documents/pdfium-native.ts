@@ -1,4 +1,4 @@
-/** Raw exports of PDFium's emscripten module. The package's own wrappers take five times the time of a call. */
+/** Raw exports of PDFium's emscripten module. A call through the package's own wrappers takes five times as long. */
 export interface Native {
   readonly HEAPU8: Uint8Array
   readonly HEAPU32: Uint32Array

@@ -5,9 +5,9 @@ import type { Native } from './pdfium-native.ts'
 
 const TEXT = 1
 const IMAGE = 3
-// pdfjs draws pages with more image strips than this.
+// Limit of image strips on a page. pdfjs draws pages with more.
 const MAX_PICTURES = 100
-// Hidden text has an object for each word, or for less than a word.
+// Limit of objects on a page. Hidden text has an object for each word, or for less than a word.
 const MAX_OBJECTS = 20_000
 const METADATA_BYTES = 28
 const GREY_BITS = 8

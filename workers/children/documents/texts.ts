@@ -2,7 +2,7 @@
 
 export const MAX_CHARACTERS = 2_000_000
 
-// Ligatures, and presentation forms of Hebrew and Arabic letters: search queries do not contain them.
+// Matches ligatures, and presentation forms of Hebrew and Arabic letters: search queries do not contain them.
 const WRITTEN_FORMS = /[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufbff\ufdf0-\ufdfb\ufe70-\ufefc]/g
 
 /**
@@ -74,7 +74,10 @@ export function decodeXml(bytes: Uint8Array): string {
   return decode(bytes, encodingOf(bytes, declared)) ?? new TextDecoder().decode(bytes)
 }
 
-/** A byte order mark overrides the declaration. An ASCII declaration of UTF-16 is wrong, so the text counts as UTF-8. */
+/**
+ * Returns the encoding of a text. A byte order mark overrides the declaration. An ASCII declaration of UTF-16 is wrong,
+ * so the text counts as UTF-8.
+ */
 function encodingOf(bytes: Uint8Array, declared = 'utf-8'): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le'
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be'

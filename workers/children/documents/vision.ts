@@ -12,7 +12,7 @@ import type { Grey } from './grey.ts'
 import { Unreadable } from './images.ts'
 import { layOut } from './ocr-words.ts'
 
-/** Model name for the page row. */
+/** Returns the model name for the page row. */
 export const modelOf = (languages: string): string => `tesseract/${languages}`
 
 /** OCR result of a page. */
@@ -136,7 +136,7 @@ async function startWith(languages: string, langPath: string): Promise<Engine> {
   const broken = whenBroken(thread)
   try {
     const tesseract = await within(START_CPU_MS, [created, broken])
-    // Disables the second, inverted pass over lines of low confidence: it takes a tenth of the time.
+    // Disables the second, inverted pass over lines of low confidence, which takes a tenth of the time.
     await tesseract.setParameters({ invert_threshold: '0' } as object)
     thread.unref()
     return { tesseract, thread, broken, used: 0 }
@@ -168,7 +168,8 @@ async function within<T>(limitMs: number, work: Promise<T>[]): Promise<T> {
   }
 }
 
-// Portable greymap: a PNG of an A4 page at 250 dpi takes 150 ms to encode, and 270 ms longer to read.
+// Encodes the image as a portable greymap. A PNG of an A4 page at 250 dpi takes 150 ms to encode, and 270 ms longer to
+// read.
 function toPgm({ data, width, height }: Grey): Buffer {
   return Buffer.concat([Buffer.from(`P5\n${width} ${height}\n255\n`), data])
 }

@@ -1,4 +1,4 @@
-/** Document requests inside a child process, which has one document open at a time. */
+/** Handles document requests inside a child process, which has one document open at a time. */
 import { copyPiece, type ReadPage, type Work } from '../work.ts'
 import { Unreadable } from './images.ts'
 import { type LocalReader, openPages } from './pages.ts'

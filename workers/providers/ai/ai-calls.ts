@@ -5,7 +5,7 @@ import { parseRetryAfter } from '../breaker.ts'
 import { networkError } from '../wait.ts'
 import { createClient, type OpenAI } from './openai.ts'
 
-/** Shared by all calls to AI providers: clients, limits and errors. */
+/** Provides clients, limits and errors for all calls to AI providers. */
 
 // The client's own timeout must fire after ours, whose error gives the reason.
 const SLACK_MS = 5000
@@ -29,7 +29,7 @@ export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvid
 export interface IdleTimeout {
   /** Aborts when the timeout expires. */
   readonly signal: AbortSignal
-  /** The reason of the timeout; null before it expires. */
+  /** Error text of the timeout; null before it expires. */
   readonly reason: string | null
   restart(): void
   clear(): void
@@ -78,8 +78,8 @@ export async function readJson(response: Response, onChunk: () => void = () => {
 }
 
 /**
- * The text of an answer or of a chunk, without reasoning and tool calls. Those have their own fields; Mistral's reasoning
- * models send a list of parts instead (docs.mistral.ai/capabilities/reasoning).
+ * Returns the text of an answer or of a chunk, without reasoning and tool calls. Those have their own fields, but
+ * Mistral's reasoning models send a list of parts instead (docs.mistral.ai/capabilities/reasoning).
  */
 export function textOf(
   message: { readonly content?: unknown; readonly refusal?: unknown } | undefined,

@@ -17,7 +17,7 @@ import {
 } from './ai-calls.ts'
 import type { OpenAI } from './openai.ts'
 
-/** Chat completions of the six providers, through the client for OpenAI's protocol. */
+/** Creates chat completions with the six providers, through the client for OpenAI's protocol. */
 export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
   const clientFor = createClients({ ai })
   return {
@@ -130,12 +130,12 @@ async function completeStreaming(call: Call, onText: (text: string) => void): Pr
   return { text, tokens, finishReason: finishReason }
 }
 
-/** Groq reports the usage of a stream in a field of its own. */
+/** Returns the usage that Groq reports for a stream, in a field of its own. */
 function groqUsage(chunk: object): OpenAI.CompletionUsage | undefined {
   return (chunk as { x_groq?: { usage?: OpenAI.CompletionUsage } }).x_groq?.usage
 }
 
-/** Null if the usage is missing or invalid. */
+/** Returns the tokens of an answer; null if the usage is missing or invalid. */
 function tokensOf(usage: OpenAI.CompletionUsage | null | undefined): Tokens | null {
   const { prompt_tokens: input, completion_tokens: visible, total_tokens: total } = usage ?? {}
   if (!isCount(input) || !isCount(visible)) return null

@@ -15,8 +15,8 @@ const LOCAL_BATCH_SIZE = 16
 // Delay before another try to load the model: its folder may exist by then, or the hub may be reachable.
 const RETRY_MS = 60_000
 const REMOTE_BATCH_SIZE = 64
-// For calls of several batches: a failed batch loses all vectors and their cost. The retries wait 15 s in all, or the time
-// that the provider asks for. A search query, which a user waits for, is retried once.
+// Retries for calls of several batches, because a failed batch loses all vectors and their cost. They wait 15 s in all,
+// or the time that the provider asks for. A search query, which a user waits for, is retried once.
 const MAX_RETRIES = 5
 
 export function createEmbedder(settings: Settings): Providers['embed'] {
@@ -44,7 +44,7 @@ function createLocalEmbedder(settings: Settings, model: string): Providers['embe
     }
     const vectors: Float32Array[] = []
     let dimensions = 0
-    // Without texts it embeds one anyway, to verify the model and get its dimensions.
+    // Without texts, embed one anyway to verify the model and get its dimensions.
     const inputs = texts.length === 0 ? ['a'] : texts
     for (let from = 0; from < inputs.length; from += LOCAL_BATCH_SIZE) {
       signal.throwIfAborted()
@@ -58,13 +58,13 @@ function createLocalEmbedder(settings: Settings, model: string): Providers['embe
   }
 }
 
-/** Loads a model from the configured folder, or without one from the cache or the hub. */
+/** Loads a model from the configured folder. Without a folder, loads it from the cache or the hub. */
 async function loadModel({ rag, dataDir }: Settings, model: string): Promise<FeatureExtractionPipeline> {
   const { pipeline, env } = await import('@xenova/transformers')
   env.cacheDir = resolve(dataDir, 'models')
   env.allowRemoteModels = rag.modelDir === undefined
   if (rag.modelDir !== undefined) env.localModelPath = resolve(rag.modelDir)
-  // The quantized model ranks as well, at a quarter of the download. A folder may contain only the full model.
+  // The quantized model ranks results as well, at a quarter of the download. A folder may contain only the full model.
   const isQuantized =
     rag.modelDir === undefined || existsSync(join(rag.modelDir, model, 'onnx', 'model_quantized.onnx'))
   return pipeline('feature-extraction', model, { dtype: isQuantized ? 'q8' : 'fp32' })

@@ -2,11 +2,14 @@ import { Failure, fail } from '../../../sql/errors.ts'
 import { recordCall } from '../call.ts'
 import { networkError } from '../wait.ts'
 
-/** Downloads the public model list, which is a few megabytes. */
+/** Downloads the public model list, which has a few megabytes. */
 
 const LIMITS = { answerMs: 60_000, maxBytes: 64 * 1024 * 1024 }
 
-/** @throws fail('llm.list_failed') for outages, which a retry may cure; fail('llm.list_refused'); the signal's reason. */
+/**
+ * Downloads the model list.
+ * @throws fail('llm.list_failed') for outages, which a retry may cure; fail('llm.list_refused'); the signal's reason.
+ */
 export async function readModelList(url: string, signal: AbortSignal, limits = LIMITS): Promise<string> {
   const withTimeout = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
   try {

@@ -1,4 +1,4 @@
-/** Vision models that transcribe pages. */
+/** Transcribes pages with vision models. */
 import type { AiModel } from '../../../tasks/ai/settings.ts'
 import { recordCall } from '../call.ts'
 import { readJson, textOf, Unreadable } from './ai-calls.ts'
@@ -7,7 +7,7 @@ import { createClient, type OpenAI } from './openai.ts'
 /** A model's answer to a request. */
 export interface ModelAnswer {
   readonly text: string
-  /** The model as a row shows it, e.g. `openai/gpt-4o-mini`. */
+  /** Model name for the page row, e.g. `openai/gpt-4o-mini`. */
   readonly model: string
 }
 
@@ -15,18 +15,21 @@ const TRANSCRIBE =
   'Transcribe all text on this page exactly as it is written, in reading order, with its line breaks. ' +
   'Answer with the text alone: no comments, no markup. Answer with nothing if the page has no text.'
 
-// Finish reasons of truncated answers: `length`, Mistral's `model_length`, `content_filter`.
+// Matches finish reasons of truncated answers: `length`, Mistral's `model_length`, `content_filter`.
 const TRUNCATED = /length|filter|error/
 
-/** Asks a model for the text in an image. @throws if the request fails or times out, or the answer is cut off. */
+/**
+ * Asks a model for the text in an image.
+ * @throws if the request fails or times out, or if the answer is cut off.
+ */
 export async function transcribe(
   model: AiModel,
   png: Uint8Array,
   options: { readonly signal: AbortSignal; readonly timeoutMs: number },
 ): Promise<ModelAnswer> {
-  // One retry, for a broken connection: retries count against the time limit of the page.
+  // Allow one retry, for a broken connection: retries count against the time limit of the page.
   const client = await createClient(model, options.timeoutMs, 1)
-  // The client's own timeout ends with the headers of the answer.
+  // The client's own timeout covers the answer only up to its headers.
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(2 * options.timeoutMs)])
   const url = `data:image/png;base64,${Buffer.from(png.buffer, png.byteOffset, png.byteLength).toString('base64')}`
   const request = {
@@ -48,7 +51,7 @@ export async function transcribe(
   )) as OpenAI.ChatCompletion
   const [choice] = completion.choices
   if (TRUNCATED.test(choice?.finish_reason ?? '')) throw new Unreadable('its answer was cut off')
-  // Without `refusal`, which is not text of the page.
+  // Exclude `refusal`, which is not text of the page.
   const text = textOf({ content: choice?.message.content })
   return { text, model: `${model.provider}/${model.name}` }
 }

@@ -38,7 +38,7 @@ const WithRecords = Listed.extend({
 const Page = z.object({ data: z.array(Listed), has_more: z.boolean().optional() })
 const Refusal = z.object({ name: z.string().optional(), message: z.string().optional() })
 
-// Pages of 100 domains. An account has few; the rest is ignored.
+// Limit of pages with 100 domains each. An account has few domains; the rest is ignored.
 const MAX_PAGES = 10
 
 // The last three report DNS problems, but the provider still sends.
@@ -52,7 +52,7 @@ interface Call {
 
 type Ask = <T>(call: Call, schema: z.ZodType<T>, signal: AbortSignal) => Promise<T>
 
-/** The API key has the permission to send, and no other. */
+/** Thrown if the API key may only send. */
 class SendOnlyKey extends Error {}
 
 export function createDomains(
@@ -159,7 +159,7 @@ function createSenderCheck(
   }
   return async (address, signal) => {
     const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase()
-    // The provider's own domain for tests.
+    // The provider offers this domain for tests.
     if (domain === 'resend.dev') return
     const age = (): number => (cached === null ? Number.POSITIVE_INFINITY : performance.now() - cached.at)
     const isRefused = (): boolean => cached?.names !== null && cached?.names.has(domain) === false
@@ -228,12 +228,15 @@ async function fetchAnswer(base: string, key: string, call: Call, signal: AbortS
   try {
     body = JSON.parse(text)
   } catch {
-    // Not the API's JSON: only the status counts.
+    // The body is not the API's JSON: only the status counts.
   }
   return { status: response.status, retryAfter: parseRetryAfter(response.headers.get('retry-after')), body }
 }
 
-/** Quotes the provider, whose messages are about domains, on one line and without the key. */
+/**
+ * Converts a refusal into an error. It quotes the provider on one line and without the key: the messages are about
+ * domains.
+ */
 function refusalOf(status: number, body: unknown, key: string): Error {
   const { name, message } = Refusal.safeParse(body).data ?? {}
   if (name === 'restricted_api_key') return new SendOnlyKey()

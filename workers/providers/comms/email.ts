@@ -22,7 +22,10 @@ import { waitFor } from '../wait.ts'
 
 /** Sends mail through the configured SMTP server, or writes it as .eml files to the outbox. */
 export interface Mailer {
-  /** Sends a message; `unknown` if the server may have accepted it without an answer. @throws if it certainly did not. */
+  /**
+   * Sends a message. The result is `unknown` if the server may have accepted it without answering.
+   * @throws if the server certainly did not accept it.
+   */
   send(message: EmailMessage, request: ProviderRequest): Promise<SubmitResult>
   /** True if a resent message is still delivered only once. */
   readonly isIdempotent: boolean
@@ -90,7 +93,7 @@ function createComposer(sender: string, resend: boolean): Compose {
       [SEND_ID_HEADER]: id,
       ...(resend ? { 'resend-idempotency-key': id } : {}),
     },
-    // A body or address that names a file or URL must never make nodemailer read it.
+    // Never let nodemailer read a file or URL that a body or an address names.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
@@ -128,7 +131,7 @@ interface Gate {
   isPassed: boolean
   /** True once the sender has stopped waiting: the message must not pass. */
   isShut: boolean
-  /** The recording of the request; null before it starts. */
+  /** Promise of the request's `begin`, which records it; null before the call. */
   recording: Promise<void> | null
   /** The error that stopped the message; undefined if none did. */
   refusal: unknown
@@ -144,7 +147,7 @@ export function requiresTls(smtpUrl: string): boolean {
   return url.protocol === 'smtp:' && url.username !== '' && !isPrivate && !url.searchParams.has('requireTLS')
 }
 
-/** Creates the connection pool. A message with a gate is sent through it. */
+/** Creates the connection pool. A message with a gate passes through this gate. */
 function createTransport(url: string, limits: typeof LIMITS): Transporter {
   const transport = nodemailer().createTransport({
     url,

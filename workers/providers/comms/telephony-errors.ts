@@ -26,7 +26,10 @@ const REASONS: Readonly<Record<number, string>> = {
   21617: 'the message is too long',
 }
 
-/** @param code null if the provider gave none. */
+/**
+ * Explains an error.
+ * @param code Twilio's error code; null if the provider gave none.
+ */
 export function explainError(status: number, code: number | null): string {
   if (code === null) return status === 401 ? REASONS[20003]! : `HTTP status ${status}`
   return `${REASONS[code] ?? `HTTP status ${status}`} (error ${code})`

@@ -17,7 +17,7 @@ import { recordCall } from '../call.ts'
 import { networkError, type WaitResult, waitFor } from '../wait.ts'
 import { explainError } from './telephony-errors.ts'
 
-/** Text messages and calls through Twilio, which has no idempotency keys. The only importer of its SDK. */
+/** Sends text messages and makes calls through Twilio, which has no idempotency keys. The only importer of its SDK. */
 export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'lookupDelaysMs'>
 
 // Twilio answers within two seconds. 24 concurrent requests are far below the limit of an account. Requests wait for the
@@ -26,7 +26,7 @@ const LIMITS = { answerMs: 15_000, concurrency: 24, maxWaitMs: 10_000 }
 
 const LOOKUP_DELAYS_MS = [0, 1000, 3000]
 
-// Exceeds the number of messages to one recipient within the minutes of a lookup.
+// Limit of listed messages, above the number sent to one recipient within the minutes of a lookup.
 const MAX_LISTED = 100
 
 /** Creates a client; the first request loads the SDK. */
@@ -165,7 +165,10 @@ async function createClient(settings: TelephonySettings, answerMs: number): Prom
   return new twilio.Twilio(settings.accountSid!, settings.authToken!, { httpClient })
 }
 
-/** @throws if the provider certainly did not accept the request. */
+/**
+ * Interprets the outcome of a request.
+ * @throws if the provider certainly did not accept the request.
+ */
 function judgeOutcome(waited: WaitResult<Created>, breaker: ReturnType<typeof createBreaker>): SubmitResult {
   if (waited.kind === 'answer' && typeof waited.value.sid === 'string') {
     breaker.recordSuccess()
@@ -174,7 +177,7 @@ function judgeOutcome(waited: WaitResult<Created>, breaker: ReturnType<typeof cr
   const error = waited.kind === 'error' ? waited.error : null
   if (error instanceof ErrorResponse && error.status < 500) {
     breaker.recordSuccess()
-    // Twilio did not process it: https://www.twilio.com/docs/api/errors/20429
+    // Twilio did not process the request: https://www.twilio.com/docs/api/errors/20429
     if (error.status === 429) {
       const seconds = error.retryAfter ?? 1
       breaker.pause(seconds)
@@ -206,7 +209,7 @@ function isCreatedSince(created: Date | undefined, sinceMs: number): boolean {
   return created !== undefined && created !== null && created.getTime() >= sinceMs
 }
 
-/** Trial accounts prepend a line to the text; leading and trailing white space may be lost. */
+/** True if the texts match. Trial accounts prepend a line, and leading and trailing white space may be lost. */
 function isSameText(theirs: string | undefined, ours: string): boolean {
   return theirs?.trim().endsWith(ours.trim()) ?? false
 }

@@ -7,7 +7,7 @@ import { sendBytes } from '../../children/work.ts'
 // A file of 8 MiB takes two seconds.
 const LIMITS: Limits = { cpuMs: 10_000 }
 
-/** The chunks of a file, or the reason for having none, such as a timeout or two crashes of the child. */
+/** Splits a file into chunks. Returns the reason if there are none, such as a timeout or two crashes of the child. */
 export async function analyzeFile(
   children: Children,
   bytes: Uint8Array,

@@ -64,7 +64,7 @@ class DocumentReader implements PageReader {
   #openingMs = 0
   #readingMs = 0
   #growing: NodeJS.Timeout | undefined
-  // Children lost over its pages.
+  // Number of children lost while reading pages.
   #lost = 0
 
   constructor(children: Children, load: () => Promise<Uint8Array>, options: DocumentOptions) {
@@ -74,7 +74,7 @@ class DocumentReader implements PageReader {
     this.#vision = options.vision
   }
 
-  /** Null if the document is open; else its only page, which is unread. */
+  /** Opens the document. Returns null, or an unread page if the document cannot be opened. */
   async open(): Promise<PageResult | null> {
     try {
       const child = await this.#children.add()
@@ -119,7 +119,7 @@ class DocumentReader implements PageReader {
         at += piece.length
       }
     } finally {
-      // Keeps the child for the next attachment, which needs the open document, too.
+      // Keep the child for the next attachment, which also needs the open document.
       if (isWhole) this.#children.keepUnlessDue(child)
       else this.#children.release(child)
       this.#dispatch()
@@ -155,7 +155,7 @@ class DocumentReader implements PageReader {
     return this.#readingMs >= this.#openingMs
   }
 
-  /** Number of waiting pages for the next child. */
+  /** Returns the number of waiting pages for the next child. */
   #batchSize(): number {
     const shares = this.#paysOff ? this.#children.maxSize : this.#children.size
     const size = Math.max(MIN_BATCH, Math.ceil(this.#waiting.length / shares))
@@ -181,7 +181,7 @@ class DocumentReader implements PageReader {
       this.#children.keep(child)
       this.#dispatch()
     } catch (error) {
-      // Other children continue. Without any, the waiting pages report the error.
+      // Other children continue. Without other children, the waiting pages report the error.
       if (this.#children.size > 0) return
       for (const requested of this.#waiting.splice(0)) {
         if (error instanceof ChildLost)
@@ -222,7 +222,7 @@ class DocumentReader implements PageReader {
     const [single] = batch
     if (batch.length > 1) this.#waiting.unshift(...batch.map((one) => ({ ...one, isSuspect: true })))
     else if (error.isOverTime) single!.resolve(lostPage('Reading the page', error, this.#limits))
-    // PDFium or state of earlier pages may have caused the crash.
+    // PDFium, or state left by earlier pages, may have caused the crash.
     else void this.#readSeparately(single!, { withoutPdfium: true })
   }
 
@@ -244,7 +244,7 @@ class DocumentReader implements PageReader {
     }
   }
 
-  /** Resolves a page. The model reads it if needed; local OCR does if the model fails. */
+  /** Resolves a page. If the page needs the model and the model fails, local OCR reads the page. */
   async #complete({ forModel = false, ...page }: ReadPage, requested: RequestedPage): Promise<void> {
     if (!forModel) return requested.resolve(page)
     try {

@@ -13,7 +13,7 @@ export async function drawPage(
   const lease = await children.lease({ urgent: true, signal })
   try {
     await sendBytes(lease, bytes)
-    // PDFium renders no stored images.
+    // Only pdfjs draws stored images.
     const request: Work['document.open']['request'] = {
       mediaType,
       password,

@@ -4,10 +4,13 @@ import type { Settings } from '../../../tasks/settings.ts'
 import { tidy } from '../../children/documents/texts.ts'
 import { transcribe } from '../ai/models.ts'
 
-// Leaves time for local OCR, which reads the page if the model fails.
+// Time limit of the model. It leaves time for local OCR, which reads the page if the model fails.
 const MODEL_MS = 45_000
 
-/** Null if there is no model or image, the model fails, or it finds no words. @throws the reason of the signal. */
+/**
+ * Reads a page image with the model. Returns null if there is no model or image, the model fails, or it finds no words.
+ * @throws the reason of the signal.
+ */
 export async function readByModel(
   page: PageResult,
   vision: Settings['visionProvider'],

@@ -7,9 +7,11 @@ import { type OcrMode, type ReadPage, sendBytes, type Work } from '../../childre
 export interface DocumentOptions extends OpenPages {
   readonly vision: Settings['visionProvider']
   readonly maxPages: number
-  /** For opening the document, and for each page. */
+  /** Limits for opening the document, and for each page. */
   readonly limits?: Limits
-  /** Time that it keeps its children while others wait, in ms: reopening costs as much as one or two pages. */
+  /**
+   * Time that the document keeps its children while others wait, in ms. Reopening costs as much as one or two pages.
+   */
   readonly sliceMs?: number
 }
 
@@ -54,7 +56,7 @@ export class OpenedChildren {
   readonly #sight: OcrMode
   readonly #signal: AbortSignal
   readonly #idle = new Map<OpenedChild, NodeJS.Timeout>()
-  // Weak: the bytes are cached only while memory allows, for several children that open the document in succession.
+  // A weak reference caches the bytes only while memory allows. Several children may open the document in succession.
   #bytes: WeakRef<Uint8Array> | null = null
 
   /** @param signal aborts all opening and reading. */
@@ -73,7 +75,10 @@ export class OpenedChildren {
     this.#sight = vision === 'none' ? 'none' : vision === 'tesseract' ? 'local' : 'model'
   }
 
-  /** Each frame of an animation is drawn over all earlier ones: two children would both draw all frames. */
+  /**
+   * Maximum number of children. Each frame of an animation is drawn over all earlier ones: two children would both draw
+   * all frames.
+   */
   get maxSize(): number {
     return this.#isAnimated ? 1 : availableParallelism()
   }
@@ -91,7 +96,10 @@ export class OpenedChildren {
     return child
   }
 
-  /** Opens the document in another child for the caller; null if `ifFree` and no child is free. @throws as `openExtra`. */
+  /**
+   * Opens the document in another child for the caller. Returns null if `ifFree` is true and no child is free. @throws
+   * as `openExtra`.
+   */
   async add(): Promise<OpenedChild>
   async add(options: { readonly ifFree: boolean }): Promise<OpenedChild | null>
   async add({ ifFree } = { ifFree: false }): Promise<OpenedChild | null> {
@@ -109,7 +117,7 @@ export class OpenedChildren {
   }
 
   /**
-   * Opens the document in a child that does not count; the caller releases its lease.
+   * Opens the document in a child that does not count towards `size`. The caller releases its lease.
    * @throws ChildLost if the document can't be opened.
    */
   async openExtra(sight = this.#sight): Promise<OpenedChild> {
@@ -128,7 +136,7 @@ export class OpenedChildren {
     }
   }
 
-  /** Counts the CPU limit for a child that exceeded it: a killed child reports no usage. */
+  /** Adds the CPU limit to `cpuMs` for a child that exceeded it: a killed child reports no usage. */
   #countLoss(error: unknown): void {
     if (error instanceof ChildLost && error.lossReason === 'cpu') this.cpuMs += this.limits.cpuMs
   }

@@ -16,7 +16,7 @@ import { sendBytes } from '../../children/work.ts'
 
 export interface PostOptions {
   readonly signal: AbortSignal
-  /** For opening the file, and for each post. */
+  /** Limits for opening the file, and for each post. */
   readonly limits?: Limits
   /** CPU time for all posts of the file together, in ms. */
   readonly wholeCpuMs?: number
@@ -24,9 +24,9 @@ export interface PostOptions {
 
 // A megabyte of Markdown takes 50 ms.
 const LIMITS: Limits = { cpuMs: 5000 }
-// A blog of 10,000 posts takes half of this. A slower file would delay the imports of all users.
+// A blog of 10,000 posts takes half of this time. A slower file would delay the imports of all users.
 const WHOLE_CPU_MS = 20_000
-// Posts that certainly caused the loss of a child: a file with more of them is rejected.
+// Limit of posts that certainly caused the loss of a child. A file with more of them is rejected.
 const MAX_UNREADABLE = 3
 // Limit on all lost children, including losses that the file may not have caused.
 const MAX_LOSSES = 2 * MAX_UNREADABLE + 2
@@ -46,7 +46,10 @@ interface Opened {
   readonly since: number
 }
 
-/** @throws as `Providers.readPosts`. */
+/**
+ * Opens a file of posts.
+ * @throws as `Providers.readPosts`.
+ */
 export async function openPosts(
   children: Children,
   file: UploadedFile,
@@ -86,7 +89,7 @@ class PostFile {
     return fail('import.too_complex', { reason: error.reason(this.limits) })
   }
 
-  /** The result for a post that cost children. */
+  /** Returns the result for a post that caused the loss of children. */
   unreadableItem(path: string, at: number, error: ChildLost): ItemResult {
     const reason = error.reason(this.limits)
     return this.#file.format === 'json'

@@ -12,11 +12,11 @@ import { idOf, type ProviderObject } from '../../../tasks/payments/reading.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { recordCall } from '../call.ts'
 
-/** Stripe through its SDK (https://docs.stripe.com/api). The job decides about retries. */
+/** Connects to Stripe through its SDK (https://docs.stripe.com/api). The job decides about retries. */
 
 // Below the timeouts of the tasks, so that the error names the silent provider.
 const TIMEOUT_MS = 20_000
-// Bounds the catalog; the rest of a longer price list is ignored.
+// Limits the catalog. The rest of a longer price list is ignored.
 const MAX_PRICES = 1000
 
 /** Creates the configured provider; the first call loads the SDK. */
@@ -138,7 +138,7 @@ async function openSession(
   return { id: session.id, url: session.url }
 }
 
-/** Null if the error says that the customer does not exist (any more); rethrows any other error. */
+/** Returns null if the error says that the customer does not exist; rethrows any other error. */
 function nullIfNoCustomer(error: Partial<Stripe.errors.StripeError>): null {
   if (error.code === 'resource_missing' && error.param === 'customer') return null
   throw error
@@ -222,14 +222,14 @@ function asProviderObjects(given: readonly object[]): ProviderObject[] {
 type StripeResponse = object & { lastResponse?: { headers?: Record<string, string> } }
 
 /**
- * True for the stored answer to an earlier request with the same key. Its state is old but its date is new: it would
- * overrule the events in between.
+ * True if Stripe repeated its stored answer to an earlier request with the same key. The state in it is old but its
+ * date is new, so it would overrule events in between.
  */
 function isReplay({ lastResponse }: StripeResponse): boolean {
   return lastResponse?.headers?.['idempotent-replayed'] === 'true'
 }
 
-/** Adds the time by the provider's clock, which also dates its events. */
+/** Adds the time of the provider's clock, which also dates the provider's events. */
 function withProviderTime(object: StripeResponse): ObjectSnapshot {
   const date = Date.parse(object.lastResponse?.headers?.date ?? '')
   const at = Math.floor((Number.isNaN(date) ? Date.now() : date) / 1000)

@@ -28,7 +28,7 @@ const englishNames = (names: Intl.DisplayNames, code: string): string[] => {
   return name === undefined ? [] : [name.toLowerCase()]
 }
 
-/** The ISO 639 code of a provider's language, given as a code or an English name (Whisper); null if it is unknown. */
+/** Returns the ISO 639 code of a provider's language, given as a code or an English name (Whisper); null if unknown. */
 export function languageCode(language: string | null | undefined): string | null {
   const name = (language ?? '').trim().toLowerCase()
   if (/^[a-z]{2,3}$/.test(name)) return name

@@ -77,7 +77,9 @@ interface Call {
   readonly options: { readonly signal: AbortSignal; readonly timeout: number }
 }
 
-/** A recording during its upload. `failure` is its read error or null: the client would report it as its own error. */
+/**
+ * A recording during its upload. `failure` is its read error, which the client would report as its own; null if none.
+ */
 interface Source {
   readonly pieces: AsyncIterable<Uint8Array>
   readonly failure: { readonly error: unknown } | null
@@ -97,7 +99,7 @@ function createSource(pieces: AsyncIterable<Uint8Array>, onSend: () => void, sig
     } catch (error) {
       failure = { error }
     }
-    // Throws instead of returning: the provider would take a normal end for a complete file.
+    // Throw instead of returning: the provider would take a normal end for a complete file.
     if (failure !== null || signal.aborted) throw new Error('The recording was not sent completely')
   }
   return {
@@ -110,7 +112,7 @@ function createSource(pieces: AsyncIterable<Uint8Array>, onSend: () => void, sig
 
 type Fields = Omit<OpenAI.Audio.TranscriptionCreateParams, 'stream' | 'file'>
 
-/** The form fields besides the file. */
+/** Returns the form fields other than the file. */
 function formFields({ recording: { model, language, prompt }, recognition: { format } }: Call): Fields {
   const languageField = language === null ? {} : { language }
   const promptField = prompt === null ? {} : { prompt }
@@ -132,7 +134,7 @@ function formFields({ recording: { model, language, prompt }, recognition: { for
   return { model, ...(language === null ? times : languageField) }
 }
 
-/** The file comes last, so that a provider knows all fields when the file arrives. */
+/** Creates the form. The file comes last, so that a provider knows all fields when the file arrives. */
 async function createForm(call: Call): Promise<Fields & { file: Awaited<ReturnType<typeof streamingFile>> }> {
   const { fileName, mediaType, pieces } = call.recording
   return { ...formFields(call), file: await streamingFile(pieces, fileName, mediaType) }

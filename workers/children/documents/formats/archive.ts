@@ -4,9 +4,9 @@ import { openZip, type ZipEntry, type ZipRules } from '../../../../tasks/zip.ts'
 import { Unreadable } from '../images.ts'
 import { decodeXml } from '../texts.ts'
 
-/** Archives of XML parts: office files and electronic books. */
+/** Reads archives of XML parts: office files and electronic books. */
 
-// A sheet with a million rows has 50 MB; no readable document has a larger part than this.
+// A sheet with a million rows takes 50 MB. No part of a readable document exceeds this limit.
 const MAX_PART_BYTES = 100_000_000
 
 const RULES: ZipRules = {
@@ -30,12 +30,15 @@ export class Archive {
     this.#entries = new Map(entries.map((entry) => [entry.path.toLowerCase(), entry]))
   }
 
-  /** @throws Unreadable if the bytes are no archive, or a damaged or encrypted one. */
+  /**
+   * Opens an archive.
+   * @throws Unreadable if the bytes are not an archive, or a damaged or encrypted one.
+   */
   static async open(bytes: Uint8Array): Promise<Archive> {
     return new Archive(await openZip(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), RULES))
   }
 
-  /** Unpacked size of all parts. */
+  /** Returns the unpacked size of all parts. */
   get unpackedBytes(): number {
     return [...this.#entries.values()].reduce((sum, { size }) => sum + size, 0)
   }
@@ -58,7 +61,10 @@ export class Archive {
     return text
   }
 
-  /** Internal relations of an Office Open XML part, or of the whole file if `path` is '' (ECMA-376, part 2, 6.5). */
+  /**
+   * Reads the internal relations of an Office Open XML part, or of the whole file if `path` is '' (ECMA-376, part 2,
+   * 6.5).
+   */
   async relations(path: string): Promise<readonly Relation[]> {
     const folder = posix.dirname(path)
     const xml = await this.text(posix.join(folder, '_rels', `${posix.basename(path)}.rels`))
@@ -73,7 +79,7 @@ export class Archive {
     return relations
   }
 
-  /** Path of the main part of an Office Open XML file. @throws Unreadable if there is none. */
+  /** Returns the path of the main part of an Office Open XML file. @throws Unreadable if there is none. */
   async mainPart(): Promise<string> {
     const main = (await this.relations('')).find(({ type }) => type === 'officeDocument')
     if (main === undefined) throw new Unreadable('The document is damaged: it declares no main part')
@@ -92,5 +98,5 @@ export function firstOfEach<T extends { readonly path: string }>(
   })
 }
 
-/** Strips the namespace prefix of an element or attribute, which every writer may choose. */
+/** Strips the namespace prefix of an element or attribute: every writer chooses its own. */
 export const localName = (name: string): string => name.slice(name.indexOf(':') + 1)

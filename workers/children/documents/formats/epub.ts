@@ -33,7 +33,7 @@ export async function openEpub(bytes: Uint8Array): Promise<Texts> {
     async text(page) {
       const chapter = chapters[page - 1]?.path
       if (chapter === undefined) return ''
-      // Only an encrypted chapter matters: many books scramble just their fonts.
+      // Many books encrypt just their fonts, so check only this chapter.
       if (encrypted.includes(`"${chapter}"`)) throw new Unreadable('The chapter is encrypted')
       return htmlText(await archive.needed(chapter))
     },

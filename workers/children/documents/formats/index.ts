@@ -1,7 +1,7 @@
 import type { Attachment } from './mail.ts'
 import type { Texts } from './texts.ts'
 
-/** Formats of text documents by media type. Each loads on first use. */
+/** Lists the formats of text documents by media type. Each format loads on first use. */
 
 /** A text document and its attachments. */
 export interface Written extends Texts {

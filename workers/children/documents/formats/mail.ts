@@ -3,12 +3,12 @@ import { Unreadable } from '../images.ts'
 import { htmlText } from './epub.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
-/** Mail in transport format (RFC 5322, MIME). The only importer of `postal-mime`. */
+/** Opens mail in transport format (RFC 5322, MIME). The only importer of `postal-mime`. */
 
 /** A file attached to a mail. */
 export interface Attachment {
   readonly name: string
-  /** Media type that the mail declares. */
+  /** Media type that the mail declares for this file. */
   readonly mediaType: string
   readonly bytes: Uint8Array
 }
@@ -25,7 +25,7 @@ export interface MailParts {
   readonly attachments: readonly Attachment[]
 }
 
-// No real mail has more.
+// No real mail has more attachments.
 const MAX_ATTACHMENTS = 1000
 
 /** Opens a mail. @throws Unreadable. */
@@ -63,8 +63,8 @@ const addresses = (all: readonly Address[] | undefined): string | undefined =>
     .map(({ name, address }) => (name && address ? `${name} <${address}>` : name || address))
     .join(', ')
 
-// True for icons and logos that the body shows. Apple Mail marks every picture as inline, even an attached photo, so the
-// body must reference it.
+// True for icons and logos that the body shows. Apple Mail marks every picture as inline, even an attached photo, so
+// the body must also reference the picture.
 const isShown = ({ related, disposition, mimeType, contentId = '' }: Part, html: string): boolean =>
   mimeType.startsWith('image/') &&
   (related === true ||

@@ -4,7 +4,7 @@ import { localName } from './archive.ts'
 import { htmlText } from './epub.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
-/** Text files: plain text, HTML, XML, calendars, address cards and subtitles. */
+/** Opens text files: plain text, HTML, XML, calendars, address cards and subtitles. */
 
 export const openPlain = (bytes: Uint8Array): Texts => textsOf([decodeText(bytes)])
 
@@ -15,7 +15,7 @@ export function openHtml(bytes: Uint8Array): Texts {
   return textsOf([htmlText(decodeText(bytes, declared))])
 }
 
-/** Opens an XML file: one line per text, after the name and attributes of its element. */
+/** Opens an XML file. Each text gets a line of its own, which begins with the name and attributes of its element. */
 export function openXml(bytes: Uint8Array): Texts {
   const pages = new Pages()
   const open: Element[] = []

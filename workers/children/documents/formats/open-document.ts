@@ -4,18 +4,22 @@ import { MAX_CHARACTERS } from '../texts.ts'
 import { Archive, localName } from './archive.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
-/** OpenDocument files (ISO/IEC 26300-3): texts, spreadsheets and presentations. */
+/** Opens OpenDocument files (ISO/IEC 26300-3): texts, spreadsheets and presentations. */
 
 const PARAGRAPHS = new Set(['p', 'h'])
-// Skip deleted text and phonetic guides (furigana).
+// Skip the contents of these elements: deleted text and phonetic guides (furigana).
 const SILENT = new Set(['tracked-changes', 'ruby-text'])
 const REGIONS = /^(header|footer)(-left|-first)?$/
 const MAX_SPACES = 100
-// An empty cell may be repeated to the end of its row, and an empty row to the end of the sheet.
+// Limits on repetition. A file may repeat an empty cell to the end of its row, and an empty row to the end of the
+// sheet.
 const MAX_CELLS = 100
 const MAX_ROWS = 1000
 
-/** The element that starts a page, and the attribute with its title, if any. Texts mark page breaks instead. */
+/**
+ * The element that starts a page, and the attribute with the page's title, if any. Text documents mark page breaks
+ * instead.
+ */
 const PAGE_OF: Readonly<Record<string, readonly [element: string, name: string]>> = {
   spreadsheet: ['table', 'table:name'],
   presentation: ['page', ''],
@@ -84,7 +88,7 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
   let within = only === undefined ? 1 : 0
   let [paragraphs, silent, cells, pageDepth] = [0, 0, 0, 0]
   let style = ''
-  // Only for sheets. The outer cell includes the text of nested tables.
+  // Only sheets have rows. A cell includes the text of the tables nested in it.
   const row = page?.[0] === 'table' ? new Row() : null
   // A covered cell is hidden by a merged one, but still takes up a column.
   const isCell = (name: string): boolean =>

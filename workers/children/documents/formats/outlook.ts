@@ -4,7 +4,7 @@ import { htmlText } from './epub.ts'
 import { type Attachment, type Mail, mailOf } from './mail.ts'
 import { openHtml } from './markup.ts'
 
-/** Mail in Outlook's file format (MS-OXMSG). The only importer of `@kenjiuno/msgreader`. */
+/** Opens mail in Outlook's file format (MS-OXMSG). The only importer of `@kenjiuno/msgreader`. */
 
 /** Opens a mail. @throws Unreadable. */
 export async function openOutlook(bytes: Uint8Array): Promise<Mail> {
@@ -28,7 +28,7 @@ export async function openOutlook(bytes: Uint8Array): Promise<Mail> {
     ],
     body: mail.body?.trim() ? mail.body : await ofHtml(),
     attachments: (mail.attachments ?? [])
-      // Hidden attachments are pictures in the body.
+      // Hidden attachments are pictures that the body shows.
       .filter(({ attachmentHidden }) => attachmentHidden !== true)
       .map((field): Attachment => {
         const { fileName, content } = reading(() => reader.getAttachment(field))

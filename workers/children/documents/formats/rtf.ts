@@ -1,7 +1,7 @@
 import { latin1 } from '../texts.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
-/** Rich Text Format 1.9.1. */
+/** Opens documents in Rich Text Format 1.9.1. */
 
 // Encodings of fonts by character set, and of documents by code page if it is not windows-N.
 const CHARACTER_SETS: Readonly<Record<number, string>> = {
@@ -30,7 +30,7 @@ const CODE_PAGES: Readonly<Record<number, string>> = {
   65001: 'utf-8',
 }
 
-// Groups without document text.
+// Control words of groups without document text.
 const SILENT = new Set(
   'fonttbl colortbl stylesheet info pict objdata themedata datastore listtable listoverridetable revtbl rsidtbl generator xmlnstbl fldinst latentstyles'.split(
     ' ',
@@ -70,9 +70,9 @@ const SIGNS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-// A control word with its number and closing space, a hex byte, a control symbol, a brace, or text.
+// Matches a control word with its number and closing space, a hex byte, a control symbol, a brace, or text.
 const TOKEN = /\\([a-z]+)(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+|\\/gi
-// No real document nests groups deeper.
+// Limit of nested groups: no real document has more.
 const DEEPEST = 10_000
 
 interface State {
@@ -96,9 +96,9 @@ class Reader {
   #encoding = 'windows-1252'
   readonly #fonts = new Map<number, string>()
   #isFontTable = false
-  // Fallback characters still to skip after a Unicode character.
+  // Number of fallback characters still to skip after a Unicode character.
   #left = 0
-  // Pending bytes, decoded together because a character may have several.
+  // Pending bytes. They are decoded together, because a character may have several.
   #bytes: number[] = []
 
   take([, word, number, hex, sign, brace, text]: RegExpExecArray): void {
@@ -122,7 +122,7 @@ class Reader {
   }
 
   #sign(sign: string): void {
-    // \* starts a group that readers may ignore.
+    // The `\*` symbol starts a group that readers may ignore.
     if (sign === '*') this.#state.isSilent = true
     else this.#add(SIGNS.get(sign) ?? '')
   }
@@ -155,7 +155,7 @@ class Reader {
 
   #unicode(number: number): void {
     this.#flush()
-    // The number is a signed 16-bit one. Concatenation joins the two halves of a surrogate pair.
+    // The number is a signed 16-bit value. Concatenation joins the two halves of a surrogate pair.
     this.#add(String.fromCharCode(number & 0xffff))
     this.#left = this.#state.fallback
   }

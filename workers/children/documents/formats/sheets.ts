@@ -2,12 +2,12 @@ import { readMarkup } from '../../../../tasks/markup.ts'
 import { Archive, firstOfEach, localName } from './archive.ts'
 import { Pages, type Texts } from './texts.ts'
 
-/** Office Open XML spreadsheets (ECMA-376, part 1, chapter 18): one page per sheet, one line per row. */
+/** Opens Office Open XML spreadsheets (ECMA-376, part 1, chapter 18): one page per sheet, one line per row. */
 
-/** A plain number, a date or time of day, or an elapsed time. */
+/** Kind of number that a cell displays: a plain number, a date or time of day, or an elapsed time. */
 type Shown = 'number' | 'date' | 'duration'
 
-/** Workbook-wide data that is needed to display cell values. */
+/** Workbook data needed to display cell values. */
 interface Book {
   readonly strings: readonly string[]
   /** The kind of number that each cell format displays, by format index. */
@@ -74,7 +74,7 @@ function sharedStrings(xml: string): readonly string[] {
   return strings
 }
 
-// Built-in formats (18.8.30). 27 to 36 and 50 to 58 are East Asian dates.
+// Returns the kind of number of a built-in format (18.8.30). 27 to 36 and 50 to 58 are East Asian dates.
 function builtIn(id: number): Shown {
   if (id === 46) return 'duration'
   const isDate =
@@ -101,7 +101,7 @@ function cellFormats(xml: string): readonly Shown[] {
   return formats
 }
 
-// Codes for hours beyond 23, or minutes or seconds beyond 59.
+// Matches codes for hours beyond 23, or for minutes or seconds beyond 59.
 const ELAPSED = /\[(?:h+|m+|s+)\]/i
 
 /** Classifies a format by its date and time codes outside of quoted text, colours and conditions. */
@@ -111,7 +111,7 @@ function shownBy(code: string): Shown {
   return /[dmyhs]/i.test(codes) ? 'date' : 'number'
 }
 
-// Each empty column before a cell becomes a tab, up to this many for isolated cells.
+// Limit of tabs before an isolated cell, one for each empty column.
 const MAX_GAP = 100
 
 function sheetText(title: string, xml: string, book: Book): string {

@@ -3,9 +3,9 @@ import { MAX_CHARACTERS } from '../texts.ts'
 /** A document with text pages. */
 export interface Texts {
   readonly pageCount: number
-  /** Unpacked size of an archive; without it, the file size counts. */
+  /** Unpacked size of an archive; absent for other files, whose own size counts. */
   readonly unpackedBytes?: number
-  /** Reads a page; the first is 1. @throws Unreadable. */
+  /** Reads a page, counted from 1. @throws Unreadable. */
   text(page: number): string | Promise<string>
 }
 
@@ -18,7 +18,7 @@ export function textsOf(pages: readonly string[], archive?: { readonly unpackedB
   }
 }
 
-/** Collects text page by page, and ignores what exceeds a page's character limit. */
+/** Collects text page by page and drops text beyond a page's character limit. */
 export class Pages {
   #pages: string[] = []
   #page = ''
@@ -56,7 +56,7 @@ export class Pages {
   }
 }
 
-// Removes the redundant white space that cells and paragraphs end with.
+// Removes redundant white space at the ends of cells and paragraphs.
 const tidied = (text: string): string =>
   text
     .replace(/(?<! ) +\t/g, '\t')

@@ -2,10 +2,10 @@ import { readMarkup } from '../../../../tasks/markup.ts'
 import { Archive, firstOfEach, localName } from './archive.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
-/** Office Open XML text documents and presentations (ECMA-376, part 1). */
+/** Opens Office Open XML text documents and presentations (ECMA-376, part 1). */
 
-// Skip properties, whose elements share names with text (a tab stop, a tab). Skip also duplicates (Fallback), moved
-// text and phonetic guides (rt).
+// Skip these elements: properties, which contain elements with the same names as text (such as `tab`), duplicates
+// (`Fallback`), moved text and phonetic guides (`rt`).
 const SILENT = new Set(['pPr', 'rPr', 'tblPr', 'Fallback', 'moveFrom', 'rt'])
 const isOff = (value: string | undefined): boolean => /^(0|false|off)$/.test(value ?? '')
 
@@ -45,7 +45,7 @@ function addPart(xml: string, pages: Pages): void {
   })
 }
 
-/** Opens a document: headers, text, notes, comments, footers. @throws Unreadable. */
+/** Opens a text document and reads its headers, text, notes, comments and footers. @throws Unreadable. */
 export async function openDocx(bytes: Uint8Array): Promise<Texts> {
   const archive = await Archive.open(bytes)
   const main = await archive.mainPart()
