@@ -3,7 +3,7 @@ import type { Packed } from './packing.ts'
 
 const UTF8_NAMES = 0x800
 
-/** A zip archive of files. */
+/** Builds a zip archive. */
 export function zipOf(
   files: readonly (readonly [path: string, text: string | Uint8Array | Packed])[],
 ): Buffer {
@@ -21,18 +21,18 @@ export function zipOf(
 const isPacked = (text: string | Uint8Array | Packed): text is Packed =>
   typeof text === 'object' && 'packed' in text
 
-/** A file in an archive, with optional false headers. */
+/** A file in an archive, optionally with false headers. */
 export interface RawEntry {
   readonly name: string
   readonly data: Buffer | Packed
   readonly flags?: number
   readonly method?: number
   readonly attributes?: number
-  /** Overrides of the true sizes in the headers. */
+  /** Overrides of the true sizes and checksum: here in the central directory, in `local` in the local header. */
   readonly central?: Partial<Sizes>
   readonly local?: Partial<Sizes>
   readonly localName?: string
-  /** Offset of its data according to the directory; by default the true one. */
+  /** Offset that the directory lists instead of the true one. The archive then contains no data for this entry. */
   readonly at?: number
 }
 
@@ -42,7 +42,7 @@ interface Sizes {
   readonly crc: number
 }
 
-/** Builds an archive byte by byte, valid or not. Equal buffers in several entries are compressed once. */
+/** Builds an archive byte by byte, valid or not. Compresses a buffer only once, even if several entries share it. */
 export function rawZip(entries: readonly RawEntry[], count = entries.length): Buffer {
   const parts: Buffer[] = []
   const directory: Buffer[] = []
@@ -108,7 +108,7 @@ export function rawZip(entries: readonly RawEntry[], count = entries.length): Bu
 
 const storeRaw = (data: Buffer): Packed => ({ packed: data, unpacked: data.length, crc: crc32(data) })
 
-/** The two zip64 records, for entry counts that exceed two bytes. */
+/** Builds the two zip64 records, for entry counts that exceed two bytes. */
 function zip64(count: number, size: number, offset: number): Buffer {
   const record = Buffer.alloc(76)
   record.write('PK\x06\x06', 'latin1')

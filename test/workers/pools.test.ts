@@ -7,22 +7,22 @@ import { jobSpec, ledgerOf } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { startParts } from './parts.ts'
 
-/** Whole attempts on real threads. */
+/** Tests whole attempts on real threads. */
 
 const base = await testDatabase()
 const help = ledgerOf(base)
 const lease = await help.lease()
-// One grace period is long enough for any busy machine; the other is as short as possible.
+// In ms: longer than any busy machine needs, and as short as possible.
 const [PATIENT, SHORT] = [60_000, 300]
 const grace = { killGraceMs: SHORT }
 const { executor, pools, ledger } = await startParts(base, lease, grace)
 
-/** Claims the jobs of the job's delivery and runs them to their end. */
+/** Claims the job's delivery and runs its jobs to the end. */
 async function runAttempt(id: string): Promise<void> {
   for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
 }
 
-/** Enqueues and runs a job; `ended` resolves with its row. */
+/** Enqueues a job and starts its attempt; `ended` resolves with the job's row. */
 async function start(name: string, payload: unknown = {}, fields: Parameters<typeof jobSpec>[0] = {}) {
   const job = jobSpec({ name, payload, queue: name.split('.')[0]!, ...fields })
   await help.enqueue(job)
@@ -43,7 +43,7 @@ async function cancel(id: string): Promise<void> {
   executor.reconcile(row!.held as never)
 }
 
-/** Asserts that the pool works as it did before. */
+/** Asserts that the pool still runs jobs. */
 async function assertAlive(queue = 'io'): Promise<void> {
   const rows = await Promise.all(Array.from({ length: 5 }, (_, i) => run(`${queue}.echo`, { i })))
   assert.deepEqual(
@@ -52,13 +52,13 @@ async function assertAlive(queue = 'io'): Promise<void> {
   )
 }
 
-describe('how attempts end', () => {
-  test('with a result', async () => {
+describe('outcomes of attempts', () => {
+  test('stores the result', async () => {
     const row = await run('io.echo', { a: [1, null, 'x'] })
     assert.deepEqual([row.status, row.result], ['done', { a: [1, null, 'x'] }])
   })
 
-  test('with a failure, curable or not', async () => {
+  test('retries a transient failure and fails on a permanent one', async () => {
     const curable = await run('io.fail', { code: 'database.busy' })
     assert.deepEqual([curable.status, curable.tries], ['queued', 1])
     const final = await run('io.fail', { code: 'database.busy' }, { max_tries: 1 })
@@ -70,7 +70,7 @@ describe('how attempts end', () => {
     assert.deepEqual([incurable.status, incurable.error_code], ['failed', 'document.missing'])
   })
 
-  test('with an error that nobody expected: tried again, and its text kept from clients', async () => {
+  test('retries an unexpected error and hides its text from clients', async () => {
     assert.equal((await run('io.throw')).status, 'queued')
     const last = await run('io.throw', {}, { max_tries: 1 })
     assert.deepEqual(
@@ -79,7 +79,7 @@ describe('how attempts end', () => {
     )
   })
 
-  test('at once, when payload or result are not of the shape they are declared to have', async () => {
+  test('fails without a retry if the payload or the result has the wrong shape', async () => {
     assert.equal((await run('io.strict', { n: 1 })).status, 'done')
     for (const [name, payload] of [
       ['io.strict', { n: 'one' }],
@@ -91,7 +91,7 @@ describe('how attempts end', () => {
     }
   })
 
-  test('with all of its progress before the end, in order', async () => {
+  test('stores all progress before the outcome, in order', async () => {
     const row = await run('io.steps', { steps: 95 })
     assert.deepEqual([row.status, row.label, row.progress_current, row.result], ['done', 'Step 95', 95, 95])
     const events = await help.events(row.id)
@@ -102,12 +102,12 @@ describe('how attempts end', () => {
     await help.assertSound(row.id)
   })
 
-  test('with a huge result', async () => {
+  test('stores a huge result', async () => {
     const row = await run('io.huge', { bytes: 20_000_000 })
     assert.deepEqual([row.status, (row.result as string).length], ['done', 20_000_000])
   })
 
-  test('with a result that can not be stored, or not even leave the thread: that job alone fails', async () => {
+  test('fails only the job whose result cannot be stored or cloned', async () => {
     const bystander = await start('io.late', { ms: 400 })
     for (const name of ['io.poison', 'io.function']) {
       const row = await run(name)
@@ -116,7 +116,7 @@ describe('how attempts end', () => {
     assert.deepEqual([(await bystander.ended).status, (await bystander.ended).attempt], ['done', 1])
   })
 
-  test('as it should, when an event can not leave the thread', async () => {
+  test('completes a job although one of its events cannot be cloned', async () => {
     const row = await run('io.emit-function')
     assert.deepEqual([row.status, row.result], ['done', 'done'])
     assert.deepEqual(
@@ -125,7 +125,7 @@ describe('how attempts end', () => {
     )
   })
 
-  test('a thousand at once', async () => {
+  test('runs a thousand jobs concurrently', async () => {
     const jobs = Array.from({ length: 1000 }, (_, n) =>
       jobSpec({ name: 'io.echo', payload: { n }, queue: 'io' }),
     )
@@ -139,7 +139,7 @@ describe('how attempts end', () => {
   })
 })
 
-/** For tasks that obey their signal: with a long grace period, they pass in time only if no thread is killed. */
+/** Extends the grace period for tasks that obey their signal: the test passes in time only if no thread is killed. */
 function extendGrace(t: { after(work: () => void): void }): void {
   grace.killGraceMs = PATIENT
   t.after(() => {
@@ -147,8 +147,8 @@ function extendGrace(t: { after(work: () => void): void }): void {
   })
 }
 
-describe('attempts that are cut short', () => {
-  test('a cancelled task that follows its signal ends at once, and its thread lives on', async (t) => {
+describe('aborted attempts', () => {
+  test('ends a cancelled task that obeys its signal and keeps the thread', async (t) => {
     extendGrace(t)
     const other = await start('io.deaf', { ms: 700 })
     const job = await start('io.sleep', { ms: 10 * PATIENT })
@@ -160,7 +160,7 @@ describe('attempts that are cut short', () => {
     assert.deepEqual([(await other.ended).status, (await other.ended).attempt], ['done', 1])
   })
 
-  test('a task that ends by itself after its cancel request is as done as it says', async (t) => {
+  test('keeps the result of a task that completes after its cancel request', async (t) => {
     extendGrace(t)
     const job = await start('io.aborted')
     await isRunning(job.id)
@@ -168,7 +168,7 @@ describe('attempts that are cut short', () => {
     assert.deepEqual([(await job.ended).status, (await job.ended).result], ['done', { aborted: true }])
   })
 
-  test('one that ignores its signal dies with its thread; bystanders run again, uncounted', async () => {
+  test('kills the thread of a task that ignores its signal and reruns bystanders without counting a try', async () => {
     const bystanders = await Promise.all(
       Array.from({ length: 12 }, () => start('other.sleep', { ms: 60_000 })),
     )
@@ -199,17 +199,17 @@ describe('attempts that are cut short', () => {
     ['io', 'other.spin'],
     ['cpu', 'cpu.spin'],
   ] as const) {
-    test(`one that never lets its ${pool} thread come up for air dies with it`, async () => {
+    test(`kills a ${pool} thread whose event loop is blocked`, async () => {
       const job = await start(name, { ms: 60_000 })
       await isRunning(job.id)
-      await until('a thread has it', () => pools.busy > 0)
+      await until('a thread has the job', () => pools.busy > 0)
       await cancel(job.id)
       assert.equal((await job.ended).status, 'cancelled')
       await assertAlive(name.split('.')[0])
     })
   }
 
-  test('who was handed to a thread that never came up for air is a bystander, too', async () => {
+  test('treats jobs passed to a blocked thread as bystanders', async () => {
     const holding = [await start('other.hold', { ms: 60_000 }), await start('other.hold', { ms: 60_000 })]
     for (const { id } of holding) await isRunning(id)
     await delay(200)
@@ -225,12 +225,12 @@ describe('attempts that are cut short', () => {
     await assertAlive('other')
   })
 
-  test('the time-out and the silence of an attempt', async (t) => {
+  test('enforces the time limit and the stall limit of an attempt', async (t) => {
     const deaf = await start('io.short', { ms: 60_000 }, { max_tries: 1 })
     assert.deepEqual([(await deaf.ended).status, (await deaf.ended).error_code], ['failed', 'job.timeout'])
     const silent = await run('io.silent', { ms: 60_000 })
     assert.deepEqual([silent.status, silent.tries], ['queued', 1])
-    // The clock that limits use advances one second with each report, and not otherwise.
+    // The mocked clock advances one second per report and otherwise stands still.
     let now = performance.now()
     t.mock.method(performance, 'now', () => now)
     const touch = executor.touch.bind(executor)
@@ -244,12 +244,12 @@ describe('attempts that are cut short', () => {
   })
 })
 
-describe('threads that die', () => {
+describe('dead threads', () => {
   for (const [name, queue] of [
     ['other.exit', 'other'],
     ['cpu.exit', 'cpu'],
   ] as const) {
-    test(`${name}: counted as a try, and the pool lives on`, async () => {
+    test(`${name}: counts a try and keeps the pool working`, async () => {
       const row = await run(name)
       assert.deepEqual([row.status, row.tries], ['queued', 1])
       const last = await run(name, {}, { max_tries: 1 })
@@ -258,12 +258,12 @@ describe('threads that die', () => {
     })
   }
 
-  test('a promise that nobody waits for', async () => {
+  test('fails a job with an unhandled rejection', async () => {
     const row = await run('floating.rejection', {}, { max_tries: 1 })
     assert.deepEqual([row.status, row.error_code], ['failed', 'job.crashed'])
   })
 
-  test('a cpu thread that runs out of memory, and jobs behind it', async () => {
+  test('fails a cpu job that exhausts memory and runs the jobs behind it', async () => {
     const eater = await start('cpu.memory', {}, { max_tries: 1 })
     const behind = await Promise.all(Array.from({ length: 4 }, (_, i) => start('cpu.echo', { i })))
     assert.deepEqual([(await eater.ended).status, (await eater.ended).error_code], ['failed', 'job.crashed'])
@@ -271,8 +271,8 @@ describe('threads that die', () => {
     await assertAlive('cpu')
   })
 
-  test('nothing is left behind', async () => {
-    await until('all attempts have ended', () => executor.running === 0)
+  test('leaves no attempt behind', async () => {
+    await until('all attempts have finished', () => executor.running === 0)
     await ledger.idle()
     assert.ok(pools.threads > 0)
   })

@@ -10,11 +10,11 @@ import { TERMINAL } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { startTestWorker, TASKS } from './parts.ts'
 
-/** Pauses and limits queues with real workers. */
+/** Tests pauses and limits of queues with real workers. */
 
 const { db, query, url } = await testDatabase()
 const findTask = createTaskFinder(await loadTasks([TASKS]))
-// For the first tests; stopped before a worker has to start under a limit.
+// Serves the first tests. It stops before a later test starts its own worker under a limit.
 const first = await startTestWorker(url, 'io,other')
 
 async function add(name: string, payload: unknown, count: number): Promise<string[]> {
@@ -29,14 +29,14 @@ const count = async (ids: readonly string[], ...statuses: readonly string[]): Pr
     await query('select count(*)::int as n from job where id = any($1) and status = any($2)', [ids, statuses])
   )[0]!.n as number
 const waitForEnd = (ids: readonly string[]) =>
-  until('all have ended', async () => (await count(ids, ...TERMINAL)) === ids.length)
+  until('all jobs have finished', async () => (await count(ids, ...TERMINAL)) === ids.length)
 
 describe('a paused queue', { concurrency: false }, () => {
-  test('starts no job, no matter who adds it, and goes on with all of them; other queues never notice', async () => {
+  test('starts no jobs until it is resumed, and does not affect other queues', async () => {
     await waitForEnd(await add('io.echo', 1, 3))
     await db.run(pauseQueue('io', null))
-    // A worker stops on the notification; jobs fetched before may still begin.
-    const held = await until('none begins', async () => {
+    // A worker pauses only when the notification arrives, so it may still start jobs that it fetched before.
+    const held = await until('no job starts', async () => {
       const ids = await add('io.echo', 2, 5)
       await waitForEnd(await add('other.echo', 2, 5))
       return (await count(ids, 'queued')) === ids.length && ids
@@ -51,20 +51,20 @@ describe('a paused queue', { concurrency: false }, () => {
     assert.equal(row!.n, 0)
   })
 
-  test('lets jobs end that run', async () => {
+  test('lets running jobs finish', async () => {
     const ids = await add('io.sleep', { ms: 300 }, 3)
-    await until('they have begun', async () => (await count(ids, 'queued')) === 0)
+    await until('all jobs have started', async () => (await count(ids, 'queued')) === 0)
     await db.run(pauseQueue('io', null))
     await waitForEnd(ids)
     assert.equal(await count(ids, 'done'), ids.length)
     await db.run(resumeQueue('io'))
   })
 
-  test('keeps no worker from an orderly stop', async () => {
+  test('does not delay the stop of a worker', async () => {
     await db.run(pauseQueue('io', null))
     const { worker, warnings } = await startTestWorker(url, 'io')
     await worker.stop()
-    // A warning would name jobs that had not ended in time.
+    // A warning would list jobs that did not finish in time.
     assert.deepEqual(warnings, [])
     await db.run(resumeQueue('io'))
   })
@@ -73,7 +73,7 @@ describe('a paused queue', { concurrency: false }, () => {
 describe('a limited queue', { concurrency: false }, () => {
   after(() => db.run(limitQueue('io', null)))
 
-  test('never runs more at once than its limit, in all workers together, and all of them in the end', async () => {
+  test('runs no more jobs than its limit across all workers, and finishes all of them', async () => {
     await db.run(limitQueue('io', 3))
     const other = await startTestWorker(url, 'io')
     const readAllShares = async () => {
@@ -81,15 +81,15 @@ describe('a limited queue', { concurrency: false }, () => {
       const all = await Promise.all(leases.map(({ id }) => db.any(readConcurrency(id as string))))
       return all.flat().map(({ places }) => places)
     }
-    await until('each has its share', async () => {
+    await until('the workers divide the limit', async () => {
       const given = await readAllShares()
       return given.reduce<number>((sum, places) => sum + places!, 0) === 3 && given.length >= 2
     })
-    // Both workers know each other by now: each was notified of the other's lease.
+    // By now the workers know about each other: each was notified of the other's lease.
     await waitForEnd(await add('io.echo', 1, 4))
     const ids = await add('io.sleep', { ms: 40 }, 60)
     let max = 0
-    await until('all have ended', async () => {
+    await until('all jobs are done', async () => {
       max = Math.max(max, await count(ids, 'running'))
       return (await count(ids, 'done')) === ids.length
     })
@@ -97,27 +97,27 @@ describe('a limited queue', { concurrency: false }, () => {
     await Promise.all([first.worker.stop(), other.worker.stop()])
   })
 
-  test('takes the limit away at once', async () => {
+  test('starts more jobs immediately after its limit is removed', async () => {
     await db.run(limitQueue('io', 1))
     await startTestWorker(url, 'io')
     const ids = await add('io.sleep', { ms: 60_000 }, 12)
-    await until('one runs', async () => (await count(ids, 'running')) === 1)
+    await until('one job is running', async () => (await count(ids, 'running')) === 1)
     await db.run(limitQueue('io', null))
-    await until('many run', async () => (await count(ids, 'running')) > 5)
+    await until('many jobs are running', async () => (await count(ids, 'running')) > 5)
     for (const id of ids) await db.one(cancelJob(id))
     await waitForEnd(ids)
   })
 })
 
-test('a drained worker starts no job, others do, and it goes on when it is resumed', async () => {
+test('a drained worker starts no jobs until it is resumed, while other workers do', async () => {
   const [one, other] = await Promise.all([startTestWorker(url, 'io'), startTestWorker(url, 'io')])
   const countRunning = async (ids: readonly string[], lease: string): Promise<number> =>
     (await query('select count(*)::int as n from job where id = any($1) and lease_id = $2', [ids, lease]))[0]!
       .n as number
   await db.run(drainWorker(one.worker.lease.id, true))
-  const ids = await until('all run in the other', async () => {
+  const ids = await until('all jobs run in the other worker', async () => {
     const some = await add('io.sleep', { ms: 300 }, 8)
-    await until('they run', async () => (await count(some, 'queued')) === 0)
+    await until('all jobs have started', async () => (await count(some, 'queued')) === 0)
     const [here, there] = [
       await countRunning(some, one.worker.lease.id),
       await countRunning(some, other.worker.lease.id),
@@ -134,7 +134,7 @@ test('a drained worker starts no job, others do, and it goes on when it is resum
   assert.equal(await db.maybeOne(drainWorker(one.worker.lease.id, true)), null)
 })
 
-test('what is so already changes nothing', async () => {
+test('reports no change for a state that is already set', async () => {
   await query('delete from queue_control')
   assert.equal(await db.maybeOne(resumeQueue('io')), null)
   assert.notEqual(await db.maybeOne(pauseQueue('io', null)), null)

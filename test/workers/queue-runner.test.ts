@@ -9,7 +9,7 @@ import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import { log, settingsFor } from './parts.ts'
 
-/** Deliveries that a runner has prefetched when it stops. */
+/** Tests a queue runner: prefetched deliveries, claims and lost connections. */
 
 const { url, query } = await testDatabase()
 const TASK = 'test.prefetched'
@@ -18,25 +18,24 @@ const countLocked = async (): Promise<number> =>
     (await query(`select count(*) from graphile_worker._private_jobs where locked_at is not null`))[0]!.count,
   )
 
-/** A runner that has fetched all of 300 deliveries: most are being handled, the others wait in memory. */
+/** Starts a runner that fetches 300 deliveries: it handles most of them, and the others wait in memory. */
 async function startPrefetched(pool: QueuePool) {
   await query('delete from graphile_worker._private_jobs')
   await query(`select graphile_worker.add_job($1, '{}') from generate_series(1, 300)`, [TASK])
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   let claims = 0
   const runner = createRunner(pool, {
-    // The first few end immediately, so that the runner fetches more. The others are handled until the end.
+    // The first few claims resolve immediately, so that the runner fetches more. The others wait for `end`.
     claim: async () => {
       if (++claims > 3) await ended
       return []
     },
     redeliver: async () => {},
   })
-  await until('it has more than it can handle', async () => (await countLocked()) > 256)
+  await until('the runner has fetched more than it can handle', async () => (await countLocked()) > 256)
   return { runner, end }
 }
 
-/** A runner that has only this `ledger`. */
 const createRunner = (pool: QueuePool, ledger: Parameters<typeof startQueueRunner>[0]['ledger']) =>
   startQueueRunner({
     queue: 'test',
@@ -66,17 +65,17 @@ async function openPool(): Promise<QueuePool> {
   return pool
 }
 
-describe('what a runner has prefetched when it stops', { concurrency: false }, () => {
-  test('is back in the queue before it has stopped', async () => {
+describe('prefetched deliveries of a stopping runner', { concurrency: false }, () => {
+  test('return to the queue before the runner has stopped', async () => {
     const { runner, end } = await startPrefetched(await openPool())
     const stopping = runner.stop()
-    await until('what is not in hand is back', async () => (await countLocked()) <= 256)
+    await until('deliveries that are not being handled are back', async () => (await countLocked()) <= 256)
     end()
     await stopping
     assert.equal(await countLocked(), 0)
   })
 
-  test('stays locked while the database is away, which ends nothing but the runner', async (t) => {
+  test('stay locked during a database outage, without an unhandled rejection', async (t) => {
     const pool = await openPool()
     const { runner, end } = await startPrefetched(pool)
     const unhandled = t.mock.fn()
@@ -93,7 +92,7 @@ describe('what a runner has prefetched when it stops', { concurrency: false }, (
   })
 })
 
-test('a delivery is claimed with no more places than it can fill', async () => {
+test('reserves no more slots for a delivery than it can fill', async () => {
   await query('delete from graphile_worker._private_jobs')
   const deliveries = [
     { mailbox: 'actor', limit: 1, first: 1, last: null },
@@ -115,14 +114,14 @@ test('a delivery is claimed with no more places than it can fill', async () => {
     },
     redeliver: async () => {},
   })
-  await until('all are claimed', () => places.size === deliveries.length)
+  await until('all deliveries are claimed', () => places.size === deliveries.length)
   await runner.stop()
   assert.deepEqual(Object.fromEntries(places), { actor: 1, pair: 2, single: 1, range: 1000, all: 1000 })
 })
 
 /**
- * A pool whose next statement with this text loses its connection, before the database gets it or before its answer
- * arrives.
+ * Opens a pool that loses the connection of the next statement containing `text`: before the database gets the
+ * statement, or before its answer arrives.
  */
 async function openLosingPool(
   text: string,
@@ -150,7 +149,7 @@ for (const [what, text] of [
   ['a fetch', 'limit 256'],
 ] as const)
   for (const lost of ['statement', 'answer'] as const)
-    test(`deliveries are handled within moments when the ${lost} of ${what} is lost`, async () => {
+    test(`handles deliveries within moments after the ${lost} of ${what} is lost`, async () => {
       await query('delete from graphile_worker._private_jobs')
       await query(`select graphile_worker.add_job($1, '{}')`, [TASK])
       const { pool, hasLost } = await openLosingPool(text, lost)

@@ -7,27 +7,27 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { startTestWorker } from './parts.ts'
 
-/** When cron fires, a worker adds the job of the entry, unless the entry is paused. */
+/** Tests that a worker adds the job of an entry when cron fires, unless the entry is paused. */
 
 const { url, db, query } = await testDatabase()
-/** Returns one of these entries that cron itself does not run in the next two minutes. */
+/** Returns the first of these entries that cron does not run in the next two minutes. */
 const findEntry = (...identifiers: readonly string[]) =>
   schedule.find(
     ({ identifier, match }) =>
       identifiers.includes(identifier) && +nextRun(match, new Date()) > Date.now() + 120_000,
   )!
-// Their jobs never join a running one.
+// The jobs of these entries never join a running job.
 const { identifier: ENTRY, task } = findEntry('rag-purge', 'blog-retag')
 const TASK = task.name
 
-/** Fires the entry as cron does, and waits until the worker has handled it. */
+/** Fires the entry as cron does and waits until the worker has handled it. */
 async function fire(): Promise<void> {
   const [row] = await query(`select (graphile_worker.add_job($1)).id`, [`cron:${ENTRY}`])
   const isHandled = async () => {
     const rows = await query('select 1 from graphile_worker._private_jobs where id = $1', [row!.id])
     return rows.length === 0
   }
-  await until('the worker has handled it', isHandled)
+  await until('the worker has handled the entry', isHandled)
 }
 
 const listJobs = async (): Promise<string[]> =>
@@ -45,7 +45,7 @@ const isDone = (id: string) =>
     return row!.status === 'done'
   })
 
-test('cron adds a job, none while its entry is paused, and another one once it is resumed', async () => {
+test('adds a job when cron fires, except while the entry is paused', async () => {
   await startTestWorker(url, 'system')
   await fire()
   const [first, ...more] = await listJobs()
@@ -66,10 +66,10 @@ test('cron adds a job, none while its entry is paused, and another one once it i
   assert.deepEqual(row, { owner_id: null, payload: {} })
 })
 
-test('a run that joins the job under way is a run of that job', async () => {
+test('records the running job that a cron run joins', async () => {
   const { identifier, task } = findEntry('retention', 'measure')
   const mailbox = task.actor!({} as never, null)
-  // Keeps waiting: it is scheduled for later, so no delivery names its mailbox.
+  // This job keeps waiting: it is scheduled for later, so no delivery names its mailbox.
   await query(
     `insert into job (id, name, queue, mailbox, mailbox_limit, payload, status, max_tries, run_at)
      values (gen_random_uuid(), $1, 'system', $2, 1, '{}', 'queued', 1, now() + interval '1 h')`,
@@ -78,7 +78,7 @@ test('a run that joins the job under way is a run of that job', async () => {
   const [waiting] = await query('select id from job where name = $1', [task.name])
   await startTestWorker(url, 'system')
   await query(`select graphile_worker.add_job($1)`, [`cron:${identifier}`])
-  const row = await until('it has run', async () => {
+  const row = await until('the entry has run', async () => {
     const [found] = await query('select last_job_id as id from schedule_control where identifier = $1', [
       identifier,
     ])

@@ -4,7 +4,7 @@ import { after } from 'node:test'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
-/** A mail as an SMTP server received it. */
+/** A mail received by the SMTP server. */
 export interface Received {
   readonly from: string
   readonly to: readonly string[]
@@ -15,12 +15,12 @@ export interface Received {
 export interface SmtpStandIn {
   readonly port: number
   readonly received: Received[]
-  /** Connections so far. */
+  /** Number of connections so far. */
   connections: number
   stop(): Promise<void>
 }
 
-/** Starts an SMTP server that accepts every mail unless its options say otherwise; stops after the file. */
+/** Starts an SMTP server that accepts all mail by default. It stops after the test file. */
 export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<SmtpStandIn> {
   const received: Received[] = []
   const sockets = new Set<Socket>()
@@ -63,7 +63,7 @@ export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<
   return standIn
 }
 
-/** Makes a reply in the form that smtp-server expects. */
+/** Creates an error that smtp-server sends as a reply. */
 export function smtpReply(responseCode: number, text = 'the words of the server'): Error {
   return Object.assign(new Error(text), { responseCode })
 }

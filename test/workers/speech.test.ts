@@ -9,7 +9,7 @@ import { answerWithAudio, randomAudio, speechServer } from '../standins/speech.t
 import { until } from '../until.ts'
 import { holdTimer } from './held-timer.ts'
 
-/** Speech by the real client: requests, answers and failures. */
+/** Tests the speech client: requests, answers and failures. */
 
 const server = await speechServer()
 const { ai } = parseSettings({
@@ -39,7 +39,7 @@ async function readSpeech(
   return Buffer.concat(pieces)
 }
 
-test('it is asked for as the provider wants it, and comes as it was sent', async () => {
+test('sends the expected request and returns the audio unchanged', async () => {
   const bytes = randomAudio(100_000)
   server.answer = answerWithAudio(bytes)
   assert.ok((await readSpeech(alloy)).equals(bytes))
@@ -54,7 +54,7 @@ test('it is asked for as the provider wants it, and comes as it was sent', async
   })
 })
 
-test('Mistral answers all at once, in JSON', async () => {
+test('decodes the JSON answer of Mistral', async () => {
   const bytes = randomAudio(3000)
   server.answer = (response) =>
     response
@@ -72,7 +72,7 @@ test('Mistral answers all at once, in JSON', async () => {
   })
 })
 
-test('the first piece is there before the last is made', async () => {
+test('yields the first piece before the last one is made', async () => {
   let more = (): void => {}
   server.answer = (response) => {
     response.writeHead(200, { 'content-type': 'audio/mpeg' }).write(randomAudio(10))
@@ -85,7 +85,7 @@ test('the first piece is there before the last is made', async () => {
   assert.equal((await pieces.next()).done, true)
 })
 
-describe('what goes wrong', () => {
+describe('failures', () => {
   const status =
     (code: number, headers = {}) =>
     (response: ServerResponse): void => {
@@ -95,18 +95,18 @@ describe('what goes wrong', () => {
     }
   const head = { 'content-type': 'audio/mpeg' }
   const cases: readonly [string, typeof server.answer, string, string][] = [
-    ['a key that is none', status(401), 'ai.refused', 'it does not accept OPENAI_API_KEY'],
-    ['a key that may not', status(403), 'ai.refused', 'it does not accept OPENAI_API_KEY'],
-    ['what it does not like', status(400), 'ai.refused', 'it refused the request (HTTP status 400)'],
-    ['what it does not have', status(404), 'ai.refused', 'it refused the request (HTTP status 404)'],
-    ['too many', status(429, { 'retry-after': '7' }), 'ai.failed', 'too many requests'],
-    ['its own fault', status(500), 'ai.failed', 'HTTP status 500'],
-    ['its own fault', status(503), 'ai.failed', 'HTTP status 503'],
-    ['no sound', status(200), 'ai.failed', 'its answer is not audio'],
-    ['nothing', (r) => r.writeHead(200, head).end(), 'ai.failed', 'it sent nothing'],
+    ['an invalid key', status(401), 'ai.refused', 'it does not accept OPENAI_API_KEY'],
+    ['a key without permission', status(403), 'ai.refused', 'it does not accept OPENAI_API_KEY'],
+    ['an invalid request', status(400), 'ai.refused', 'it refused the request (HTTP status 400)'],
+    ['an unknown resource', status(404), 'ai.refused', 'it refused the request (HTTP status 404)'],
+    ['a rate limit', status(429, { 'retry-after': '7' }), 'ai.failed', 'too many requests'],
+    ['a server error', status(500), 'ai.failed', 'HTTP status 500'],
+    ['a server error', status(503), 'ai.failed', 'HTTP status 503'],
+    ['no audio', status(200), 'ai.failed', 'its answer is not audio'],
+    ['an empty answer', (r) => r.writeHead(200, head).end(), 'ai.failed', 'it sent nothing'],
     ['no answer', (r) => r.destroy(), 'ai.failed', 'the connection failed (UND_ERR_SOCKET)'],
     [
-      'an end in the middle',
+      'an interrupted answer',
       (r) => r.writeHead(200, head).write(randomAudio(100), () => setImmediate(() => r.destroy())),
       'ai.interrupted',
       'the connection failed (UND_ERR_SOCKET)',
@@ -118,28 +118,28 @@ describe('what goes wrong', () => {
       await assertFails(readSpeech(alloy), code, reason)
     })
 
-  test('when to come back is passed on', async () => {
+  test('passes Retry-After on', async () => {
     server.answer = status(429, { 'retry-after': '7' })
     await assert.rejects(readSpeech(alloy), { retryAfter: 7 })
   })
 
-  test('silence, before the first piece and after it', async (t) => {
+  test('times out before the first piece and after it', async (t) => {
     const limit = holdTimer(t, SILENT_SECONDS * 1000)
     const reason = `it sent nothing for ${SILENT_SECONDS} s`
     const asked = server.asked.length
     server.answer = () => {}
     const unheard = assertFails(readSpeech(alloy, limited), 'ai.failed', reason)
-    await until('it is asked', () => server.asked.length > asked)
+    await until('the request has arrived', () => server.asked.length > asked)
     limit.goOff()
     await unheard
     server.answer = (response) => void response.writeHead(200, head).write(randomAudio(10))
     const cut = assertFails(readSpeech(alloy, limited), 'ai.interrupted', reason)
-    await until('a piece is heard', () => limit.restarts > 0)
+    await until('a piece has arrived', () => limit.restarts > 0)
     limit.goOff()
     await cut
   })
 
-  test('Mistral: no sound in it', async () => {
+  test('rejects a Mistral answer without audio', async () => {
     for (const body of ['{}', 'null', '{"audio_data": 5}']) {
       server.answer = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(body)
       await assertFails(readSpeech(jane), 'ai.failed', 'its answer is not audio')
@@ -149,13 +149,13 @@ describe('what goes wrong', () => {
     await assertFails(readSpeech(jane), 'ai.failed', 'it sent nothing')
   })
 
-  test('without a key nothing is asked', async () => {
+  test('sends no request without a key', async () => {
     const asked = server.asked.length
     await assert.rejects(readSpeech({ ...alloy, provider: 'groq' }), { code: 'ai.missing_key' })
     assert.equal(server.asked.length, asked)
   })
 
-  test('a job that is cut short ends the request', async () => {
+  test('closes the request when the job is aborted', async () => {
     const abort = new AbortController()
     let left = (): void => {}
     const gone = new Promise<void>((resolve) => {

@@ -53,7 +53,7 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-test('a child says that it is ready, with what it wants to tell', async (t) => {
+test('resolves with the message that a child sends when it is ready', async (t) => {
   const { supervisor, spec } = createSupervision(t)
   supervisor.start(spec('one'))
   const message = (await supervisor.ready('one')) as { ready: boolean; pid: number }
@@ -63,7 +63,7 @@ test('a child says that it is ready, with what it wants to tell', async (t) => {
   assert.throws(() => supervisor.ready('two'), /No child named two/)
 })
 
-test('a killed child is started again at once, and is ready again', async (t) => {
+test('restarts a killed child immediately', async (t) => {
   const { supervisor, spec, log } = createSupervision(t)
   supervisor.start(spec('one'))
   const first = (await supervisor.ready('one')) as { pid: number }
@@ -74,9 +74,9 @@ test('a killed child is started again at once, and is ready again', async (t) =>
   assert.equal(log.find((line) => line.message.includes('died'))?.data.waitMs, 0)
 })
 
-test('a child that keeps crashing is started again ever later', async (t) => {
+test('backs off before restarting a child that keeps crashing', async (t) => {
   const { supervisor, spec, log, lines } = createSupervision(t)
-  // Holds the fifth start, however late the test checks.
+  // Holds the timer of the fifth start, so that a late check still sees four starts.
   holdTimer(t, 1000)
   const began = performance.now()
   supervisor.start(spec('one', 'crash'))
@@ -89,11 +89,11 @@ test('a child that keeps crashing is started again ever later', async (t) => {
   assert.equal(lines().length, 4)
 })
 
-test('the wait doubles up to ten seconds', () => {
+test('doubles the restart delay up to ten seconds', () => {
   assert.deepEqual([1, 2, 3, 6, 7, 8, 2_000].map(restartDelay), [0, 250, 500, 4_000, 8_000, 10_000, 10_000])
 })
 
-test('a death after a healthy life counts as the first', async (t) => {
+test('counts a death after a healthy life as the first', async (t) => {
   const { supervisor, spec, log } = createSupervision(t, { healthyMs: 0 })
   supervisor.start(spec('one', 'crash'))
   await until(() => log.filter((line) => line.message.includes('died')).length >= 3)
@@ -101,7 +101,7 @@ test('a death after a healthy life counts as the first', async (t) => {
   assert.ok(log.every((line) => (line.data.waitMs ?? 0) === 0))
 })
 
-test('children stop all at once', async (t) => {
+test('stops all children together', async (t) => {
   const { supervisor, spec, lines } = createSupervision(t)
   for (const name of ['one', 'two', 'three']) {
     supervisor.start(spec(name))
@@ -112,7 +112,7 @@ test('children stop all at once', async (t) => {
   assert.throws(() => supervisor.start(spec('four')), /four already exists, or the supervisor is stopping/)
 })
 
-test('a child that does not stop in time is killed, and the others need not wait for it', async (t) => {
+test('kills a child that does not stop in time, without delaying the others', async (t) => {
   const { supervisor, spec, lines, log } = createSupervision(t)
   const limit = holdTimer(t, 200)
   supervisor.start(spec('one'))
@@ -129,7 +129,7 @@ test('a child that does not stop in time is killed, and the others need not wait
   )
 })
 
-test('a stop before a child is ready tells those who wait', async (t) => {
+test('rejects waiting callers if it stops before a child is ready', async (t) => {
   const { supervisor, spec } = createSupervision(t)
   supervisor.start(spec('one', 'crash'))
   const ready = assert.rejects(supervisor.ready('one'), /stopped before it was ready/)
@@ -137,7 +137,7 @@ test('a stop before a child is ready tells those who wait', async (t) => {
   await ready
 })
 
-test('children get our loader flags, not our debugger or test runner', () => {
+test('passes loader flags to children, but no debugger or test runner flags', () => {
   const own = ['--import', 'tsx', '--inspect=0', '--test', '--test-timeout=5', '--max-old-space-size=99']
   assert.deepEqual(childFlags(own), [
     '--disable-warning=ExperimentalWarning',
@@ -159,7 +159,7 @@ async function startParent(t: TestContext, journal: string) {
   return started
 }
 
-test('a child whose parent is killed ends', async (t) => {
+test('a child stops when its parent is killed', async (t) => {
   const { journal, lines } = createSupervision(t)
   const started = await startParent(t, journal)
   started.kill('SIGKILL')
@@ -167,7 +167,7 @@ test('a child whose parent is killed ends', async (t) => {
   assert.deepEqual(lines(), ['child start', 'child orphan'])
 })
 
-test('Ctrl-C reaches the parent alone, which then asks the child', async (t) => {
+test('Ctrl-C reaches only the parent, which then stops the child', async (t) => {
   const { journal, lines } = createSupervision(t)
   const started = await startParent(t, journal)
   process.kill(-started.pid!, 'SIGINT')

@@ -6,7 +6,7 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** Counters of a worker. */
+/** Tests the counters of a worker. */
 
 const { db, query } = await testDatabase()
 const attempt = {
@@ -17,7 +17,7 @@ const attempt = {
   waitSeconds: 3,
 } as const
 
-test('a time is counted by the first bound that it does not exceed', () => {
+test('counts a time in the first bucket whose bound it does not exceed', () => {
   assert.deepEqual(
     [bucketOf(0), bucketOf(HISTOGRAM_BOUNDS[0]!), bucketOf(HISTOGRAM_BOUNDS[0]! + 1e-9)],
     [0, 0, 1],
@@ -26,14 +26,14 @@ test('a time is counted by the first bound that it does not exceed', () => {
   assert.equal(bucketOf(1e9), HISTOGRAM_BOUNDS.length)
 })
 
-test('counts are stored at intervals, the rest at the end, and none twice', async () => {
+test('stores counts at intervals and the rest on close, without duplicates', async () => {
   const tallies = createTallies(db, log, 20)
   tallies.countAttempt(attempt)
   tallies.countAttempt({ ...attempt, outcome: 'failed' })
   tallies.count('leases_lost')
   const countStored = async () =>
     (await query('select sum(attempts)::int as n from job_tally where span = 0'))[0]!.n
-  await until('both are stored', async () => (await countStored()) === 2)
+  await until('both attempts are stored', async () => (await countStored()) === 2)
   tallies.countAttempt(attempt)
   tallies.count('leases_lost')
   await tallies.close()
@@ -48,7 +48,7 @@ test('counts are stored at intervals, the rest at the end, and none twice', asyn
   ])
 })
 
-test('what can not be stored is told, and stops nothing', async () => {
+test('closes without an error if counts cannot be stored', async () => {
   await query('alter table job_tally rename to elsewhere')
   const tallies = createTallies(db, log, 5)
   tallies.countAttempt(attempt)

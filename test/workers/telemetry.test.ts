@@ -12,7 +12,7 @@ import { type ReceivedSpan, startCollector } from '../standins/collector.ts'
 import { until } from '../until.ts'
 import { settingsFor, startTestWorker, TASKS } from './parts.ts'
 
-/** A worker reports attempts as spans and log lines. */
+/** Tests the spans and log lines that a worker reports about attempts. */
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const ADDER = '00f067aa0ba902b7'
@@ -30,7 +30,7 @@ const settings = settingsFor(url, {
 })
 const { worker } = await startTestWorker(url, 'io', { settings, log, retryMs: 1 })
 
-/** Adds a job from a traced request; `interruptions` is the number of processes that died under it. */
+/** Adds a job from a traced request. `interruptions` is the number of processes that died while they ran it. */
 function add(name: string, payload: unknown, maxTries = 1, interruptions = 0): Promise<string> {
   const task = findTask(name) as unknown as TaskDefinition<unknown, unknown>
   const origin = { traceParent: `00-${TRACE}-${ADDER}-01`, logFields: () => null, record: null }
@@ -55,7 +55,7 @@ const waitForLine = (id: string, message: string, more: object = {}) =>
 const isPartOf = (part: object, line: Readonly<Record<string, unknown>>): boolean =>
   Object.entries(part).every(([name, value]) => line[name] === value)
 
-test('the span of an attempt says what became of it', async () => {
+test('records the outcome in the span of an attempt', async () => {
   const assertTraced = async (id: string) => {
     const { name, traceId, parentSpanId, attributes, failed } = await waitForSpan(id)
     assert.deepEqual([traceId, parentSpanId], [TRACE, ADDER], name)
@@ -68,9 +68,9 @@ test('the span of an attempt says what became of it', async () => {
   assert.deepEqual(await assertTraced(await add('io.exit', {})), ['failed', 'job.crashed', true])
 })
 
-test('an attempt that is cancelled has not failed', async () => {
+test('does not mark a cancelled attempt as failed', async () => {
   const id = await add('io.sleep', { ms: 60_000 })
-  await until('it runs', async () => {
+  await until('the job is running', async () => {
     const [row] = await query('select status from job where id = $1', [id])
     return row!.status === 'running'
   })
@@ -79,20 +79,20 @@ test('an attempt that is cancelled has not failed', async () => {
   assert.deepEqual([attributes['job.outcome'], failed], ['cancelled', false])
 })
 
-test('an attempt that another worker has taken over ends as superseded', async () => {
+test('ends the span of an attempt as superseded after a takeover', async () => {
   const id = await add('io.sleep', { ms: 60_000 })
-  await until('it runs here', () => worker.executor.ids.includes(id))
+  await until('the job runs here', () => worker.executor.ids.includes(id))
   worker.executor.supersede(id, 1)
   const { attributes, failed } = await waitForSpan(id)
   assert.deepEqual([attributes['job.outcome'], failed], ['superseded', false])
   await db.one(cancelJob(id))
 })
 
-test('an attempt of a worker that is late has one id, whichever worker sends its span', async (t) => {
+test('gives both spans of a late worker’s attempt the same id', async (t) => {
   const other = await startTestWorker(url, 'io', { settings, log, retryMs: 1 })
   const id = await add('io.sleep', { ms: 60_000 })
   t.after(() => db.one(cancelJob(id)))
-  const late = await until('it runs', () =>
+  const late = await until('a worker runs the job', () =>
     [worker, other.worker].find(({ executor }) => executor.ids.includes(id)),
   )
   const [row] = await query('delete from worker_lease where id = $1 returning name', [late.lease.id])
@@ -121,12 +121,12 @@ test('an attempt of a worker that is late has one id, whichever worker sends its
   })
 })
 
-test('a call to a provider is part of its attempt, also of a job that runs alone', async () => {
+test('adds provider calls to the span of their attempt, also in an isolated process', async () => {
   const together = await add('io.call', {})
   const suspect = await add('io.call', {}, 1, SUSPECT_FROM)
   for (const id of [together, suspect]) {
     const { spanId } = await waitForSpan(id)
-    const call = await until('its call', () =>
+    const call = await until('the span of the call', () =>
       traces.spans.find(({ parentSpanId }) => parentSpanId === spanId),
     )
     assert.deepEqual([call.name, call.kind, call.traceId], ['somebody ask', 'client', TRACE])
@@ -136,7 +136,7 @@ test('a call to a provider is part of its attempt, also of a job that runs alone
   await waitForLine(suspect, 'A suspect job runs in an isolated process')
 })
 
-test('each try has a span of its own', async () => {
+test('records a span for each attempt', async () => {
   const id = await add('io.fail', { code: 'database.busy' }, 3)
   const spans = await Promise.all([1, 2, 3].map((attempt) => waitForSpan(id, attempt)))
   assert.deepEqual(
@@ -149,7 +149,7 @@ test('each try has a span of its own', async () => {
   )
 })
 
-test('a line of a job has its task, attempt, request and trace', async () => {
+test('adds task, attempt, request and trace to log lines of a job', async () => {
   const id = await add('io.throw', {})
   const ids = { jobId: id, task: 'io.throw', attempt: 1, requestId: 'r-1', traceId: TRACE }
   assert.partialDeepStrictEqual(await waitForLine(id, 'A task failed'), ids)
@@ -159,9 +159,9 @@ test('a line of a job has its task, attempt, request and trace', async () => {
   assert.partialDeepStrictEqual(line, { ...ids, jobId: unsent, task: 'io.emit-function' })
 })
 
-test('a slow statement of a task is named with its job', async () => {
+test('logs a slow statement with its task and attempt', async () => {
   const id = await add('io.query', { ms: 200 })
-  // On a busy machine other statements are slow, too.
+  // On a busy machine other statements may be slow, too.
   const line = await waitForLine(id, 'Slow statement', { statement: 'sleeps' })
   assert.partialDeepStrictEqual(line, { level: 40, task: 'io.query', attempt: 1 })
   assert.ok((line.ms as number) >= 150)

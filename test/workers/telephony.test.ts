@@ -11,7 +11,7 @@ import { until } from '../until.ts'
 
 const TO = '+491711234567'
 const ID = '018f0000-0000-7000-8000-000000000001'
-// Generous for a busy machine; tests of hanging servers use the shorter limit.
+// Generous for a busy machine. Tests of hanging servers use the shorter limit.
 const LIMITS = { answerMs: 10_000, concurrency: 4, maxWaitMs: 0 }
 const HANGING = { ...LIMITS, answerMs: 300 }
 
@@ -44,7 +44,7 @@ const kinds = {
     via.call({ id: ID, to, scriptUrl: 'https://example.com/script', timeout: 30 }, on),
 }
 
-/** Returns the failure of a request, and asserts that it reveals no secret to the client or the log. */
+/** Asserts that a request fails without revealing a secret to the client or the log; returns the failure. */
 async function expectFailure(sending: Promise<SubmitResult>): Promise<Failure> {
   const error = await sending.then(
     (handed) => assert.fail(`It did not fail: ${inspect(handed)}`),
@@ -59,7 +59,7 @@ async function expectFailure(sending: Promise<SubmitResult>): Promise<Failure> {
 
 for (const [kind, send] of Object.entries(kinds)) {
   describe(`${kind} through the SDK`, () => {
-    test('is taken, with what the provider was told', async () => {
+    test('sends the expected parameters', async () => {
       const { server, telephony } = await openTelephony()
       const on = request()
       const handed = await send(telephony, TO, on)
@@ -75,7 +75,7 @@ for (const [kind, send] of Object.entries(kinds)) {
       )
     })
 
-    test('names where to tell what becomes of it, where it can be told safely', async () => {
+    test('requests status callbacks at a public https URL', async () => {
       const { server, telephony } = await openTelephony('take', {
         PUBLIC_BASE_URL: 'https://mill.example.com/base',
       })
@@ -91,7 +91,7 @@ for (const [kind, send] of Object.entries(kinds)) {
       [401, 20003, 'it does not accept the credentials (error 20003)'],
       [403, 20404, 'the account or the requested resource does not exist (error 20404)'],
     ] as const) {
-      test(`a refusal (${status}, ${code}) is final, and said in our words`, async () => {
+      test(`treats a refusal (${status}, ${code}) as permanent and explains it in our words`, async () => {
         const body = { code, message: `words with ${TOKEN} and ${ACCOUNT}`, status }
         const { server, telephony } = await openTelephony({ status, body })
         const error = await expectFailure(send(telephony))
@@ -101,13 +101,13 @@ for (const [kind, send] of Object.entries(kinds)) {
       })
     }
 
-    test('wrong credentials are final', async () => {
+    test('treats wrong credentials as permanent', async () => {
       const { telephony } = await openTelephony('take', { TELEPHONY_AUTH_TOKEN: 'another' })
       const error = await expectFailure(send(telephony))
       assert.match(error.detail, /does not accept the credentials/)
     })
 
-    test('429 is not taken, and is tried again no sooner than Retry-After says, by nobody', async (t) => {
+    test('fails on 429 and sends no request until Retry-After has passed', async (t) => {
       t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
       const { server, telephony } = await openTelephony({ status: 429, headers: { 'retry-after': '7' } })
       const error = await expectFailure(send(telephony))
@@ -120,7 +120,7 @@ for (const [kind, send] of Object.entries(kinds)) {
     })
 
     for (const mode of ['error before', 'error after'] as const) {
-      test(`500 (${mode} it took the request) is unknown, but answered`, async () => {
+      test(`reports an unknown outcome with an answer for HTTP 500 (${mode} acceptance)`, async () => {
         const { server, telephony } = await openTelephony(mode)
         const handed = await send(telephony)
         assert.deepEqual(handed, { kind: 'unknown', reason: 'HTTP status 500', answered: true })
@@ -129,7 +129,7 @@ for (const [kind, send] of Object.entries(kinds)) {
     }
 
     for (const mode of ['cut before', 'cut after', 'hang before', 'hang after', 'garbage'] as const) {
-      test(`${mode}: unknown`, async () => {
+      test(`reports an unknown outcome for "${mode}"`, async () => {
         const { server, telephony } = await openTelephony(mode)
         const handed = await send(telephony)
         assert.ok(handed.kind === 'unknown' && !handed.answered, inspect(handed))
@@ -138,7 +138,7 @@ for (const [kind, send] of Object.entries(kinds)) {
       })
     }
 
-    test('an answer that comes twice is one, or unknown where it spoils the first', async () => {
+    test('accepts a duplicate answer, or reports an unknown outcome if it corrupts the first', async () => {
       const { server, telephony } = await openTelephony('twice')
       for (let n = 1; n <= 5; n++) {
         const handed = await send(telephony)
@@ -147,7 +147,7 @@ for (const [kind, send] of Object.entries(kinds)) {
       }
     })
 
-    test('without a server nothing was sent', async () => {
+    test('fails as transient if the server is unreachable', async () => {
       const { server, telephony } = await openTelephony()
       await server.stop()
       const error = await expectFailure(send(telephony))
@@ -155,7 +155,7 @@ for (const [kind, send] of Object.entries(kinds)) {
       assert.match(error.detail, /ECONNREFUSED$/)
     })
 
-    test('what must not begin is not sent', async () => {
+    test('sends nothing if the request is refused or aborted before it begins', async () => {
       const { server, telephony } = await openTelephony()
       const refusal = new Error('superseded')
       const on = { signal: new AbortController().signal, begin: () => Promise.reject(refusal) }
@@ -165,17 +165,17 @@ for (const [kind, send] of Object.entries(kinds)) {
       assert.deepEqual([server.requests, aborted.begun], [0, 0])
     })
 
-    test('an abort leaves a request that is out a moment, and then it is unknown', async () => {
+    test('reports an unknown outcome if a running request is aborted', async () => {
       const { server, telephony } = await openTelephony('hang after', {}, { ...LIMITS, answerMs: 60_000 })
       const abort = new AbortController()
       const sending = send(telephony, TO, request(abort.signal))
-      await until('it was asked', () => server.requests === 1)
+      await until('the server has received the request', () => server.requests === 1)
       abort.abort('cancelled')
       const handed = await sending
       assert.equal(handed.kind === 'unknown' && handed.reason, 'the attempt was cut short')
     })
 
-    test('without its settings it is not configured', async () => {
+    test('rejects requests if a setting is missing', async () => {
       for (const name of ['TELEPHONY_ACCOUNT_SID', 'TELEPHONY_AUTH_TOKEN', 'TELEPHONY_PHONE_NUMBER']) {
         const { telephony } = await openTelephony('take', { [name]: '' })
         const error = await expectFailure(send(telephony))
@@ -186,11 +186,11 @@ for (const [kind, send] of Object.entries(kinds)) {
   })
 }
 
-describe('the provider’s list', () => {
+describe('lookups in the provider’s list', () => {
   const find = (via: Telephony, sinceMs: number, signal = new AbortController().signal) =>
     via.findSms({ id: ID, to: TO, body: 'Grüße' }, sinceMs, signal)
 
-  test('has what was taken since then with this text, oldest first', async () => {
+  test('find accepted messages and calls since the given time', async () => {
     const { server, telephony } = await openTelephony()
     const startedAt = Date.now() - 1000
     await kinds.sms(telephony)
@@ -209,14 +209,14 @@ describe('the provider’s list', () => {
     assert.deepEqual(calls, [{ providerId: call!.sid, status: 'queued' }])
   })
 
-  test('is read over the prefix of a trial account', async () => {
+  test('ignore the prefix of a trial account', async () => {
     const { server, telephony } = await openTelephony()
     await telephony.sms({ id: ID, to: TO, body: 'Sent from your Twilio trial account - Grüße ' }, request())
     assert.equal((await find(telephony, Date.now() - 5000))[0]!.providerId, server.taken[0]!.sid)
   })
 
   for (const mode of ['error before', 'cut before', 'hang before', 'garbage', { status: 429 }] as const) {
-    test(`${typeof mode === 'string' ? mode : mode.status}: a failure`, async () => {
+    test(`fail on "${typeof mode === 'string' ? mode : mode.status}"`, async () => {
       const { server, telephony } = await openTelephony('take', {}, neverAnswers(mode) ? HANGING : LIMITS)
       server.listMode = () => mode
       await assert.rejects(find(telephony, 0), (error) => error instanceof Failure || error instanceof Error)
@@ -225,7 +225,7 @@ describe('the provider’s list', () => {
 })
 
 describe('a provider that is down', () => {
-  test('is left alone after five failures, and then asked by one', async (t) => {
+  test('gets no requests after five failures, then a single probe', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
     const { server, telephony } = await openTelephony('error before')
     for (let n = 0; n < 5; n++) assert.equal((await kinds.sms(telephony)).kind, 'unknown')
@@ -241,7 +241,7 @@ describe('a provider that is down', () => {
     assert.equal((await kinds.call(telephony)).kind, 'taken', 'and it is back')
   })
 
-  test('a request waits for a short pause, and ends with its signal', async () => {
+  test('delays a request during a short pause, unless the request is aborted', async () => {
     const { server, telephony } = await openTelephony(
       { status: 429, headers: { 'retry-after': '1' } },
       {},
@@ -263,7 +263,7 @@ describe('a provider that is down', () => {
     assert.deepEqual([server.taken.length, on.begun], [1, 0])
   })
 
-  test('so many requests are out at once, and the others have not begun', async () => {
+  test('limits concurrent requests and does not begin the others', async () => {
     const { server, telephony } = await openTelephony(
       'hang after',
       {},
@@ -272,7 +272,7 @@ describe('a provider that is down', () => {
     const abort = new AbortController()
     const requests = Array.from({ length: 5 }, () => request(abort.signal))
     const sending = requests.map((on) => kinds.sms(telephony, TO, on))
-    await until('two are out', () => server.requests === 2)
+    await until('two requests have arrived', () => server.requests === 2)
     assert.deepEqual(
       requests.map(({ begun }) => begun),
       [1, 1, 0, 0, 0],

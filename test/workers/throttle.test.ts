@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCostThrottle } from '../../workers/attempts/throttle.ts'
 
-/** A throttle that allows a hundredth of the time, and a manual clock. */
+/** Creates a throttle that allows 1 % of the time, with a manual clock. */
 function createThrottle() {
   let now = 0
   const throttle = createCostThrottle(0.01, () => now)
@@ -14,7 +14,7 @@ function createThrottle() {
   }
 }
 
-test('what is cheap runs often, and what is expensive as its share of the time allows', async () => {
+test('pauses after a run according to its share of the time', async () => {
   const { throttle, pass } = createThrottle()
   assert.equal(throttle.ready, true)
   await throttle.run(async () => pass(5))
@@ -24,7 +24,7 @@ test('what is cheap runs often, and what is expensive as its share of the time a
   assert.equal(throttle.ready, true)
 })
 
-test('what waited for long runs again after 10 s', async () => {
+test('pauses for at most 10 s', async () => {
   const { throttle, pass } = createThrottle()
   await throttle.run(async () => pass(60_000))
   pass(9_999)
@@ -33,7 +33,7 @@ test('what waited for long runs again after 10 s', async () => {
   assert.equal(throttle.ready, true)
 })
 
-test('what fails costs nothing', async () => {
+test('does not pause after a failed run', async () => {
   const { throttle, pass } = createThrottle()
   const failing = throttle.run(async () => {
     pass(60_000)

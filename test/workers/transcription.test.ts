@@ -19,7 +19,7 @@ import {
 } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
 
-/** Transcriptions by the real client: requests, parsed answers and failures. */
+/** Tests the transcription client: requests, parsed answers and failures. */
 
 const server = await transcriptionServer()
 afterEach(() => {
@@ -49,7 +49,7 @@ const of = (model: string, more: Partial<Recording> = {}): Recording => ({
   ...more,
 })
 
-/** Yields pieces that share one buffer, as stores of files do. */
+/** Yields pieces that share one buffer, as file stores do. */
 async function* splitBuffer(bytes: Buffer): AsyncGenerator<Uint8Array> {
   const shared = Buffer.alloc(100_000)
   for (let at = 0; at < bytes.length; at += shared.length)
@@ -80,8 +80,8 @@ const segments = (speakers: readonly (string | null)[] = [null, null]) => [
   { start: 1.5, end: 4.25, text: ' there, Zoë.', speaker: speakers[1] },
 ]
 
-describe('each model is asked as it wants to be', () => {
-  test('gpt-transcribe streams, and tells the language', async () => {
+describe('requests and answers of each model', () => {
+  test('gpt-transcribe streams and returns the language', async () => {
     const shown: string[] = []
     const asked = of('gpt-transcribe', { language: 'en', prompt: 'Zoë "quoted"\r\nline' })
     assert.deepEqual(await readTranscript(asked, shown), {
@@ -107,7 +107,7 @@ describe('each model is asked as it wants to be', () => {
     assert.ok(file!.bytes.equals(WAV))
   })
 
-  test('gpt-4o-transcribe counts tokens, and tells no language', async () => {
+  test('gpt-4o-transcribe counts tokens and returns no language', async () => {
     for (const model of ['gpt-4o-transcribe', 'gpt-4o-mini-transcribe'])
       assert.deepEqual(await readTranscript(of(model)), {
         text: TEXT,
@@ -118,7 +118,7 @@ describe('each model is asked as it wants to be', () => {
       })
   })
 
-  test('gpt-4o-transcribe-diarize tells speakers apart', async () => {
+  test('gpt-4o-transcribe-diarize separates speakers', async () => {
     const { fields: _, ...found } = {
       ...(await readTranscript(of('gpt-4o-transcribe-diarize'))),
       fields: null,
@@ -128,7 +128,7 @@ describe('each model is asked as it wants to be', () => {
     assert.equal(server.asked.at(-1)!.fields.chunking_strategy, 'auto')
   })
 
-  test('Whisper gives segments, language and duration, at OpenAI and at Groq', async () => {
+  test('Whisper returns segments, language and duration, at OpenAI and Groq', async () => {
     for (const [model, seconds, key] of [
       ['whisper-1', 5, 'sk'],
       ['whisper-large-v3', 4.25, 'gr'],
@@ -151,7 +151,7 @@ describe('each model is asked as it wants to be', () => {
     }
   })
 
-  test('Mistral gives segments, unless it is told the language', async () => {
+  test('Mistral returns segments unless the request names the language', async () => {
     const found = await readTranscript(of('voxtral-mini-latest'))
     assert.deepEqual(found.segments, segments())
     assert.deepEqual(found.used, { inputTokens: 4, outputTokens: 30, audioSeconds: 12 })
@@ -163,12 +163,12 @@ describe('each model is asked as it wants to be', () => {
     assert.deepEqual(server.asked.at(-1)!.fields, { model: 'voxtral-mini-latest', language: 'de' })
   })
 
-  test('every model of the catalog is transcribed with', async () => {
+  test('every model of the catalog transcribes', async () => {
     for (const { id } of STT_MODELS) assert.equal((await readTranscript(of(id))).text, TEXT, id)
   })
 })
 
-test('the first words are shown before the last are there', async () => {
+test('shows the first words before the last ones arrive', async () => {
   let more = (): void => {}
   server.answer = (response) => {
     const [first, ...rest] = events()
@@ -179,12 +179,12 @@ test('the first words are shown before the last are there', async () => {
   assert.equal(found.kind, 'transcript')
 })
 
-test('silence is a text without words', async () => {
+test('returns an empty text for silence', async () => {
   server.answer = (response) => void beginEvents(response).end(events([]).join(''))
   assert.equal((await readTranscript(of('gpt-transcribe'))).text, '')
 })
 
-test('languages are known by code and by the names that Whisper has for them', () => {
+test('recognizes language codes and Whisper’s language names', () => {
   for (const [named, code] of [
     ['en', 'en'],
     ['English', 'en'],
@@ -201,7 +201,7 @@ test('languages are known by code and by the names that Whisper has for them', (
     assert.equal(languageCode(named), code, String(named))
 })
 
-describe('what goes wrong', () => {
+describe('failures', () => {
   const begun =
     (rest: (response: ReturnType<typeof beginEvents>) => void) =>
     (response: Parameters<typeof beginEvents>[0]) => {
@@ -216,25 +216,25 @@ describe('what goes wrong', () => {
   ]
   const own = 'sk-hunter2 said: Hello'
   const both: readonly Case[] = [
-    ['a key that is none', rejectWith(401, own), 'ai.refused', 'it does not accept OPENAI_API_KEY', true],
+    ['an invalid key', rejectWith(401, own), 'ai.refused', 'it does not accept OPENAI_API_KEY', true],
     [
-      'a request that it does not like',
+      'an invalid request',
       rejectWith(400, own),
       'ai.refused',
       'it refused the request (HTTP status 400)',
       true,
     ],
-    ['a model that it has not', rejectWith(404, own), 'ai.refused', 'it has no model', true],
-    ['too many', rejectWith(429, own, 'rate_limit_exceeded'), 'ai.failed', 'too many requests', true],
+    ['an unknown model', rejectWith(404, own), 'ai.refused', 'it has no model', true],
+    ['a rate limit', rejectWith(429, own, 'rate_limit_exceeded'), 'ai.failed', 'too many requests', true],
     [
-      'a quota',
+      'an exhausted quota',
       rejectWith(429, own, 'insufficient_quota'),
       'ai.refused',
       'the quota of the account is exhausted',
       true,
     ],
-    ['too large', rejectWith(413, own), 'ai.refused', 'the file is too large for it', true],
-    ['its own fault', rejectWith(503, own), 'ai.failed', 'HTTP status 503', true],
+    ['a large file', rejectWith(413, own), 'ai.refused', 'the file is too large for it', true],
+    ['a server error', rejectWith(503, own), 'ai.failed', 'HTTP status 503', true],
     [
       'no answer',
       (response) => void response.destroy(),
@@ -243,7 +243,7 @@ describe('what goes wrong', () => {
       false,
     ],
     [
-      'too long',
+      'a long recording',
       rejectWith(
         400,
         'audio duration 2115.8 seconds is longer than 1500 seconds which is the maximum for this model',
@@ -254,7 +254,7 @@ describe('what goes wrong', () => {
       true,
     ],
     [
-      'too short',
+      'a short recording',
       rejectWith(400, 'Audio file is too short. Minimum audio length is 0.1 seconds.', 'audio_too_short'),
       'ai.refused',
       'the recording is too short',
@@ -268,7 +268,7 @@ describe('what goes wrong', () => {
       'could not process file - is it a valid media file?',
     ].map(
       (text): Case => [
-        'bytes',
+        'an undecodable file',
         rejectWith(400, text),
         'voice.audio_undecodable',
         'its format is unsupported',
@@ -278,16 +278,16 @@ describe('what goes wrong', () => {
   ]
   const streamed: readonly Case[] = [
     ['JSON instead of events', json(200, { text: 'x' }), 'ai.failed', 'the connection was closed', false],
-    ['an end in the middle', begun((r) => r.end()), 'ai.failed', 'the connection was closed', false],
+    ['a truncated stream', begun((r) => r.end()), 'ai.failed', 'the connection was closed', false],
     [
-      'a cut',
+      'a broken connection',
       begun((r) => void setImmediate(() => r.destroy())),
       'ai.failed',
       'the connection failed (UND_ERR_SOCKET)',
       false,
     ],
     [
-      'garbage',
+      'invalid JSON',
       begun((r) => r.end('data: {"type": \n\n')),
       'ai.failed',
       'its answer could not be read',
@@ -301,14 +301,14 @@ describe('what goes wrong', () => {
       false,
     ],
     [
-      'an error',
+      'an error event',
       begun((r) => r.end('data: {"error": {"message": "sk-hunter2"}}\n\n')),
       'ai.failed',
       'the connection broke',
       false,
     ],
     [
-      'more text than anybody says',
+      'a huge text',
       (r) => void beginEvents(r).end(events(['x'.repeat(9_000_000), 'y'.repeat(9_000_000)]).join('')),
       'ai.refused',
       'its answer is too large',
@@ -316,7 +316,7 @@ describe('what goes wrong', () => {
     ],
   ]
   const whole: readonly Case[] = [
-    ['what is no JSON', json(200, '<html>'), 'ai.failed', 'its answer could not be read', false],
+    ['HTML', json(200, '<html>'), 'ai.failed', 'its answer could not be read', false],
     ['no text', json(200, {}), 'ai.failed', 'its answer could not be read', false],
     [
       'impossible times',
@@ -326,7 +326,7 @@ describe('what goes wrong', () => {
       false,
     ],
     [
-      'more than anybody says',
+      'a huge text',
       json(200, { text: 'x'.repeat(17_000_000) }),
       'ai.refused',
       'its answer is too large',
@@ -343,13 +343,13 @@ describe('what goes wrong', () => {
         assertFailure(await transcribeWith(of(model)), code, reason, isFree)
       })
 
-  test('when to come back is passed on', async () => {
+  test('passes Retry-After on', async () => {
     server.answer = rejectWith(429, own, null, { 'retry-after': '7' })
     const found = await transcribeWith(of('gpt-transcribe'))
     assert.equal(found.kind === 'failure' && found.failure.retryAfter, 7)
   })
 
-  test('silence, before the first word and after it, longer for an answer that comes whole', async () => {
+  test('times out before and after the first word, later for an answer without streaming', async () => {
     server.answer = () => {}
     assertFailure(
       await transcribeWith(of('gpt-transcribe'), hasty),
@@ -372,7 +372,7 @@ describe('what goes wrong', () => {
     )
   })
 
-  test('nobody there: nothing was sent', async () => {
+  test('reports a refused connection as free', async () => {
     const nobody = {
       ...ai,
       endpoints: {
@@ -384,7 +384,7 @@ describe('what goes wrong', () => {
     assertFailure(found, 'ai.failed', 'the connection failed (ECONNREFUSED)', true)
   })
 
-  test('a refusal before all bytes have come ends the sending', async () => {
+  test('stops the upload after an early refusal', async () => {
     server.early = (response) => rejectWith(401, own)(response, null as never)
     let closed = false
     async function* endless(): AsyncGenerator<Uint8Array> {
@@ -396,10 +396,10 @@ describe('what goes wrong', () => {
     }
     const found = await transcribeWith(of('gpt-transcribe', { pieces: endless() }))
     assertFailure(found, 'ai.refused', 'it does not accept OPENAI_API_KEY', true)
-    await until('nothing more is read', () => closed)
+    await until('the upload has stopped reading', () => closed)
   })
 
-  test('bytes that cannot be read are thrown as what they are', async () => {
+  test('rethrows an error from reading the recording', async () => {
     async function* broken(): AsyncGenerator<Uint8Array> {
       yield WAV.subarray(0, 1000)
       throw fail('document.bytes_missing')
@@ -411,14 +411,14 @@ describe('what goes wrong', () => {
     assert.equal(server.asked.length, asked)
   })
 
-  test('without a key nothing is asked', async () => {
+  test('sends no request without a key', async () => {
     const bare = createTranscriber(parseSettings({}))
     const asked = server.asked.length
     await assert.rejects(transcribeWith(of('whisper-1'), bare), { code: 'ai.missing_key' })
     assert.equal(server.asked.length, asked)
   })
 
-  test('a job that is cut short ends the request', async () => {
+  test('closes the request when the job is aborted', async () => {
     const abort = new AbortController()
     let left = (): void => {}
     const gone = new Promise<void>((resolve) => {

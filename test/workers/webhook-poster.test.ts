@@ -5,7 +5,7 @@ import { after, describe, test } from 'node:test'
 import { createWebhookPoster } from '../../workers/providers/webhooks.ts'
 import { answerWith, startReceiver } from '../standins/receiver.ts'
 
-/** Posts to callers' URLs: their answers, and addresses that are never reached. */
+/** Tests posts to callers' URLs: answers, and addresses that are never reached. */
 
 const receiver = await startReceiver()
 after(() => receiver.stop())
@@ -18,8 +18,8 @@ const createPoster = (allowed: readonly string[] = LOOPBACK, timeoutMs = 10_000)
 const send = (url: string, post = createPoster(), signal = new AbortController().signal) =>
   post({ url, headers: { 'webhook-id': '1' }, body: '{"type":"t"}' }, signal)
 
-describe('an answer', () => {
-  test('is its status and the beginning of its body', async () => {
+describe('an answer to a post', () => {
+  test('yields its status and the beginning of its body', async () => {
     receiver.answer = answerWith(200, 'thanks')
     const { ms, ...answer } = await send(`${receiver.url}/hooks?a=b`)
     assert.deepEqual(answer, { status: 200, body: 'thanks', error: null })
@@ -30,7 +30,7 @@ describe('an answer', () => {
     assert.equal(last.headers['webhook-id'], '1')
   })
 
-  test('of any length is read to its first KiB, and without NUL', async () => {
+  test('is read up to its first KiB, without NUL', async () => {
     receiver.answer = (response) => {
       response.writeHead(500)
       response.on('error', () => {})
@@ -45,13 +45,13 @@ describe('an answer', () => {
     assert.deepEqual([body!.length, body!.includes('\0')], [1023, false])
   })
 
-  test('that does not come in time is none', async () => {
+  test('counts as missing after the timeout', async () => {
     receiver.answer = () => {}
     const { status, error } = await send(receiver.url, createPoster(LOOPBACK, 100))
     assert.deepEqual([status, error], [null, 'No answer within 0.1 s'])
   })
 
-  test('is not waited for after an abort', async () => {
+  test('is not awaited after an abort', async () => {
     receiver.answer = () => {}
     const abort = new AbortController()
     const sent = send(receiver.url, createPoster(), abort.signal)
@@ -59,7 +59,7 @@ describe('an answer', () => {
     assert.deepEqual((await sent).error, 'The attempt was cut short')
   })
 
-  test('of an endpoint is not waited for by others at the same host', async () => {
+  test('does not delay other endpoints on the same host', async () => {
     receiver.answer = (response, { path }) => {
       if (path !== '/slow') response.writeHead(204).end()
     }
@@ -72,30 +72,30 @@ describe('an answer', () => {
     assert.equal(status, 204)
   })
 
-  test('that is no HTTP, or no answer at all, says so', async () => {
+  test('is reported as missing if the connection fails', async () => {
     const { error } = await send('http://127.0.0.1:1/')
     assert.equal(error, 'The connection failed (ECONNREFUSED)')
   })
 })
 
-describe('what is private', () => {
+describe('private addresses', () => {
   receiver.answer = answerWith(204)
   const PRIVATE = 'Private addresses are not allowed'
-  // Some network is allowed here, as in a deployment, which also allows http.
+  // Allows some private network, like a deployment that also allows http.
   const strict = createPoster(['10.99.0.0/16'])
 
-  test('is not connected to, by address or by name', async () => {
+  test('are refused by address and by name', async () => {
     const before = receiver.received.length
     assert.equal(
       (await send(`http://127.0.0.1:${port}/`, strict)).error,
       'The URL must not be a private address',
     )
-    // A name from the hosts file resembles one whose owner controls its DNS answers.
+    // A name from the hosts file stands in for one whose owner controls its DNS answers.
     assert.equal((await send(`http://localhost:${port}/`, strict)).error, PRIVATE)
     assert.equal(receiver.received.length, before)
   })
 
-  test('is not reached by a redirect', async () => {
+  test('are not reached through a redirect', async () => {
     const before = receiver.received.length
     const redirecting = createServer((_, response) =>
       response.writeHead(307, { location: `http://localhost:${port}/` }).end('elsewhere'),
@@ -108,7 +108,7 @@ describe('what is private', () => {
     assert.equal(receiver.received.length, before)
   })
 
-  test('is not reached by http where nothing is allowed', async () => {
+  test('are not reached by http if no network is allowed', async () => {
     assert.equal(
       (await send('http://example.com/', createPoster([]))).error,
       'The URL must begin with https://',

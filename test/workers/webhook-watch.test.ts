@@ -8,7 +8,7 @@ import { log } from './parts.ts'
 
 const { db, query } = await testDatabase()
 
-test('each endpoint that something is due for gets a job, at most 1000 of them in one transaction', async () => {
+test('enqueues a job for each due endpoint, at most 1000 in one transaction', async () => {
   await query(
     `insert into account (email, password_hash) select n || '@example.com', 'x' from generate_series(1, 2500) n`,
   )
@@ -19,7 +19,7 @@ test('each endpoint that something is due for gets a job, at most 1000 of them i
     `insert into webhook_delivery (endpoint_id, type, body) select id, 't', '{}' from webhook_endpoint`,
   )
   const watch = watchWebhooks(db, log, jobSettings())
-  const counts = await until('each has its job', async () => {
+  const counts = await until('each endpoint has its job', async () => {
     const rows = await query('select count(*)::int as count from job group by created_at order by 1')
     return rows.reduce((sum, { count }) => sum + Number(count), 0) === 2500 && rows
   })

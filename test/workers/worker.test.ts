@@ -12,13 +12,13 @@ import { ledgerOf, TERMINAL } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { startTestWorker, TASKS } from './parts.ts'
 
-/** Whole workers: queue, lease, ledger and threads. */
+/** Tests whole workers: queue, lease, ledger and threads. */
 
 const base = await testDatabase()
 const { db, query, url } = base
 const help = ledgerOf(base)
 const findTask = createTaskFinder(await loadTasks([TASKS]))
-// Serves all tests of queues that have no worker of their own.
+// Serves all tests whose queue has no worker of its own.
 await startTestWorker(url, 'flaky,io,cpu', { rescueMs: 500 })
 
 async function add(
@@ -35,7 +35,7 @@ async function add(
 
 const waitForEnd = (ids: readonly string[], deadlineMs = 30_000) =>
   until(
-    'all jobs have ended',
+    'all jobs have finished',
     async () => {
       const [row] = await query(
         'select count(*)::int as left from job where id = any($1) and not status = any($2)',
@@ -55,7 +55,7 @@ async function assertAllDoneOnce(ids: readonly string[]): Promise<void> {
 const numbers = (count: number): { n: number }[] => Array.from({ length: count }, (_, n) => ({ n }))
 
 describe('a worker', { concurrency: false }, () => {
-  test('tries again later and later, counts, and tells of all attempts', async () => {
+  test('retries with growing delays and records all attempts', async () => {
     const [id] = await add('flaky.twice', [{}])
     await waitForEnd([id!])
     const row = await help.row(id!)
@@ -83,7 +83,7 @@ describe('a worker', { concurrency: false }, () => {
     }
   })
 
-  test('gives up after the last try, and says why', async () => {
+  test('gives up after the last try and stores the error', async () => {
     const [id] = await add('flaky.always', [{}], { settings: jobSettings(9) })
     await waitForEnd([id!])
     const row = await help.row(id!)
@@ -94,7 +94,7 @@ describe('a worker', { concurrency: false }, () => {
     await help.assertSound(id!)
   })
 
-  test('starts a job no earlier than it was asked to', async () => {
+  test('does not start a delayed job early', async () => {
     const [id] = await add('io.echo', [1], { delayMs: 1500 })
     await waitForEnd([id!])
     const [row] = await query(
@@ -104,7 +104,7 @@ describe('a worker', { concurrency: false }, () => {
     assert.equal(row!.late, true)
   })
 
-  test('loses nothing when all of its connections are cut again and again', async () => {
+  test('loses no job when all its connections break repeatedly', async () => {
     const ids: string[] = []
     const waves = 6
     for (let wave = 0; wave < waves; wave++) {
@@ -123,7 +123,7 @@ describe('a worker', { concurrency: false }, () => {
   })
 })
 
-test('a delivery that cannot be completed ends no worker, whatever its queue', async () => {
+test('a worker survives deliveries that cannot be completed, in any queue', async () => {
   await query('create sequence completion')
   await query(`create function graphile_worker.fail_twice() returns trigger language plpgsql as $$ begin
       if nextval('completion') <= 2 then raise 'not now'; end if;
@@ -140,14 +140,14 @@ test('a delivery that cannot be completed ends no worker, whatever its queue', a
   await query('drop trigger fail_twice on graphile_worker._private_jobs')
 })
 
-describe('a worker that is late', { concurrency: false }, () => {
-  test('loses its jobs, which is no interruption of theirs', async () => {
+describe('a late worker', { concurrency: false }, () => {
+  test('loses its jobs without counting an interruption', async () => {
     const { worker } = await startTestWorker(url, 'late')
     const [id] = await add('late.sleep', [{ ms: 60_000 }])
-    await until('it runs', async () => (await help.status(id!)) === 'running')
+    await until('the job is running', async () => (await help.status(id!)) === 'running')
     const lost = worker.lease.id
-    // One transaction, because a renewal in between would keep the lease. The renewal waits and then finds the lease
-    // gone.
+    // One transaction, because a renewal in between would keep the lease. The renewal waits for it, then finds the
+    // lease gone.
     await db.transaction(async (tx) => {
       await tx.run(
         sql.type(noRows)`update worker_lease set expires_at = '-infinity' where id = ${lost}::uuid`,
@@ -157,7 +157,7 @@ describe('a worker that is late', { concurrency: false }, () => {
       assert.deepEqual(await tx.any(rescueRunningJobs(null)), [{ id }])
     })
     await until('the worker has a new lease', () => worker.lease.id !== lost)
-    await until('it runs again', async () => {
+    await until('the job runs again', async () => {
       const { status, attempt, interruptions } = await help.row(id!)
       return status === 'running' && attempt === 2 && interruptions === 0
     })
@@ -166,8 +166,8 @@ describe('a worker that is late', { concurrency: false }, () => {
   })
 })
 
-describe('a worker that computes', { concurrency: false }, () => {
-  test('has a thread left for an owner who has none, whatever another one floods it with', async () => {
+describe('a worker with cpu jobs', { concurrency: false }, () => {
+  test('keeps a thread for an owner without one while another owner floods the queue', async () => {
     const [flooder, other] = (
       await query(
         `insert into account (email, password_hash) values ('flood@example.com', 'x'), ('other@example.com', 'x') returning id`,
@@ -185,8 +185,8 @@ describe('a worker that computes', { concurrency: false }, () => {
   })
 })
 
-describe('a worker whose database went back in time', { concurrency: false }, () => {
-  test('runs what is said to wait in the queue and is not there', async () => {
+describe('a queued job without a delivery', { concurrency: false }, () => {
+  test('is rescued', async () => {
     const [done] = await add('io.echo', [1])
     await waitForEnd([done!])
     await query(
@@ -199,10 +199,10 @@ describe('a worker whose database went back in time', { concurrency: false }, ()
   })
 })
 
-describe('a queue runner that ends by itself', { concurrency: false }, () => {
-  test('is started again, and no job is lost or run twice', async () => {
+describe('a queue runner that dies', { concurrency: false }, () => {
+  test('is replaced without losing or repeating a job', async () => {
     const { warnings } = await startTestWorker(url, 'other')
-    // The first completions fail as in a deadlock, which stops graphile-worker.
+    // The first completions fail with a deadlock error, which stops graphile-worker.
     await query(`create sequence failures`)
     await query(`create function fail_completion() returns trigger language plpgsql as $$ begin
       if nextval('failures') <= 3 then raise exception 'as if' using errcode = '40P01'; end if;
@@ -214,10 +214,10 @@ describe('a queue runner that ends by itself', { concurrency: false }, () => {
       'other.deaf',
       Array.from({ length: 20 }, () => ({ ms: 1500 })),
     )
-    await until('they have begun', async () => (await help.status(slow.at(-1)!)) !== 'queued')
+    await until('all jobs have started', async () => (await help.status(slow.at(-1)!)) !== 'queued')
     const ids = [...slow, ...(await add('other.echo', numbers(300)))]
     await waitForEnd(ids)
-    await until('the runner is started again', () => warnings.some((line) => line.includes('restarting')))
+    await until('the runner is replaced', () => warnings.some((line) => line.includes('restarting')))
     await query('drop trigger fail_completion on graphile_worker._private_jobs')
     const more = await add('other.echo', numbers(50))
     await waitForEnd(more)
@@ -235,17 +235,17 @@ describe('two workers', { concurrency: false }, () => {
     await Promise.all([startTestWorker(url, 'shared'), startTestWorker(url, 'shared')])
     const [leases] = await query(`select count(*)::int as n from worker_lease where queues = '{shared}'`)
     assert.equal(leases!.n, 2)
-    // A late worker finds no jobs left; it gets some of the next ones.
-    await until('both have taken some', async () => {
+    // A worker that starts late finds no jobs left, but gets some of the next ones.
+    await until('both workers have run jobs', async () => {
       const ids = await add('shared.where', Array(60).fill({ ms: 40 }))
       await waitForEnd(ids)
       await assertAllDoneOnce(ids)
       const threads = await query('select distinct result from job where id = any($1)', [ids])
-      return threads.length > 2 // One worker has two.
+      return threads.length > 2 // One worker has two threads.
     })
   })
 
-  test('keep the turns of an actor', async () => {
+  test('run the jobs of an actor in order', async () => {
     const actors = ['one', 'two', 'three']
     const ids = await add(
       'flaky.turns',
@@ -267,10 +267,10 @@ describe('two workers', { concurrency: false }, () => {
     }
   })
 
-  test('an orderly stop releases what does not end in time, and gives the lease back', async () => {
+  test('release unfinished jobs and their lease when they stop', async () => {
     const { worker } = await startTestWorker(url, 'floating')
     const [id] = await add('floating.sleep', [{ ms: 60_000 }])
-    await until('it runs', async () => (await help.status(id!)) === 'running')
+    await until('the job is running', async () => (await help.status(id!)) === 'running')
     const since = Date.now()
     await worker.stop()
     assert.ok(Date.now() - since < 30_000, `stopped in ${Date.now() - since} ms`)
