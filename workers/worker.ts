@@ -263,7 +263,7 @@ function startRunner(
     cron: cronEntries(queue, db, settings, tracing),
     // Fetch nothing until the queue limits are known.
     concurrency: 0,
-    // Store the pool's id with the lease immediately: whoever rescues our jobs frees the pool's locks, too.
+    // Store the pool's id with the lease immediately: a worker that rescues our jobs frees the pool's locks, too.
     onPool: () => lease.renew(),
     unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
   })

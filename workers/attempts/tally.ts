@@ -9,7 +9,7 @@ import {
 import type { Log } from '../../tasks/log.ts'
 import { storePeriodically } from './periodic.ts'
 
-/** Counts ended attempts and other events of this process, and adds them to the statistics of all workers. */
+/** Counts finished attempts and other events of this process, and adds them to the statistics of all workers. */
 export interface Tallies {
   countAttempt(attempt: EndedAttempt): void
   count(counter: Counter): void

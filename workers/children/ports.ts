@@ -67,7 +67,7 @@ export class ChildLost extends Error {
     this.at = at
   }
 
-  /** True if a time limit ended it, which a retry would exceed again. A crash may have another cause than the input. */
+  /** True if the child exceeded a time limit, as a retry would again. A crash may have another cause than the input. */
   get isOverTime(): boolean {
     return this.lossReason === 'cpu' || this.lossReason === 'time'
   }

@@ -15,7 +15,7 @@ interface KeyCheck {
   readonly setting: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Statuses that also prove a valid key, such as one that may only send. */
+  /** Statuses that also prove a valid key, such as the status for a key that may only send. */
   readonly alsoAccepted?: readonly number[]
 }
 

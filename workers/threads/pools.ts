@@ -293,7 +293,7 @@ class ThreadPools implements Pools {
     }
   }
 
-  /** True if the thread ran other jobs when it died, including those that are settled since. */
+  /** True if the thread ran other jobs when it died, including jobs that are settled since. */
   #isShared({ pool, threadId }: Running): boolean {
     if (pool.batchesPerThread === 1 || threadId === null) return false
     const jobs = [...this.#running.values()].filter((one) => one.pool === pool && one.threadId === threadId)
@@ -321,12 +321,12 @@ function serializeJobs(jobs: readonly Running[]): string {
 
 function threadCount({ workerThreads }: Settings, name: PoolName): number {
   if (name === 'io') return Math.min(workerThreads, IO_THREADS)
-  // One more than the slots, for the extra one that `Slots` reserves for an owner without a running job.
+  // One more thread than the slots, because `Slots` reserves an extra one for an owner without a running job.
   if (name === 'cpu') return Math.min(workerThreads, availableParallelism()) + 1
   return name === 'children' ? CHILDREN_THREADS : 1
 }
 
-/** Number of batches that a thread runs concurrently; only `io` has more than one job in a batch. */
+/** Returns the number of batches that a thread runs concurrently. Only `io` has more than one job in a batch. */
 function batchesPerThread(settings: Settings, name: PoolName): number {
   if (name === 'io') return IO_BATCHES_PER_THREAD
   return name === 'children' ? settings.workerThreads + 1 : 1

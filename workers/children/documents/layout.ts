@@ -61,7 +61,7 @@ export function textFromPieces(pieces: Iterable<Piece>): string {
   return paragraphs(lines.length > MAX_ROWS ? lines : inReadingOrder(lines))
 }
 
-// The baselines of superscripts and subscripts are within 0.7 of the font size.
+// True if a piece is on the baseline of the row. Superscripts and subscripts are within 0.7 of the font size.
 function continues(row: Row, piece: Piece): boolean {
   return Math.abs(row.angle - piece.angle) < 0.01 && Math.abs(row.base - piece.base) < 0.7 * piece.size
 }

@@ -24,7 +24,7 @@ export interface Pdf {
 }
 
 export interface PdfPage {
-  /** The text layer in lines and paragraphs, at most about `limit` characters; '' if there is none. */
+  /** Returns the text layer in lines and paragraphs, at most about `limit` characters; '' if there is none. */
   text(limit: number): Promise<string>
   /** Width in points, after the page's own rotation. */
   readonly width: number
@@ -103,7 +103,8 @@ async function library() {
   return pdfjs
 }
 
-// pdfjs 6 compiles nothing from a document (isEvalSupported is gone) and runs none of its scripts.
+// Returns the options for pdfjs 6, which runs no scripts of a document and compiles nothing from it (`isEvalSupported`
+// is gone).
 async function documentOptions(bytes: Uint8Array, verbosity: number, strict: boolean) {
   const home = import.meta.resolve('pdfjs-dist/package.json')
   const folder = (name: string) => fileURLToPath(new URL(`${name}/`, home))
@@ -122,7 +123,7 @@ async function documentOptions(bytes: Uint8Array, verbosity: number, strict: boo
   }
 }
 
-// pdfjs transfers the buffer. It rejects a Buffer, and shared memory cannot be transferred.
+// Returns bytes that pdfjs can transfer: it rejects a Buffer, and shared memory cannot be transferred.
 function ownBytes(bytes: Uint8Array): Uint8Array {
   if (!(bytes.buffer instanceof ArrayBuffer)) return new Uint8Array(bytes)
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -158,8 +159,8 @@ async function close(task: PDFDocumentLoadingTask): Promise<void> {
   await task.destroy().catch(() => {})
 }
 
-// With stopAtErrors the list of operators ends where the lenient one leaves something out, such as an image
-// beyond maxImageSize. An image that cannot be decoded is in both lists, and null in the store.
+// Counts the operators of a page. With `stopAtErrors` their list ends where the lenient one leaves something out, such
+// as an image beyond `maxImageSize`. An image that cannot be decoded is in both lists, and null in the store.
 async function countOperators(task: PDFDocumentLoadingTask, pageNumber: number): Promise<number> {
   const page = await (await task.promise).getPage(pageNumber)
   return (await page.getOperatorList()).fnArray.length
@@ -260,7 +261,8 @@ export function textFromItems(items: readonly Item[]): string {
   return textFromPieces(items.map(pieceOf))
 }
 
-// The transform is [cos, sin, -sin, cos, x, y], scaled by the size. Undo the rotation so that text runs to the right.
+// Undoes the rotation of an item, so that its text runs to the right. Its transform is [cos, sin, -sin, cos, x, y],
+// scaled by the size.
 function pieceOf({ str, dir, transform, width, height, hasEOL }: Item): Piece {
   const [a = 1, b = 0, c = 0, d = 1, x = 0, y = 0] = transform
   const angle = Math.atan2(b, a)

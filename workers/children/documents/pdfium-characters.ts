@@ -12,7 +12,7 @@ export interface Source {
 export interface Characters {
   readonly codes: ArrayLike<number>
   slice(from: number, to: number): string
-  /** PDFium's index of the character at index `i`. */
+  /** Returns PDFium's index of the character at index `i`. */
   numberOf(i: number): number
 }
 

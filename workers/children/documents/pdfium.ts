@@ -30,7 +30,7 @@ export interface TextPage {
   /** Height in points, after the page's own rotation. */
   readonly height: number
   /**
-   * The text in lines and paragraphs, at most about `limit` characters. Null if PDFium cannot map its glyphs to
+   * Returns the text in lines and paragraphs, at most about `limit` characters. Null if PDFium cannot map its glyphs to
    * characters, or if much of it is rotated and `turned` is false.
    */
   text(limit: number, turned: boolean): string | null

@@ -204,7 +204,7 @@ function createSmtpSender(url: string, compose: Compose, limits: typeof LIMITS):
   }
 }
 
-/** Connects, signs in and disconnects. @throws the error of the network or the server. */
+/** Connects to a mail server, signs in and disconnects. @throws the error of the network or the server. */
 export async function verifyServer(url: string): Promise<void> {
   const transport = createTransport(url, LIMITS)
   try {

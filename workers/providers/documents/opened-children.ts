@@ -76,8 +76,8 @@ export class OpenedChildren {
   }
 
   /**
-   * Maximum number of children. Each frame of an animation is drawn over all earlier ones: two children would both draw
-   * all frames.
+   * Returns the maximum number of children. Each frame of an animation is drawn over all earlier ones: two children
+   * would both draw all frames.
    */
   get maxSize(): number {
     return this.#isAnimated ? 1 : availableParallelism()

@@ -59,7 +59,10 @@ async function* streamAudio(client: OpenAI, speech: Speech, signal: AbortSignal)
   yield* (response.body ?? []) as AsyncIterable<Uint8Array>
 }
 
-/** Mistral returns JSON with base64 audio, and has no speed parameter (docs.mistral.ai/studio/audio/text-to-speech). */
+/**
+ * Requests speech from Mistral, which returns JSON with base64 audio and has no speed parameter
+ * (docs.mistral.ai/studio/audio/text-to-speech).
+ */
 async function speakWithMistral(
   client: OpenAI,
   { model, voice, text }: Speech,
