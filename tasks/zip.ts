@@ -1,43 +1,43 @@
 import { crc32 } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 
-/** Reads untrusted zip archives. The only importer of `yauzl`. */
+/** Reads untrusted zip archives. No other file imports `yauzl`. */
 
-/** A file of an archive, read on demand. */
+/** A file in an archive. Its content is read on demand. */
 export interface ZipEntry {
   readonly path: string
   /** Unpacked size in bytes. */
   readonly size: number
   /**
    * Reads the file; null if it is larger than `max`.
-   * @throws `rules.refused` if the bytes do not match the archive's headers.
+   * @throws `rules.createError` if the bytes do not match the archive's headers.
    */
   read(max: number): Promise<Buffer | null>
 }
 
-/** Requirements for an archive. */
+/** Rules that an archive must satisfy. */
 export interface ZipRules {
-  /** Creates the error for an archive that is rejected; the reason follows a colon. */
+  /** Creates the error for a rejected archive, whose message ends with the reason. */
   createError(reason: string, cause?: unknown): Error
   /**
-   * True if the archive may hold only text: nested archives and files that compress to less than a hundredth are
+   * True if the archive may hold only text. Nested archives and files with a compression ratio above `MAX_RATIO` are
    * rejected.
    */
   readonly isTextOnly: boolean
 }
 
-// The largest list of posts, since an export has a file for each. Checking their headers takes a second.
+// Covers the largest blog export, which has a file per post. Checking the headers of that many files takes a second.
 const MAX_ENTRIES = 100_000
 const MAX_BYTES = 512 * 1024 * 1024
-// Text compresses to about a tenth of its size; among large files, only zip bombs exceed this ratio.
+// Text compresses to about a tenth of its size. Among large files, only zip bombs exceed this ratio.
 const MAX_RATIO = 100
 const LARGE = 5 * 1024 * 1024
 const SYMLINK = 0o120000
 const KIND = 0o170000
 
 /**
- * Opens an archive and checks all of its headers; it unpacks nothing.
- * @throws `rules.refused` with the reason.
+ * Opens an archive and checks all its headers without unpacking any file.
+ * @throws `rules.createError` with the reason.
  */
 export async function openZip(bytes: Buffer, rules: ZipRules): Promise<readonly ZipEntry[]> {
   const { createError: refused } = rules
@@ -79,7 +79,7 @@ async function assertHarmless(
   const local = await zip.readLocalFileHeaderPromise(entry).catch((error) => {
     throw refused('the archive is damaged', error)
   })
-  // Bit 3: the sizes follow the data.
+  // Bit 3 is set if the sizes follow the data.
   const hasSizes = (local.generalPurposeBitFlag & 8) === 0 && local.compressedSize !== 0xffffffff
   if (
     !local.fileName.equals(entry.fileNameRaw) ||
@@ -94,7 +94,7 @@ function assertSizeLimits(entries: readonly Entry[], size: number, { createError
     entries.reduce((total, entry) => total + sizeOf(entry), 0)
   if (sum(({ uncompressedSize }) => uncompressedSize) > MAX_BYTES)
     throw refused(`the files in the archive unpack to more than ${MAX_BYTES} bytes`)
-  // If the sum exceeds the archive's size, files share bytes.
+  // A larger sum means that files share bytes.
   if (sum(({ compressedSize }) => compressedSize) > size)
     throw refused('the headers of the archive contradict each other')
 }
@@ -108,7 +108,7 @@ async function read(
   if (entry.uncompressedSize > max) return null
   try {
     const chunks: Buffer[] = []
-    // Fails as soon as the data is longer or shorter than its header says.
+    // This loop fails as soon as the data is longer or shorter than its header says.
     for await (const chunk of await zip.openReadStreamPromise(entry)) chunks.push(chunk as Buffer)
     const bytes = Buffer.concat(chunks)
     if (crc32(bytes) !== entry.crc32) throw new Error('Checksum mismatch')

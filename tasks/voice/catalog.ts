@@ -12,7 +12,7 @@ export interface VoiceModel {
   readonly name: string
   readonly provider_id: AiProvider
   readonly quality: 'standard' | 'high'
-  /** The day on which its provider shuts it down; null if none is announced. */
+  /** The day on which the provider shuts the model down; null if none is announced. */
   readonly retires_on: string | null
 }
 
@@ -21,7 +21,7 @@ export interface Voice {
   readonly name: string
   readonly provider_id: AiProvider
   readonly category: 'general' | 'conversation' | 'narration'
-  /** The perceived gender of the voice. */
+  /** Gender that the voice sounds like. */
   readonly gender: 'female' | 'male' | 'neutral'
   readonly preview_text: string
   /** Ids of the models that support the voice. */
@@ -115,7 +115,7 @@ export const STT_MODELS: readonly VoiceModel[] = [
   model(MISTRAL, 'voxtral-mini-latest', 'Voxtral Mini', 'standard'),
 ]
 
-/** The entries of a provider, in catalog order. */
+/** Returns the entries of a provider, in catalog order. */
 export const filterByProvider = <T extends { readonly provider_id: string }>(
   all: readonly T[],
   id: string,

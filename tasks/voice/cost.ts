@@ -3,8 +3,8 @@ import type { RecognitionUsage } from './ports.ts'
 import { recognitionOf } from './recognition.ts'
 
 /**
- * The cost of a transcription in US dollars, as an exact decimal number in text; rounded to twelve places for prices by
- * the hour. Null if the price, or the usage that it applies to, is unknown.
+ * Returns the cost of a transcription in US dollars as an exact decimal string. Prices by the hour are rounded to
+ * twelve places. Null if the price or the billed usage is unknown.
  */
 export function recognitionCost(model: string, used: RecognitionUsage): string | null {
   const { price } = recognitionOf(model)

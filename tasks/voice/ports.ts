@@ -2,23 +2,22 @@ import type { Failure } from '../../sql/errors.ts'
 import type { Speech } from '../../sql/voice.ts'
 import type { AiProvider } from '../ai/providers.ts'
 
-/** The tasks' interface to speech synthesis, implemented by `workers/providers/voice/speech.ts`. */
+/** Interface of the tasks to speech synthesis, implemented by `workers/providers/voice/speech.ts`. */
 export interface Speaker {
   /**
-   * Synthesizes a text; yields its MP3 in pieces as they arrive. The timeout for each piece is `AI_TIMEOUT_SECONDS`.
-   *
-   * @throws fail('ai.missing_key'), or the signal's reason. Before the first piece, throws fail('ai.failed') (transient)
-   * or fail('ai.refused') (permanent); after it, fail('ai.interrupted').
+   * Synthesizes a text and yields its MP3 in pieces as they arrive. `AI_TIMEOUT_SECONDS` limits the wait for each
+   * piece.
+   * @throws fail('ai.missing_key'), or the signal's reason. Before the first piece, throws fail('ai.failed')
+   * (transient) or fail('ai.refused') (permanent). After the first piece, throws fail('ai.interrupted').
    */
   speak(speech: Speech, signal: AbortSignal): AsyncIterable<Uint8Array>
 }
 
-/** The tasks' interface to speech recognition, implemented by `workers/providers/voice/transcription.ts`. */
+/** Interface of the tasks to speech recognition, implemented by `workers/providers/voice/transcription.ts`. */
 export interface Transcriber {
   /**
-   * Sends a recording in pieces and returns its transcript, or the provider's failure. Streaming models pass each piece of
-   * text to `onText` as it arrives. Their idle timeout is `AI_TIMEOUT_SECONDS`; other models have twice as long.
-   *
+   * Sends a recording in pieces and returns its transcript, or the provider's failure. Streaming models pass each piece
+   * of text to `onText` as it arrives. Their idle timeout is `AI_TIMEOUT_SECONDS`. Other models have twice that time.
    * @throws fail('ai.missing_key'), the error of `recording.pieces`, or the signal's reason.
    */
   transcribe(
@@ -31,25 +30,24 @@ export interface Transcriber {
 export interface Recording {
   readonly provider: AiProvider
   readonly model: string
-  /** ISO 639; null lets the provider detect it. */
+  /** ISO 639 code; null lets the provider detect the language. */
   readonly language: string | null
   readonly prompt: string | null
-  /** A file name whose extension names the format of the bytes. */
+  /** File name whose extension matches the format of the bytes. */
   readonly fileName: string
   readonly mediaType: string
-  /** The bytes. A piece is valid only until the caller requests the next one. */
+  /** The recording's bytes. A piece is valid only until the caller requests the next one. */
   readonly pieces: AsyncIterable<Uint8Array>
 }
 
-/** The outcome of a transcription request. */
 export type TranscriptionOutcome =
   | { readonly kind: 'transcript'; readonly transcript: Transcript }
-  /** `isFree` is true if the provider has certainly not charged the request. */
+  /** `isFree` is true if the provider has certainly not charged for the request. */
   | { readonly kind: 'failure'; readonly failure: Failure; readonly isFree: boolean }
 
 export interface Transcript {
   readonly text: string
-  /** The language that the model detected (ISO 639); null if it does not report one. */
+  /** The detected language (ISO 639); null if the model does not report one. */
   readonly language: string | null
   readonly durationSeconds: number | null
   /** Empty if the model returns no segments. */
@@ -57,7 +55,7 @@ export interface Transcript {
   readonly used: RecognitionUsage
 }
 
-/** A part of a transcript; times are seconds from the start of the recording. */
+/** Part of a transcript, with times in seconds from the start of the recording. */
 export interface Segment {
   readonly start: number
   readonly end: number
@@ -66,7 +64,7 @@ export interface Segment {
   readonly speaker: string | null
 }
 
-/** The usage that the provider reports; a count is null if it does not report it. */
+/** The usage that the provider reports. A count is null if the provider does not report it. */
 export interface RecognitionUsage {
   readonly inputTokens: number | null
   readonly outputTokens: number | null

@@ -1,2 +1,2 @@
-/** The kind of the event for each stored piece; its data is `{generation}`. */
+/** Event kind that announces each stored piece. Its data is `{generation}`. */
 export const CHUNK_EVENT = 'chunk'

@@ -3,7 +3,8 @@ import { addPreviewChunk, beginPreview, endPreview, requestedPreview } from '../
 import type { TaskContext } from '../context.ts'
 import { CHUNK_EVENT } from './preview-event.ts'
 
-// A safe limit: 1000 characters at a quarter of the normal speed take about five minutes, or 5 MB of MP3.
+// Far above the longest preview: 1000 characters at a quarter of the normal speed take about five minutes, or 5 MB of
+// MP3.
 const MAX_BYTES = 32 * 1024 * 1024
 
 /** Runs `voice.preview`. */
@@ -15,7 +16,7 @@ export async function run(
   const stored = await ctx.db.maybeOne(requestedPreview(digest))
   if (stored === null) throw fail('voice.preview_missing')
   const { byte_size, ...speech } = stored
-  // An earlier job has finished it.
+  // An earlier job has finished this preview.
   if (byte_size !== null) return { byte_size }
   ctx.progress('Synthesizing')
   const started = await ctx.fenced((tx) => tx.maybeOne(beginPreview(digest)))
@@ -31,7 +32,10 @@ interface GenerationId {
   readonly generation: string
 }
 
-/** Stores pieces; batches those that arrive during a write into the next one. Returns their total size in bytes. */
+/**
+ * Stores the pieces and returns their total size in bytes. Pieces that arrive during a write are stored together by the
+ * next one.
+ */
 async function storePieces(
   ctx: TaskContext,
   target: GenerationId,
@@ -60,7 +64,8 @@ async function storePieces(
       if (writing) continue
       writing = true
       written = write()
-      // Awaited below. `writing` stays true after a failed write, so no other write starts.
+      // This only prevents an unhandled rejection: `written` is awaited below. `writing` stays true after a failed
+      // write, so no other write starts.
       written.catch(() => {})
     }
   } catch (error) {

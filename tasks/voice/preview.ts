@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Speech } from '../../sql/voice.ts'
 import { defineTask, loadLazily } from '../task.ts'
 
-/** The key of a stored preview. */
+/** Returns the key under which a preview is stored. */
 export function digestOf({ provider, model, voice, speed, text }: Speech): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([provider, model, voice, speed, text]))
@@ -11,8 +11,8 @@ export function digestOf({ provider, model, voice, speed, text }: Speech): Buffe
 }
 
 /**
- * Synthesizes the preview that `voice_preview` has under a digest. Stores each piece as it arrives, then emits an event
- * for it. Requests for the same preview share one job. An interrupted attempt leaves an unfinished generation; the next
+ * Synthesizes the preview that was requested under a digest. Stores each piece as it arrives, then emits an event for
+ * it. Requests for the same preview share one job. An interrupted attempt leaves an unfinished generation, and the next
  * attempt starts a new one.
  */
 export const preview = defineTask({

@@ -12,11 +12,11 @@ type Price =
 
 export interface Recognition {
   /**
-   * The requested response format. `json` has the text, and the languages if the model detects them. `verbose_json` adds
-   * segments, language and duration. `diarized_json` has segments with speakers. `voxtral` is Mistral's format.
+   * The requested response format. `json` has the text, and the languages if the model detects them. `verbose_json`
+   * adds segments, language and duration. `diarized_json` has segments with speakers. `voxtral` is Mistral's format.
    */
   readonly format: 'json' | 'verbose_json' | 'diarized_json' | 'voxtral'
-  /** True if the model streams the text; the others respond once, at the end. */
+  /** True if the model streams the text; other models respond once, at the end. */
   readonly streams: boolean
   readonly acceptsPrompt: boolean
   readonly price: Price
@@ -35,7 +35,7 @@ const whisper = (price: Price): Recognition => ({
   price,
 })
 
-/** By model id. */
+/** Keyed by model id. */
 const RECOGNITION: ReadonlyMap<string, Recognition> = new Map(
   Object.entries({
     'gpt-transcribe': streaming({ hour: '0.27' }),
@@ -54,7 +54,7 @@ const RECOGNITION: ReadonlyMap<string, Recognition> = new Map(
   }),
 )
 
-/** @throws RangeError for a model that is not in the catalog. */
+/** Returns the recognition parameters of a model. @throws RangeError if the model is not in the catalog. */
 export function recognitionOf(model: string): Recognition {
   const found = RECOGNITION.get(model)
   if (found === undefined) throw new RangeError(`Unknown speech recognition model: ${model}`)
@@ -62,12 +62,12 @@ export function recognitionOf(model: string): Recognition {
 }
 
 /**
- * The upload limit of OpenAI, and of Groq without a plan (developers.openai.com/api/docs/guides/speech-to-text: 25 MB,
- * which is 25 · 1024 · 1024 bytes).
+ * Upload limit of OpenAI and of Groq's free tier (developers.openai.com/api/docs/guides/speech-to-text: 25 MB, which is
+ * 25 · 1024 · 1024 bytes).
  */
 export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
-/** The file extension that providers expect for each media type of `sniffMediaType`. */
+/** Maps each audio media type of `sniffMediaType` to the file extension that providers expect. */
 const EXTENSIONS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'audio/flac': 'flac',
@@ -86,7 +86,7 @@ const EXTENSIONS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** A neutral file name with the extension of a media type; null if no provider accepts the type. */
+/** Returns a neutral file name with the extension of a media type, or null if no provider accepts the type. */
 export function audioName(mediaType: string): string | null {
   const extension = EXTENSIONS.get(mediaType.split(';', 1)[0]!.trim().toLowerCase())
   return extension === undefined ? null : `audio.${extension}`

@@ -2,7 +2,7 @@ import { fail } from '../../sql/errors.ts'
 import type { VoiceSettings } from '../../sql/voice.ts'
 import { filterByProvider, STT_MODELS, STT_PROVIDERS, TTS_MODELS, TTS_PROVIDERS, VOICES } from './catalog.ts'
 
-/** Voice settings; their values come from the catalog. */
+/** Default voice settings and their validation against the catalog. */
 
 export const DEFAULT_VOICE_SETTINGS: VoiceSettings = {
   tts_provider: 'openai',
@@ -15,8 +15,8 @@ export const DEFAULT_VOICE_SETTINGS: VoiceSettings = {
 }
 
 /**
- * Applies a change to settings. If it selects another provider without a model or voice, selects the provider's first.
- * @throws fail('voice.unknown') if the catalog lacks a value or the combination.
+ * Applies a change to settings. A new provider without a model or voice gets the first ones of the catalog.
+ * @throws fail('voice.unknown') if a value or the combination is unknown.
  */
 export function applyChange(before: VoiceSettings, change: Partial<VoiceSettings>): VoiceSettings {
   const after = { ...before, ...change }

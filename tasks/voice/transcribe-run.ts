@@ -58,7 +58,10 @@ export async function run(ctx: TaskContext, payload: TranscribePayload): Promise
   }
 }
 
-/** Opens the recording. @throws fail('document.missing'), fail('document.bytes_missing'), fail('voice.not_audio') */
+/**
+ * Opens the recording of a document. @throws fail('document.missing'), fail('document.bytes_missing'),
+ * fail('voice.not_audio')
+ */
 async function openRecording(
   ctx: TaskContext,
   documentId: number,
@@ -66,14 +69,14 @@ async function openRecording(
   const source = await ctx.db.maybeOne(documentContent(documentId, ctx.job.ownerId))
   if (source === null) throw fail('document.missing')
   const { byte_size: size, media_type: mediaType } = source
-  // Checked before the request: the provider may charge a request that breaks off.
+  // Checked before the request, because the provider may charge for an interrupted one.
   if (!hasBlob(source) || !(await ctx.blobs.exists(source, size))) throw fail('document.bytes_missing')
   const fileName = audioName(mediaType)
   if (fileName === null) throw fail('voice.not_audio', { type: mediaType })
   return { fileName, mediaType, pieces: reportProgress(ctx, ctx.blobs.read(source, 0, size), size) }
 }
 
-/** Passes pieces on and reports the number of bytes sent. */
+/** Yields the pieces and reports the number of bytes sent. */
 async function* reportProgress(
   ctx: TaskContext,
   pieces: AsyncIterable<Uint8Array>,
@@ -90,7 +93,7 @@ async function* reportProgress(
 
 const UNKNOWN: RecognitionUsage = { inputTokens: null, outputTokens: null, audioSeconds: null }
 
-/** Transcribes a recording, and emits the usage of the attempt even if it fails. */
+/** Transcribes a recording and emits the usage of the attempt, even if it fails. */
 async function transcribeRecording(ctx: TaskContext, recording: Recording): Promise<Transcript> {
   const deltas = createDeltas((content) =>
     ctx.emit('chunk', { content, timestamp: new Date().toISOString() }),
@@ -110,8 +113,8 @@ async function transcribeRecording(ctx: TaskContext, recording: Recording): Prom
     outcome = await ctx.providers.transcription.transcribe(recording, ctx.signal, deltas.push)
   } catch (error) {
     deltas.end()
-    // A Failure means that the bytes could not be read: providers do not charge half a file. After an abort, the cost is
-    // unknown.
+    // A Failure means that the bytes could not be read, and providers do not charge for an incomplete file. After an
+    // abort, the cost is unknown.
     report(UNKNOWN, error instanceof Failure ? '0' : null, false)
     throw error
   }

@@ -9,18 +9,17 @@ const Payload = z.strictObject({
   document_id: z.int(),
   provider: z.enum(AI_PROVIDERS),
   model: z.string(),
-  /** Null lets the provider detect it. */
+  /** Null lets the provider detect the language. */
   language: z.string().nullable(),
-  /** The digest of the prompt; null without one. */
+  /** Digest of the prompt; null without a prompt. */
   prompt_sha256: z.string().nullable(),
 })
 export type TranscribePayload = z.output<typeof Payload>
 
 /**
- * Transcribes a document, one job per document at a time. A request with the same parameters joins the current job.
- * Its events are those of a chat. `chunk` has a piece of text from a streaming model. `restart` voids the pieces of an
- * earlier attempt. `usage` has the usage of an attempt. The end of the job settles the transcription
- * (`voice_transcription_settle`).
+ * Transcribes a document. One job per document runs at a time, and a request with the same parameters joins it. Its
+ * events are those of a chat. `chunk` has text from a streaming model. `restart` voids the chunks of an earlier
+ * attempt. `usage` has the usage of an attempt. When the job ends, `voice_transcription_settle` stores the outcome.
  */
 export const transcribe = defineTask({
   name: 'voice.transcribe',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The public JSON of transcriptions. */
+/** Public JSON of transcriptions. */
 
 const Segment = z
   .strictObject({
@@ -19,7 +19,7 @@ const Usage = z
   })
   .meta({ id: 'TranscriptionUsage' })
 
-/** An item of a list. */
+/** List item without the text and segments. */
 export const TranscriptionSummary = z
   .strictObject({
     id: z.uuid(),

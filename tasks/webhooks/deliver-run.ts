@@ -12,11 +12,11 @@ import { enqueue } from '../task.ts'
 import { disabledEndpointMail } from './disabled-endpoint.ts'
 import { deriveChallengeToken, deriveWebhookSecret, webhookHeaders } from './signature.ts'
 
-// Concurrent requests per endpoint: order is not guaranteed, and a slow endpoint delays only its own deliveries.
+// Concurrent requests per endpoint. They make the order undefined, and a slow endpoint delays only its own deliveries.
 const MAX_CONCURRENT = 8
-// Maximum time of a run; then other endpoints get the slot.
+// Maximum time of a run, after which other endpoints get the slot.
 const RUN_MS = 60_000
-// Added to the request timeout: the time until an unrecorded delivery becomes due again.
+// Added to the request timeout. After both, a delivery without a recorded attempt becomes due again.
 const HOLD_MARGIN_SECONDS = 30
 
 /** Runs `webhooks.deliver`. */
@@ -55,7 +55,7 @@ async function deliverOne(
     at: new Date(due.at_ms).toISOString(),
     ...(await providers.postWebhook({ url, headers, body }, signal)),
   }
-  // An aborted attempt interrupted the request: it is not recorded, and the delivery becomes due again.
+  // The abort interrupted the request, so do not record it: the delivery becomes due again.
   if (signal.aborted && answer.status === null) return null
   const isEchoed =
     due.type === CHALLENGE && answer.body?.includes(deriveChallengeToken(secretKey, endpoint, url)) === true
@@ -73,7 +73,7 @@ async function deliverOne(
   })
 }
 
-/** Classifies a response: any 2xx status is success; 410 means the endpoint is gone for good. */
+/** Classifies a response. Any 2xx status is a success, and 410 means that the endpoint is permanently gone. */
 function classifyResponse({ status }: WebhookAnswer): 'delivered' | 'failed' | 'gone' {
   if (status === 410) return 'gone'
   return status !== null && status >= 200 && status < 300 ? 'delivered' : 'failed'

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
-/** Sends due deliveries of an endpoint to a host, until none is due or allowed. Workers enqueue it when one is due. */
+/**
+ * Sends due deliveries of an endpoint to one host until none is due or the rate limit applies. Workers enqueue this
+ * task when a delivery is due.
+ */
 export const deliver = defineTask({
   name: 'webhooks.deliver',
   queue: 'webhooks',

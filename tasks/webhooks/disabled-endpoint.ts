@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
-/** Mails an account that its webhook endpoint was disabled. */
+/** Notifies an account by mail that its webhook endpoint was disabled. */
 export const disabledEndpointMail = defineTask({
   name: 'accounts.webhook_disabled',
   queue: 'accounts',

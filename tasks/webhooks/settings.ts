@@ -3,20 +3,18 @@ import type { WebhookRates } from '../../sql/webhooks.ts'
 import { isCidrRange } from '../addresses.ts'
 import { count, list, rate } from '../setting-fields.ts'
 
-/** The settings of webhooks. */
-
 export interface WebhookSettings {
   /** CIDR ranges of private addresses that webhooks may reach; any entry also permits http. */
   readonly allowed: readonly string[]
   readonly timeoutMs: number
   readonly rates: WebhookRates
-  /** Delays before each further attempt, in ms; a day in total by default. */
+  /** Delays before each retry in ms. The default retries for a day. */
   readonly retryMs: readonly number[]
 }
 
-// Outside production, developers run receivers on the same machine.
+// Allowed outside production, where developers run receivers on the same machine.
 const LOOPBACK = ['127.0.0.0/8', '::1/128']
-// 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h, 8 h, 8 h: 24 h.
+// 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h, 8 h, 8 h: a day in total.
 const RETRY_SECONDS = '5,30,120,600,1800,3600,7200,14400,28800,28800'
 
 export const webhookShape = {

@@ -5,7 +5,7 @@ import { mac } from '../accounts/tokens.ts'
 
 const PREFIX = 'whsec_'
 
-/** Derives an endpoint's secret from the deployment's key, so that it can be displayed without being stored. */
+/** Derives an endpoint's secret from the deployment's key, so that it can be shown again without being stored. */
 export function deriveWebhookSecret(secretKey: string, endpoint: number, version: number): string {
   return PREFIX + mac(secretKey, 'millrace.webhook', String(endpoint), String(version)).toString('base64')
 }
@@ -15,7 +15,7 @@ export function deriveChallengeToken(secretKey: string, endpoint: number, url: s
   return mac(secretKey, 'millrace.webhook-challenge', String(endpoint), url).toString('base64url')
 }
 
-/** A message to sign. `timestamp`: seconds since the epoch. */
+/** A message to sign. `timestamp` is in seconds since the epoch. */
 export interface SignedMessage {
   readonly id: string
   readonly timestamp: number
@@ -37,20 +37,20 @@ export function webhookHeaders(
   }
 }
 
-/** The signature headers of a received message. */
+/** Signature headers of a received message. */
 export interface SignatureHeaders {
   readonly id: string
   readonly timestamp: string
-  /** One signature per secret, separated by spaces; the sender has two secrets during a rotation. */
+  /** Signatures separated by spaces, one per secret. The sender uses two secrets during a rotation. */
   readonly signature: string
 }
 
-// Maximum difference between a signature's time and ours; limits replays of intercepted messages.
+// Maximum difference between the signature's time and ours. It limits replays of intercepted messages.
 const TOLERANCE_SECONDS = 300
 
 /**
- * True if one of the signatures is valid for this body and secret, and its time is recent.
- * @param now ms since the epoch
+ * True if one of the signatures is valid for this body and secret, and its timestamp is recent. @param now ms since the
+ * epoch
  */
 export function hasValidSignature(
   { id, timestamp, signature }: SignatureHeaders,

@@ -1,17 +1,16 @@
 import { hostOf, isAllowedHost } from '../addresses.ts'
 
-/** The addresses that webhooks may reach. */
 export interface WebhookAddresses {
   /** CIDR ranges of private addresses that webhooks may reach; any entry also permits http. */
   readonly allowed: readonly string[]
 }
 
-/** Returns the normalized host of a webhook's URL, the key for its rate limits: one host has one name. */
+/** Returns the normalized host of a webhook URL, which is the key of its rate limit. */
 export const webhookHost = (url: string): string => new URL(url).hostname.replace(/\.$/, '')
 
 /**
- * Returns the reason why a URL is not allowed for webhooks; null if it is allowed. It checks only the text; each
- * connection checks the address that the name resolves to.
+ * Returns the reason why a URL is not allowed for webhooks, or null if it is allowed. Only the text is checked here.
+ * Each connection checks the resolved address.
  */
 export function validateWebhookUrl(text: string, { allowed }: WebhookAddresses): string | null {
   if (text.length > 2000 || !URL.canParse(text)) return 'must be a URL of at most 2000 characters'
