@@ -5,20 +5,20 @@ import { after } from 'node:test'
 import type { TestDatabase } from './database.ts'
 import { startS3 } from './s3.ts'
 
-/** A prefix that no known file type starts with; content after it has no known type either. Random bytes may have one by chance. */
+/** A prefix that matches no known file type. Random bytes alone may match one by chance. */
 export const UNTYPED_PREFIX = Buffer.from([0xfe, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 
-/** A kind of blob store: its settings, a count of its contents, and a way to lose them. */
+/** A kind of blob store, for tests that run against each kind. */
 export interface StoreKind {
   readonly name: 'postgres' | 'file' | 's3'
   readonly env: Readonly<Record<string, string>>
   /** Number of files, objects and parts of objects, or blobs with chunks. */
   count(): Promise<number>
-  /** Deletes all stored bytes without the service's knowledge. */
+  /** Deletes all stored bytes behind the service's back. */
   lose(): Promise<void>
 }
 
-/** Empty stores for the database of a test file; removed after the file. */
+/** Returns an empty store of each kind. The stores are removed after the test file. */
 export async function storeKinds({ query }: TestDatabase): Promise<readonly StoreKind[]> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-blobs-'))
   const server = await startS3('/some/prefix')

@@ -11,7 +11,9 @@ import type { Bomb } from './bombs.ts'
 import { textPdf } from './pdfs.ts'
 import { BOMB_CPU_MS } from './runs.ts'
 
-/** Readers that process bombs in child processes with short limits. Each bomb must end in a result or an error for its sender. */
+/**
+ * Processes bombs in child processes with short limits. Each bomb must end in a result or in an error for its sender.
+ */
 
 const { signal } = new AbortController()
 const limits = { cpuMs: BOMB_CPU_MS }
@@ -20,12 +22,12 @@ const REPORTED =
 
 export type BombReaders = ReturnType<typeof bombReaders>
 
-/** Readers that share child processes, which end after the file. */
+/** Creates readers that share child processes, which stop after the test file. */
 export function bombReaders() {
   const pool = createChildPool({ log: { warn: () => {} } as never, checkMs: 20 })
   after(() => pool.close())
 
-  /** The outcome of an import: its items' messages, or its error. */
+  /** Returns the messages of an import's items, or the import's error. */
   const importBomb = async (
     { fileName, make }: Bomb,
     max = { limits, wholeCpuMs: 1.5 * BOMB_CPU_MS },
@@ -70,7 +72,10 @@ export function bombReaders() {
     if (page.status === 'unread') assert.match(page.detail!, /^(The|There|A part|Reading|Opening) .+/)
   }
 
-  /** Imports a valid post. As a first call it also loads a child's code, which then does not count against the limits. */
+  /**
+   * Imports a valid post. Called first, it loads a child's code, so that loading does not count against the limits of
+   * later calls.
+   */
   const importGoodPost = async (): Promise<void> => {
     const bytes = Buffer.from('# Good\n\nnews')
     const reader = await openPosts(pool, { name: 'good.md', format: 'markdown', bytes }, { signal })
@@ -78,7 +83,7 @@ export function bombReaders() {
     reader.close()
   }
 
-  /** Reads a valid document, for the same reason as `importGoodPost`. */
+  /** Reads a valid document. Like `importGoodPost`, it loads a child's code. */
   const readGoodDocument = async (): Promise<void> => {
     const good = await textPdf(1)
     const options = { mediaType: 'application/pdf', vision: 'none', maxPages: 1, signal } as const

@@ -1,12 +1,12 @@
 import { type Packed, packRepeat } from './packing.ts'
 import { zipOf } from './zip.ts'
 
-/** Hostile files: deeply nested, long, numerous, quadratic, cyclic, or huge once decompressed. Each is small to send. */
+/** Small hostile files that are deeply nested, long, numerous, quadratic, cyclic, or huge once decompressed. */
 
 export interface Bomb {
   readonly name: string
   readonly fileName: string
-  /** Builds the content on demand: some bombs take tens of megabytes. */
+  /** Builds the content on demand, because some bombs take tens of megabytes. */
   readonly make: () => Buffer
 }
 
@@ -89,7 +89,7 @@ const zip = (
 
 const quotes = `---\ntitle: ${'"'.repeat(9_000)}\n---\n`
 
-/** Archives as bombs for the import of posts. */
+/** Zip bombs for the import of posts. */
 export const zipBombs: readonly Bomb[] = [
   zip('a file of 60 MB that packs to nothing', () => [['a.md', packRepeat('a', 60_000_000)]]),
   zip('files of 4 MB that pack to nothing', () => {
@@ -109,7 +109,7 @@ export const zipBombs: readonly Bomb[] = [
   zip('folders in folders', () => [[`${'a/'.repeat(30_000)}b.md`, 'x']]),
 ]
 
-/** Bombs for retrieval: `bytes` of a repeated unit, each as several text formats. */
+/** Returns bombs for indexing that repeat a unit up to `bytes` in several text formats. */
 export const indexBombs = (bytes: number): readonly Bomb[] =>
   REPEATED.flatMap(([name, unit]) =>
     ['txt', 'md', 'py', 'html'].map((extension) =>

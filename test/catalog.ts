@@ -3,8 +3,8 @@ import { AI_PROVIDERS } from '../tasks/ai/providers.ts'
 import { readModelsDev } from '../tasks/llm/models-dev.ts'
 
 /**
- * `npm run catalog -- FILE` converts a models.dev list, such as https://models.dev/api.json, to the seed `sql/seeds/llm.sql`.
- * The seed makes the models of the six providers the built-in ones.
+ * Converts a models.dev list, such as https://models.dev/api.json, to the seed `sql/seeds/llm.sql` (`npm run catalog --
+ * FILE`). The seed makes the models of the six providers the built-in ones.
  */
 
 const [file] = process.argv.slice(2)

@@ -1,15 +1,18 @@
 /** Repeatable random choices from a seed. */
 export interface Chance {
-  /** A number from 0 (included) to 1 (excluded). */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   next(): number
-  /** An integer from `from` to `to`, both included. */
+  /** Returns an integer from `from` to `to`, both inclusive. */
   between(from: number, to: number): number
   pick<T>(from: readonly T[]): T
   /** True with a probability of `share`. */
   happens(share: number): boolean
 }
 
-/** Mulberry32: one word of state, good enough for tests (https://gist.github.com/tommyettinger/46a874533244883189143505d203312c). */
+/**
+ * Creates a Mulberry32 generator, which is good enough for tests
+ * (https://gist.github.com/tommyettinger/46a874533244883189143505d203312c).
+ */
 export function chanceOf(seed: number): Chance {
   let state = seed >>> 0
   const next = (): number => {

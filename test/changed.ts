@@ -5,18 +5,18 @@ import { allFiles, areaOf, ROOT } from './files.ts'
 import { findImports } from './sql/structure-parse.ts'
 
 /**
- * Finds the test files that a change affects, for `npm test -- --changed`: those whose imports lead to a changed file. It takes
- * seconds and may miss a test; `npm run check` runs them all.
+ * Finds the test files whose imports lead to a changed file, for `npm test -- --changed`. It takes seconds and may miss
+ * a test, whereas `npm run check` runs them all.
  */
 
-// Modules that list all areas. Through them, a test of one area would reach every other area.
+// Modules that import all areas. Through them, a test of one area would reach every other area.
 const REGISTRIES: ReadonlySet<string> = new Set([
   'edge/routes/index.ts',
   'tasks/index.ts',
   'workers/children/all-work.ts',
   'workers/providers/index.ts',
 ])
-// Every test database is a copy of the migrated one.
+// Imported by every test that uses the migrated schema.
 const DATABASE = 'test/database.ts'
 const MIGRATED = /^sql\/(schema|migrations|functions)\//
 const FUNCTION = /^sql\/functions\/[^/]+\/(\w+)\.sql$/
@@ -106,11 +106,14 @@ function callersOf(file: string, graph: Graph): string[] {
     for (const [caller, text] of texts) if (new RegExp(`\\b${called}\\b`).test(text)) names.add(caller)
   const called = new RegExp(`\\b(${[...names].join('|')})\\b`)
   const callers = [...graph].flatMap(([path, { text }]) => (called.test(text) ? [path] : []))
-  // No source names a trigger function.
+  // Trigger functions are named in no source file, so assume that all database tests use them.
   return callers.length === 0 ? [DATABASE] : callers
 }
 
-/** True if imports lead from a test to one of the files. Registries count for tests of the same area and for direct importers. */
+/**
+ * True if imports lead from a test to one of the files. Registries count only for tests of the same area and for direct
+ * importers.
+ */
 function reaches(test: string, files: ReadonlySet<string>, graph: Graph, isOfArea: boolean): boolean {
   const seen = new Set([test])
   for (const file of seen) {

@@ -2,23 +2,23 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Frame, Stream } from './service.ts'
 
-/** Readers of chat answers that lose their streams and reconnect. */
+/** Simulates clients that read chat answers, lose their streams and reconnect. */
 
 export interface ReadOptions {
-  /** Ports of the edges that are up. */
+  /** Returns the ports of the running edges. */
   readonly ports: () => readonly number[]
   readonly message: string
-  /** The Idempotency-Key, under which a question without an answer is retried. */
+  /** The Idempotency-Key under which an unanswered question is retried. */
   readonly key: string
-  /** From 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   readonly random: () => number
-  /** The probability that the reader drops its stream, at each check. */
+  /** Probability that the reader drops its stream at each poll. */
   readonly drop: number
   /** Maximum time for the answer, in ms. */
   readonly limitMs?: number
   /** True if the turn should be cancelled, given the frames so far. */
   readonly stopWhen?: (frames: readonly Frame[]) => boolean
-  /** Access token; without one the turn has no owner, and only admins may cancel it. */
+  /** Access token. Without one the turn has no owner, and only admins may cancel it. */
   readonly token?: string
 }
 
@@ -32,7 +32,7 @@ const LOOK_MS = 15
 const LIMIT_MS = 90_000
 const CHAT = '/api/v1/ai/chat'
 
-/** Reads an answer to its end over as many streams as that takes. */
+/** Reads an answer to its end, over as many streams as necessary. */
 export async function readAnswer(listening: ReadOptions): Promise<AnswerRead> {
   const { ports, random } = listening
   const frames: Frame[] = []
@@ -71,7 +71,7 @@ export async function readAnswer(listening: ReadOptions): Promise<AnswerRead> {
 const credentials = ({ token }: ReadOptions): Record<string, string> =>
   token === undefined ? {} : { authorization: `Bearer ${token}` }
 
-/** Opens a stream; null if that fails for now. */
+/** Opens a stream. Returns null if that fails for now, and 'nothing more' if the server has no further frames. */
 async function open(
   port: number,
   listening: ReadOptions,
@@ -95,7 +95,7 @@ async function open(
   ).catch(() => null)
   if (response?.status === 204) return 'nothing more'
   if (response?.status === 200) return new Stream(response, abort)
-  // A killed process still holds the question's key, or the process is shutting down.
+  // 409 means that a killed process still holds the question's key, and 500 and 503 that the process is shutting down.
   if (response !== null) assert.ok([409, 500, 503].includes(response.status), await response.text())
   return null
 }
@@ -108,8 +108,7 @@ export interface Checked {
 }
 
 /**
- * Asserts that the reader saw each event of the ledger exactly once, and that the assembled answer equals the stored one.
- * @throws AssertionError
+ * Asserts that the reader saw each event of the ledger exactly once, and that its chunks add up to the stored answer.
  */
 export async function assertAnswerRead(query: Ask, { frames }: AnswerRead): Promise<Checked> {
   const { message_id, job_id } = frames[0]!.data

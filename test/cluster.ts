@@ -10,7 +10,7 @@ import { until } from './until.ts'
 const DATABASE = 'millrace'
 const STANDBY = 'standby'
 
-/** A PostgreSQL server, from the binaries that `npm start` uses, that stays down after a kill. */
+/** A PostgreSQL server from the binaries that `npm start` uses. After a kill it stays down. */
 export class Server {
   readonly url: string
   readonly data: string
@@ -30,31 +30,34 @@ export class Server {
     this.url = `postgresql://postgres:${password}@${encodeURIComponent(this.#sockets)}:${port}/${DATABASE}`
   }
 
-  /** Connection parameters with which another server reaches this one. */
+  /** Parameters with which another server connects to this one. */
   get conninfo(): string {
     const { password } = new URL(this.url)
     return `host=${this.#sockets} port=${this.#port} user=postgres password=${password}`
   }
 
-  /** Starts the server; resolves once it accepts connections. Without `settings` it uses those of the last start. */
+  /**
+   * Starts the server and resolves once it accepts connections. Without `settings` it reuses those of the last start.
+   */
   async start(settings = this.#settings): Promise<void> {
     this.#settings = settings
     const answers = (): Promise<unknown> => {
-      // Backends of a killed server may hold its shared memory briefly; until then a new one exits immediately.
+      // Restart until it stays up: backends of a killed server may hold its shared memory briefly, and a new server
+      // then exits.
       if (!this.#isRunning) this.#spawn()
       return this.query('select 1', [], 'postgres').catch(() => null)
     }
     await until('the server answers', answers, 60_000)
   }
 
-  /** Rows of one statement, on a new connection. */
+  /** Runs a statement on a new connection and returns its rows. */
   async query(
     text: string,
     values: readonly unknown[] = [],
     database = DATABASE,
   ): Promise<Record<string, unknown>[]> {
     const client = new pg.Client({ connectionString: this.url.replace(/[^/]+$/, database) })
-    // A server that is killed during a statement fails it, and may emit a second error.
+    // If the server is killed during a statement, the client emits an error in addition to the rejection.
     client.on('error', () => {})
     await client.connect()
     try {
@@ -84,11 +87,12 @@ export class Server {
 
   #spawn(): void {
     const all = {
-      // A killed process loses nothing that the kernel already has.
+      // fsync is unnecessary: a killed process loses nothing that the kernel already has.
       fsync: 'off',
       full_page_writes: 'off',
       max_connections: '200',
-      // Keep segments in the data folder, which is removed: a killed server would leave them elsewhere.
+      // Keep shared memory segments in the data folder, which is removed. Elsewhere a killed server would leave them
+      // behind.
       dynamic_shared_memory_type: 'mmap',
       listen_addresses: '',
       port: String(this.#port),
@@ -107,7 +111,7 @@ export class Server {
   }
 }
 
-/** A primary and a synchronous standby that can be promoted; the two servers swap roles. */
+/** A primary and a synchronous standby that can be promoted. A promotion swaps the roles of the two servers. */
 export class Cluster {
   readonly #root: string
   readonly #servers: readonly [Server, Server]
@@ -124,7 +128,7 @@ export class Cluster {
     this.#places = places
   }
 
-  /** Starts a primary with an empty database `millrace`, in a new subfolder of `folder`. */
+  /** Starts a primary with an empty database `millrace` in a new subfolder of `folder`. */
   static async start(folder = '/dev/shm'): Promise<Cluster> {
     const root = mkdtempSync(path.join(folder, 'millrace-cluster-'))
     // PostgreSQL runs as another user when the tests run as root, and must traverse this folder.
@@ -148,24 +152,24 @@ export class Cluster {
     return this.#servers[this.#primary]
   }
 
-  /** The other server: a standby once it is attached. */
+  /** The server that is not the primary. It is a standby once attached. */
   get standby(): Server {
     return this.#servers[this.#primary === 0 ? 1 : 0]
   }
 
-  /** Both connection strings in a fixed order, independent of the roles. */
+  /** Both connection strings, in an order that is independent of the roles. */
   get urls(): readonly [string, string] {
     return [this.#servers[0].url, this.#servers[1].url]
   }
 
-  /** Rebuilds the other server as a standby. If it is synchronous, every commit waits for it from now on. */
+  /** Rebuilds the other server as a standby. If `isSynchronous`, every commit waits for the standby from then on. */
   async attachStandby(isSynchronous = true): Promise<void> {
     const { primary, standby } = this
     await standby.destroy()
     await copyData(primary, standby, this.#places[this.#primary === 0 ? 1 : 0])
     await standby.start({ primary_conninfo: `${primary.conninfo} application_name=${STANDBY}` })
     if (isSynchronous) await setSetting(primary, 'synchronous_standby_names', `'${STANDBY}'`)
-    await until('the standby follows', async () => {
+    await until('the standby streams from the primary', async () => {
       const state = isSynchronous ? 'sync' : 'async'
       const rows = await primary.query(
         `select from pg_stat_replication where state = 'streaming' and sync_state = '${state}'`,
@@ -174,16 +178,16 @@ export class Cluster {
     })
   }
 
-  /** Disconnects the standby from its primary. */
+  /** Restarts the standby disconnected from its primary. */
   async loseStandby(): Promise<void> {
     await this.standby.kill('SIGINT')
     await this.standby.start({})
   }
 
-  /** Promotes the standby; resolves once it accepts writes. The old primary must be dead or unreachable. */
+  /** Promotes the standby and resolves once it accepts writes. The old primary must be dead or unreachable. */
   async promote(): Promise<void> {
     await this.standby.query('select pg_promote()')
-    // It has no standby yet, and every commit would wait for one.
+    // The new primary has no standby yet, and every commit would wait for one.
     await setSetting(this.standby, 'synchronous_standby_names', `''`)
     this.#primary = this.#primary === 0 ? 1 : 0
   }
@@ -200,7 +204,10 @@ async function setSetting(server: Server, name: string, value: string): Promise<
   await server.query('select pg_reload_conf()')
 }
 
-/** A base backup (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-LOWLEVEL-BASE-BACKUP). */
+/**
+ * Copies a server's data as a base backup
+ * (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-LOWLEVEL-BASE-BACKUP).
+ */
 async function copyData(from: Server, to: Server, { account }: ClusterLocation): Promise<void> {
   const client = new pg.Client({ connectionString: from.url })
   await client.connect()
@@ -217,7 +224,7 @@ async function copyData(from: Server, to: Server, { account }: ClusterLocation):
   }
 }
 
-/** One connection string for several servers; it connects to the one that accepts writes. */
+/** Returns one connection string for several servers. It connects to the server that accepts writes. */
 export function multiHostUrl(urls: readonly string[]): string {
   const [first] = urls.map((url) => new URL(url))
   const hosts = urls.map((url) => new URL(url).host)

@@ -4,15 +4,15 @@ import { createDatabase, type Database } from '../sql/db.ts'
 import { isShared, stopAfterFile } from './services.ts'
 import { until } from './until.ts'
 
-/** A database that only this test file uses, cloned from the migrated template. */
+/** A database for this test file only, cloned from the migrated template. */
 export interface TestDatabase {
   readonly url: string
   readonly db: Database
-  /** Runs a statement and returns its rows, to inspect what the code under test stored. */
+  /** Runs a statement and returns its rows. Tests use it to inspect what the code under test stored. */
   query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
 }
 
-/** Clones the template. Call it in a file or a test, not in a hook; the database is dropped after the file. */
+/** Clones the template database, which is dropped after the test file. Call this in a file or a test, not in a hook. */
 export async function testDatabase(): Promise<TestDatabase> {
   const base = process.env.TEST_DATABASE_URL
   if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
@@ -20,8 +20,9 @@ export async function testDatabase(): Promise<TestDatabase> {
   await administrate(base, `create database ${name} template ${process.env.TEST_TEMPLATE} strategy file_copy`)
   const url = base.replace(/\/postgres($|\?)/, `/${name}$1`)
   const db = createDatabase({ url, applicationName: 'test', size: 8, validateRows: true })
-  // Without this, a vacuum right after a commit may treat its rows as uncommitted: hint bits need a flushed commit record. The
-  // commit's flush position is tracked per group of 32 transactions, which may include the vacuum's own.
+  // With asynchronous commits, a vacuum right after a commit may treat its rows as uncommitted, because hint bits need
+  // a flushed commit record. The commit's flush position is tracked per group of 32 transactions, which may include the
+  // vacuum's own.
   const pool = new pg.Pool({ connectionString: url, max: 2, options: '-c synchronous_commit=on' })
   pool.on('error', () => {})
   stopAfterFile(async () => {
@@ -32,13 +33,13 @@ export async function testDatabase(): Promise<TestDatabase> {
 }
 
 /**
- * Vacuums and analyzes all tables with rows until every page is all-visible, which index-only scans in plans need. One run is
- * not enough: vacuum skips a page that something pins, such as a checkpoint. Its dead rows would then stay, since by default
- * vacuum cleans no index where fewer than 2 % of the pages have any.
+ * Vacuums and analyzes all tables with rows until every page is all-visible, which index-only scans in plans need. One
+ * run is not enough, because vacuum skips pages that are pinned, for example by a checkpoint. `index_cleanup on` is
+ * needed because vacuum by default cleans no index if fewer than 2 % of the pages have dead rows.
  */
 export async function vacuumAnalyze(query: TestDatabase['query']): Promise<void> {
   let tables = await tablesWhere(query, `not relispartition and (relkind = 'p' or pg_relation_size(oid) > 0)`)
-  await until('every page is visible to all', async () => {
+  await until('all pages are all-visible', async () => {
     await query(`vacuum (analyze, index_cleanup on) ${tables.join(', ')}`)
     tables = await tablesWhere(query, `relkind = 'r' and relallvisible < relpages`)
     return tables.length === 0
@@ -60,7 +61,7 @@ export const waitForLock = (query: TestDatabase['query']): Promise<unknown> =>
     return waiting.length > 0
   })
 
-/** Creates an empty database without the schema and returns its URL; dropped after the file. */
+/** Creates an empty database without the schema and returns its URL. The database is dropped after the test file. */
 export async function emptyDatabase(): Promise<string> {
   const base = process.env.TEST_DATABASE_URL!
   const name = newDatabaseName()
@@ -69,7 +70,7 @@ export async function emptyDatabase(): Promise<string> {
   return base.replace(/\/postgres($|\?)/, `/${name}$1`)
 }
 
-/** A name for a new database; the profile reads the file's number from it. */
+/** Returns a name for a new database, from which the profile reads the test file's number. */
 const newDatabaseName = (): string =>
   `test_${isShared() ? 'shared' : `f${process.env.TEST_FILE}`}_${randomBytes(6).toString('hex')}`
 

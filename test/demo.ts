@@ -8,9 +8,9 @@ import { withQueries } from '../tasks/command.ts'
 import { settingsOrExit } from '../tasks/process.ts'
 
 /**
- * `npm run demo [FILE.pdf]` shows the main job as a client sees it. It creates an account, uploads a file, extracts it in the
- * background, draws progress from the event stream, and prints the pages. It starts the service if none runs, and stops it
- * afterwards.
+ * Shows the main use case as a client (`npm run demo [FILE.pdf]`). Creates an account, uploads a file, extracts it in
+ * the background, draws progress from the event stream, and prints the pages. Starts the service if none is running,
+ * and stops it afterwards.
  */
 
 interface Page {
@@ -85,14 +85,16 @@ async function runDemo(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
 
 async function signIn(): Promise<string> {
   const email = `demo-${randomBytes(4).toString('hex')}@example.com`
-  // The first account that registers becomes admin, which should be a person.
+  // Create a user without registering: the first account that registers becomes admin, which should be a person.
   const password = await withQueries(settings, 'demo', (db) => createUser(db, email))
   print(`Created the account ${email}`)
   const body = new URLSearchParams({ username: email, password })
   return (await call<{ access_token: string }>('/api/v1/auth/token', { method: 'POST', body })).access_token
 }
 
-/** Draws each frame of a job's stream and returns the terminal one. Resumes after the last frame when the stream breaks. */
+/**
+ * Draws each frame of a job's stream and returns the terminal one. Resumes after the last frame if the stream breaks.
+ */
 async function followJob(jobId: string, authorization: string): Promise<Frame> {
   let lastId = ''
   for (;;) {

@@ -11,7 +11,7 @@ const pdfBomb = (name: string, make: () => Uint8Array): Bomb => ({
   make: () => Buffer.from(make()),
 })
 
-/** A page whose content is compressed `times` times. */
+/** Creates a PDF page whose content is compressed `times` times. */
 function pageBomb(name: string, unit: string, megabytes: number, times: number): Bomb {
   return pdfBomb(name, () => {
     let bytes = deflateRepeat(unit, megabytes * 2 ** 20)
@@ -26,7 +26,7 @@ const BEFORE_CONTENT = [
   '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << >> >>',
 ]
 
-/** One page, and a page count that is wrong. */
+/** Returns the objects of a PDF with one page and a wrong page count. */
 const wrongPageCount = (count: number): string[] => [
   '<< /Type /Catalog /Pages 2 0 R >>',
   `<< /Type /Pages /Kids [4 0 R 3 0 R] /Count ${count} >>`,
@@ -34,13 +34,13 @@ const wrongPageCount = (count: number): string[] => [
   `<< /Type /Pages /Parent 2 0 R /Kids [] /Count ${count - 1} >>`,
 ]
 
-/** Cuts the trailer off, so that readers have to search for objects. */
+/** Removes the trailer, so that readers have to search for objects. */
 function withoutTrailer(objects: readonly string[]): Uint8Array {
   const bytes = Buffer.from(rawPdf(objects))
   return bytes.subarray(0, bytes.lastIndexOf('xref\n0 '))
 }
 
-/** Pages that all share one strip of 100 white pixels. */
+/** Creates a TIFF whose pages all share one strip of 100 white pixels. */
 function overlappingTiff(count: number): Buffer {
   const strip = 13
   const size = 2 + 12 * 8 + 4
@@ -73,7 +73,7 @@ function overlappingTiff(count: number): Buffer {
   return file
 }
 
-/** A grey PNG with `bytes` zeros of pixel data, whatever its size. */
+/** Creates a grey PNG with `bytes` zeros of pixel data, regardless of its declared size. */
 function pngBomb(name: string, width: number, height: number, bytes: number): Bomb {
   return {
     name,
@@ -98,7 +98,7 @@ function pngBomb(name: string, width: number, height: number, bytes: number): Bo
   }
 }
 
-/** An animation of `frames` one-pixel frames. */
+/** Creates an animation of `frames` one-pixel frames. */
 function gifBomb(name: string, frames: number): Bomb {
   const head = Buffer.from('GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff', 'latin1')
   const frame = Buffer.from('\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0', 'latin1')
@@ -112,14 +112,14 @@ const longTextBomb = (name: string, unit: string): Bomb => ({
   make: () => Buffer.alloc(90_000_000, unit),
 })
 
-/** A file of Latin-1 text. */
+/** Creates a bomb of Latin-1 text. */
 const textBomb = (name: string, fileName: string, make: () => string): Bomb => ({
   name,
   fileName,
   make: () => Buffer.from(make(), 'latin1'),
 })
 
-/** A Word document that repeats `unit` up to so many megabytes, uncompressed. */
+/** Creates a Word document that repeats `unit` up to this uncompressed size. */
 const docxBomb = (name: string, unit: string, megabytes: number): Bomb => ({
   name,
   fileName: 'bomb.docx',
@@ -136,7 +136,7 @@ const docxBomb = (name: string, unit: string, megabytes: number): Bomb => ({
 const MAIL =
   'From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nContent-Type: multipart/mixed; boundary=b\n\n'
 
-/** Bombs for reading documents: huge once decompressed, endless, or with false headers. */
+/** Documents that are huge once decompressed, endless, or have false headers. */
 export const documentBombs: readonly Bomb[] = [
   pdfBomb('two thousand million pages, without a trailer', () =>
     withoutTrailer(wrongPageCount(2_147_483_647)),

@@ -17,16 +17,16 @@ import {
   waitForFocus,
 } from './watched-service.ts'
 
-/** Pages for admins: usage, jobs, queues and schedules. */
+/** Tests the admin pages for usage, jobs, queues and schedules. */
 
 const chromium = findChromium()
 if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
 
-describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
+describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
   if (chromium === null) return
   const { query, port, client, open } = await startWatchedService(chromium)
 
-  test('admins see the size of tables, and the models and messages of the days they choose', async (t) => {
+  test('the usage page shows table sizes, and the models and messages of the chosen days', async (t) => {
     await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success, created_at)
       select 'u', 'chat', 'openai', 'gpt-4o-mini', 900, 100, 0.5, false, true, now() - n * interval '20 days' from generate_series(0, 3) n`)
     await query(`insert into comms_send (id, channel, job_id, recipients, status, message, requested_at, settled_at)
@@ -48,9 +48,9 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await cost.locator('summary').focus()
     await page.keyboard.press('Enter')
     const days = cost.getByRole('row', { name: /^\d{4}-\d\d-\d\d .* \$0\.50$/ })
-    await until('each of its days', async () => (await days.count()) === 4)
+    await until('a row for each day', async () => (await days.count()) === 4)
     await page.getByRole('row', { name: /^Documents \d+ none/ }).waitFor()
-    // Other accounts see their quotas on this page.
+    // Accounts without admin rights see their quotas on this page.
     const other = await open(t, '/monitor/usage')
     await signIn(other, READER)
     await other.getByRole('row', { name: /^Document bytes .* 93.1 GiB/ }).waitFor()
@@ -61,7 +61,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     assert.equal(await other.getByRole('heading', { name: 'Tables' }).count(), 0)
   })
 
-  test('a running job shows its progress and is cancelled by the keyboard', async (t) => {
+  test('a running job shows its progress and can be cancelled by keyboard', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
     const id = await crash.extract(client, await crash.uploadText(client, 300, 'too long'))
@@ -70,7 +70,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     const value = () =>
       row.getByRole('progressbar').evaluate((bar) => (bar as unknown as { value: number }).value)
     const before = await value()
-    await until('it gets on', async () => (await value()) > before)
+    await until('the progress increases', async () => (await value()) > before)
     await row.getByRole('button', { name: /^Cancel/ }).focus()
     await page.keyboard.press('Enter')
     await row.waitFor({ state: 'detached' })
@@ -78,7 +78,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     assert.equal((job as { status: string }).status, 'cancelled')
   })
 
-  test('a failed job says why, is retried, and leads to the job that does it again', async (t) => {
+  test('a failed job shows its error, can be retried, and links to its retry', async (t) => {
     const documentId = await crash.uploadText(client, 3, 'again')
     const failed = await crash.extract(client, documentId)
     await crash.waitForJob(query, failed)
@@ -109,7 +109,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await page.getByText('"skipped": 3').waitFor()
   })
 
-  test('all failures of a kind are retried by one job, whose page says what became of them', async (t) => {
+  test('one job retries all failures of a kind, and its page shows their outcomes', async (t) => {
     await query(`insert into job (id, name, queue, mailbox, payload, status, attempt, tries, max_tries, error_code, error_detail, finished_at)
       select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'system.noop', 'system', 'n', '{}', 'failed', 1, 1, 1, 'internal', 'It broke ' || n, now() from generate_series(1, 30) n`)
     const page = await open(t, '/monitor/jobs?task=system.noop&status=failed')
@@ -133,7 +133,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await page.getByRole('button', { name: 'Retry jobs' }).click()
     await page.getByRole('heading', { name: 'jobs.bulk' }).waitFor()
     await page.locator('h1 + .chip').getByText('done').waitFor()
-    await until('each has its retry', async () => {
+    await until('each job has its retry', async () => {
       const [row] = await query(
         `select count(*)::int as n from job where retry_of is not null and name = 'system.noop'`,
       )
@@ -141,7 +141,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     })
   })
 
-  test('a queue is paused, limited and resumed in its row, which says so; idle ones are folded', async (t) => {
+  test('a queue row can be paused, limited and resumed, and idle queues are folded', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
     const queues = section(page, 'Queues')
@@ -151,7 +151,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await voice.getByText('paused', { exact: true }).waitFor()
     await voice.getByLabel('Limit of voice').fill('3')
     await page.keyboard.press('Tab')
-    await until('it is kept', async () => {
+    await until('the limit is stored', async () => {
       const [row] = await query(`select most_running, paused_at from queue_control where queue = 'voice'`)
       return row?.most_running === 3 && row.paused_at !== null
     })
@@ -163,7 +163,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await query('delete from queue_control')
   })
 
-  test('axe finds nothing in the pages, wide or narrow, light or dark', async (t) => {
+  test('axe finds no violations, wide or narrow, light or dark', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
@@ -194,7 +194,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
       .getByRole('row')
       .filter({ has: page.getByText(name, { exact: true }) })
 
-  test('a schedule is run, paused and resumed by the keyboard, and what others do to it shows', async (t) => {
+  test('a schedule can be run, paused and resumed by keyboard, and shows changes by others', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
     await page.getByRole('navigation').getByRole('link', { name: 'Schedules' }).click()
@@ -229,7 +229,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await page.getByRole('heading', { name: 'rag.purge' }).waitFor()
   })
 
-  test('schedules are for admins', async (t) => {
+  test('only admins see schedules', async (t) => {
     const page = await open(t, '/monitor/schedules')
     await signIn(page, READER)
     await page.getByRole('heading', { name: 'Admins only' }).waitFor()
@@ -238,13 +238,13 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     assert.equal(await navigation.getByRole('link', { name: 'Schedules' }).count(), 0)
   })
 
-  test('schedules have no finding of axe-core, light and dark, wide and narrow', async (t) => {
+  test('axe finds no violations on the schedules page, light and dark, wide and narrow', async (t) => {
     await query(
       `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, error_code, error_detail)
        select gen_random_uuid(), 'llm.sync', 'system', status, '{}', status, 1, now(), case when status = 'failed' then 'internal' end,
          'It broke' from unnest(array['failed', 'cancelled', 'done']) status`,
     )
-    // One schedule for each outcome, and a paused one.
+    // Insert one schedule for each outcome, and a paused one.
     await query(
       `insert into schedule_control (identifier, last_job_id, last_run_at, paused_at)
        select case status when 'failed' then 'retention' when 'done' then 'llm-sync' else 'blog-retag' end, id, now(),
@@ -266,7 +266,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     await query(`update schedule_control set paused_at = null`)
   })
 
-  test('a job page shows each attempt, its subject, payload and retries, by the keyboard', async (t) => {
+  test('a job page shows attempts, subject, payload and retries, and works by keyboard', async (t) => {
     const { id, failed } = await insertTriedJob(query, 1, 7)
     const page = await open(t, `/monitor/jobs/${id}`)
     await signIn(page)
@@ -324,7 +324,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     assert.equal(await section(page, 'Retries').count(), 0)
   })
 
-  test('a job that waits for another says so, until it is its turn', async (t) => {
+  test('a waiting job shows what it waits for until it may run', async (t) => {
     const documentId = await crash.uploadText(client, 300, 'before it')
     const [first, next] = [
       await crash.extract(client, documentId),
@@ -349,7 +349,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     assert.deepEqual(await findingsOf(page), [])
   })
 
-  test('the page of a job fits a narrow screen, light and dark, and axe finds nothing in it', async (t) => {
+  test('a job page fits a narrow screen, light and dark, without axe violations', async (t) => {
     const { id } = await insertTriedJob(query, 1, 9)
     for (const colorScheme of ['light', 'dark'] as const) {
       const page = await open(t, `/monitor/jobs/${id}`)
@@ -366,7 +366,7 @@ describe('what admins see', { skip: chromium === null && NO_CHROMIUM, concurrenc
     }
   })
 
-  test('a narrow screen scrolls down only, and a reader finds headings, tables and one main part', async (t) => {
+  test('a narrow screen scrolls only vertically, and a screen reader finds headings, tables and one main part', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()

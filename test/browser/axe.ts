@@ -1,7 +1,7 @@
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 
-/** Accessibility violations that axe-core finds in the current page: the rule and the elements of each. */
+/** Returns the accessibility violations that axe-core finds in the current page, each with its rule and elements. */
 export async function findingsOf(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source)
   return page.evaluate<readonly string[]>(`axe.run().then(({ violations }) =>

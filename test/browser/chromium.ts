@@ -2,13 +2,13 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
 
-/** The system's Chromium: playwright-core includes none. */
+/** Names of the system's Chromium, because playwright-core includes no browser. */
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 
 export const NO_CHROMIUM = `No Chromium is installed: browser tests need one of ${NAMES.join(', ')} in PATH, or CHROMIUM=/path/to/it. On Debian: apt-get install chromium`
 
-/** The path of the executable, or null if there is none. */
+/** Returns the path of the Chromium executable, or null if none is installed. */
 export function findChromium(): string | null {
   const { CHROMIUM, PATH = '' } = process.env
   const candidates = CHROMIUM
@@ -18,7 +18,7 @@ export function findChromium(): string | null {
 }
 
 export function launch(executablePath: string): Promise<Browser> {
-  // Chromium's sandbox does not work as root, and the pages are trusted.
+  // Disable Chromium's sandbox: it does not work as root, and the pages are trusted.
   return chromium.launch({
     executablePath,
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],

@@ -9,7 +9,7 @@ import { writeClient } from '../client/main.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
 import { signIn, startWatchedService } from './watched-service.ts'
 
-/** The package of `npm run client` in a browser. */
+/** Runs the package that `npm run client` generates in a browser. */
 
 const chromium = findChromium()
 if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
@@ -18,7 +18,7 @@ describe('the client in a browser', { skip: chromium === null && NO_CHROMIUM }, 
   if (chromium === null) return
   const { open } = await startWatchedService(chromium)
 
-  test('uploads with progress, and follows a job with the session of the page', async (t) => {
+  test('uploads with progress, and follows a job with the session cookie of the page', async (t) => {
     const folder = join(mkdtempSync(join(tmpdir(), 'millrace-client-')), 'package')
     await writeClient(folder)
     symlinkSync(fileURLToPath(new URL('../../node_modules', import.meta.url)), join(folder, 'node_modules'))

@@ -18,16 +18,19 @@ import {
   waitForFocus,
 } from './watched-service.ts'
 
-/** Sessions, documents, the reference, and a lost connection. */
+/** Tests sessions, documents, the reference and a lost connection in the monitor. */
 
 const chromium = findChromium()
 if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
 
-describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
+describe('the monitor in a browser', {
+  skip: chromium === null && NO_CHROMIUM,
+  concurrency: false,
+}, async () => {
   if (chromium === null) return
   const { url, query, port, edge, client, open } = await startWatchedService(chromium)
 
-  test('a wrong password is refused in words, the right one opens the monitor, and signing out closes it', async (t) => {
+  test('signing in shows an error for a wrong password and opens the monitor for the right one; signing out closes it', async (t) => {
     const page = await open(t, '/monitor')
     await page.getByLabel('Email').fill(EMAIL)
     await page.getByLabel('Password').fill('wrong horse')
@@ -45,7 +48,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
   })
 
-  test('an account that is no admin gets a notice, and sees its own documents', async (t) => {
+  test('an account that is not an admin sees a notice and its own documents', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page, READER)
     await page.getByRole('heading', { name: 'Admins only' }).waitFor()
@@ -53,10 +56,10 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByText('No documents yet.').waitFor()
   })
 
-  test('an extraction fills in while one watches', async (t) => {
+  test('an extraction appears page by page', async (t) => {
     const page = await open(t, '/monitor/documents')
     await signIn(page)
-    // Enough pages that the last is not stored yet when the first is seen.
+    // Enough pages that the first appears before the last is stored.
     const PAGES = 100
     const bytes = Buffer.from(await textPdf(PAGES, { line: () => 'filled in' }))
     await page.getByLabel('PDF, image, Office or text file').setInputFiles({
@@ -66,7 +69,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     })
     await page.getByRole('button', { name: 'Upload and read' }).click()
     await page.getByRole('heading', { name: 'Minutes.pdf' }).waitFor()
-    // The first pages appear with image and text before the last ones are read.
+    // The first pages must appear with image and text before the last ones are extracted.
     await page
       .getByRole('region', { name: 'Text of page 1', exact: true })
       .getByText(`Page 1 of ${PAGES}`)
@@ -77,7 +80,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const pictures = page.getByRole('img', { name: /^Image of page \d+$/ })
     await pictures.first().waitFor()
     assert.ok(
-      await until('a picture', () =>
+      await until('an image', () =>
         pictures
           .first()
           .evaluate((image) => (image as unknown as { naturalWidth: number }).naturalWidth > 100),
@@ -90,7 +93,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       .waitFor()
   })
 
-  test('an extraction that was begun elsewhere is noticed by the open page, and so is its end', async (t) => {
+  test('an open page shows the start and end of an extraction that another client requested', async (t) => {
     const id = await crash.uploadText(client, 100, 'elsewhere')
     const page = await open(t, `/monitor/documents/${id}`)
     await signIn(page)
@@ -102,13 +105,13 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const label = page.locator('p.label')
     await label.getByText(/^Pages? (\d+ to )?\d+ of 100/).waitFor()
     await page.getByText('100 of 100 pages read').waitFor()
-    // A second extraction: the stream of the first has ended.
+    // Start a second extraction, because the stream of the first has ended.
     await client.fetch(`/api/v1/documents/${id}/extract?background=true&force=true`, { method: 'POST' })
     await label.getByText(/^Pages? (\d+ to )?\d+ of 100/).waitFor()
     await page.getByText('100 of 100 pages read').waitFor()
   })
 
-  test('a question about a document is answered by the passages of its pages, which lead there', async (t) => {
+  test('a question about a document shows the matching passages, with links to their pages', async (t) => {
     const id = await crash.uploadText(client, 3, 'asked')
     await crash.waitForJob(query, await crash.extract(client, id))
     const page = await open(t, `/monitor/documents/${id}`)
@@ -118,7 +121,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await box.fill('What does page 2 say?')
     await box.press('Enter')
     const answer = section(page, 'Ask')
-    // No model is configured here.
+    // The service under test has no model.
     await answer.getByText(/^No model answered/).waitFor()
     await answer.getByRole('link', { name: 'Page 2', exact: true }).click()
     assert.equal(new URL(page.url()).hash, '#page-2')
@@ -127,11 +130,11 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await answer.getByText('Nothing was found in this document.').waitFor()
   })
 
-  test('a session that has run out is renewed on the way', async (t) => {
+  test('an expired session is renewed automatically', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
-    // This page does not renew the session: leaving a page during a renewal would lose the new refresh token.
+    // `/health` does not renew the session. Leaving a page during a renewal would lose the new refresh token.
     await page.goto(`http://127.0.0.1:${port}/health`)
     await page.context().clearCookies({ name: 'millrace_session' })
     await page.goto(`http://127.0.0.1:${port}/monitor/documents`)
@@ -141,12 +144,12 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
   })
 
-  test('the reference is drawn, light and dark', async (t) => {
+  test('the reference renders, light and dark', async (t) => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const page = await open(t, '/health')
       await page.emulateMedia({ colorScheme })
       await page.goto(`http://127.0.0.1:${port}/docs`)
-      // The reference draws only the operations in view.
+      // The reference renders only the operations in view.
       await page.getByPlaceholder('Filter by tag').fill('jobs')
       await page.getByRole('link', { name: '/api/v1/jobs/{job_id}/retry' }).waitFor()
       const isDark = await page.evaluate(`document.documentElement.classList.contains('dark-mode')`)
@@ -154,7 +157,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     }
   })
 
-  test('the reference signs in by its form, and calls with the token', async (t) => {
+  test('the reference signs in by its form, and sends the token with its calls', async (t) => {
     const page = await open(t, '/docs')
     await page.getByRole('button', { name: 'Authorize' }).first().click()
     const form = page.locator('.auth-container', { hasText: 'signIn' })
@@ -163,13 +166,13 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await form.getByRole('button', { name: 'Apply given OAuth2 credentials' }).click()
     await form.getByText('Authorized', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Close', exact: true }).first().click()
-    // Leaves the token as the only credential.
+    // Keep the token as the only credential.
     await page.context().clearCookies()
     await page.getByPlaceholder('Filter by tag').fill('accounts')
     const me = page.locator('#operations-accounts-get_accounts_me')
     const arrow = me.locator('.opblock-control-arrow')
     const tryIt = me.getByRole('button', { name: 'Try it out' })
-    // Filtering redraws the list and closes its operations again.
+    // Filtering redraws the list and closes its operations, so keep opening this one.
     await until('the operation is open', async () => {
       if ((await arrow.getAttribute('aria-expanded')) !== 'true') await arrow.click()
       return tryIt.isVisible()
@@ -179,7 +182,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await me.locator('.live-responses-table').getByText(`"email": "${EMAIL}"`).waitFor()
   })
 
-  test('a row that is drawn anew keeps the focus, and one that goes leaves it to the next', async (t) => {
+  test('a redrawn row keeps the focus, and a removed one passes it to the next', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
     const queues = section(page, 'Queues')
@@ -216,7 +219,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await waitForFocus('what runs', section(page, 'Running'), true)
   })
 
-  test('what failed keeps the focus where it was, also when it moves, and so does a job that is retried', async (t) => {
+  test('failed jobs keep the focus when they move or are retried', async (t) => {
     const fail = (code: string, count: number) =>
       query(
         `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, error_code, error_detail)
@@ -249,14 +252,14 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await waitForFocus('Retry', again)
   })
 
-  test('an edge that restarts is found again without a reload, and what happened meanwhile shows', async (t) => {
+  test('after an edge restart the page reconnects without a reload and shows missed changes', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
     await page.evaluate('globalThis.notReloaded = true')
     await edge.kill()
     await page.getByText('Connection lost, reconnecting').waitFor()
-    // Stops with this test, which is the last one.
+    // This edge stops with the test, which must be the last one.
     await startProcess('edge', url, { PORT: String(port) })
     const id = await crash.extract(client, await crash.uploadText(client, 200, 'meanwhile'))
     await page.getByText('Live', { exact: true }).waitFor()

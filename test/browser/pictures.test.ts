@@ -11,7 +11,7 @@ import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { findChromium, launch, NO_CHROMIUM } from './chromium.ts'
 
-/** `npm run pictures`: takes the README's screenshots again, from a running service. */
+/** Retakes the README's screenshots from a running service (`npm run pictures`). */
 
 const FOLDER = new URL('../../edge/pages/pictures/', import.meta.url)
 const MAX_BYTES = 200_000
@@ -33,7 +33,7 @@ async function startEdge(): Promise<Client> {
   return new Client((await startProcess('edge', url)).ready.port!)
 }
 
-/** Inserts ended jobs that fill the last ten minutes, instead of waiting for real ones. */
+/** Inserts ended jobs over the last ten minutes instead of running real ones. */
 async function insertHistory(): Promise<void> {
   await query(`delete from job where payload = '{}' and finished_at is not null`)
   await query(`
@@ -54,7 +54,7 @@ async function insertHistory(): Promise<void> {
       where random() < 0.35 + 0.6 * abs(sin(n * 9.0 / count))) ended`)
 }
 
-/** Uploads documents and extracts them; returns the id of the first. */
+/** Uploads documents and extracts them. Returns the id of the first. */
 async function readDocuments(edition: string): Promise<number> {
   const read = async (pages: number, title: string): Promise<number> => {
     const line = (n: number): string => `${title}, ${edition}, page ${n}`
@@ -69,7 +69,7 @@ async function readDocuments(edition: string): Promise<number> {
   return id
 }
 
-test('pictures', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, async (t) => {
+test('takes the screenshots', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, async (t) => {
   mkdirSync(FOLDER, { recursive: true })
   await client.register('admin@example.com')
   const later = { queue: 'blog', name: 'blog.import', delay_ms: 3_600_000 }
@@ -97,7 +97,9 @@ test('pictures', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, a
     await page.setViewportSize(WIDE)
     await page.goto(`${client.base}/monitor/documents/${id}`)
     await page.locator('.page:not(.waits) img').first().waitFor()
-    await until('it is drawn', () => page.evaluate(`document.querySelector('.page img').naturalWidth > 0`))
+    await until('the page is drawn', () =>
+      page.evaluate(`document.querySelector('.page img').naturalWidth > 0`),
+    )
     await page.waitForTimeout(300)
     await takeScreenshot(page, `document-${colorScheme}`)
     await page.goto(`${client.base}/docs`)

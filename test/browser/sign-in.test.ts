@@ -8,9 +8,9 @@ import { codeOf, fromBase32, stepNow, useEarlierCode } from '../totp.ts'
 import { findChromium, NO_CHROMIUM } from './chromium.ts'
 import { READER, signIn, startWatchedService } from './watched-service.ts'
 
-/** Signing in with one-time codes and passkeys. */
+/** Tests sign-in with one-time codes and passkeys. */
 
-/** Page code for passkeys: API calls, and the browser's own JSON conversion. */
+/** Page code that creates and uses passkeys through the API and the browser's own JSON conversion. */
 const IN_PAGE = `
   const post = async (path, body) => {
     const isForm = body instanceof URLSearchParams
@@ -24,7 +24,7 @@ const IN_PAGE = `
 const chromium = findChromium()
 if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
 
-describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
+describe('sign-in in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
   if (chromium === null) return
   const port = await freePort()
   // Browsers allow passkeys only for host names, and without TLS only for localhost.
@@ -34,7 +34,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   const CODE = 'Authenticator code or recovery code'
   const WRONG = 'The code is incorrect or already used; wait for the next one'
 
-  /** Enables one-time codes for the reader. */
+  /** Enables one-time codes for the reader account. */
   async function enableCodes(): Promise<{ secret: Buffer; recoveryCodes: string[] }> {
     await query('delete from account_totp')
     const post = (path: string, body: unknown, token = '') => {
@@ -59,7 +59,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     return { secret, recoveryCodes: (await answered(await useEarlierCode(secret, confirm))).recovery_codes }
   }
 
-  test('the monitor asks for the code once the password was right', async (t) => {
+  test('the monitor asks for the code after the right password', async (t) => {
     const { secret } = await enableCodes()
     const page = await open(t, '/monitor')
     assert.equal(await page.getByLabel(CODE).isVisible(), false)
@@ -85,7 +85,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByRole('heading', { name: 'Admins only' }).waitFor()
   })
 
-  test('a passkey is made and signs in, by the browser’s own JSON, and nothing else is asked for', async (t) => {
+  test("a passkey is created and signs in without another factor, using the browser's own JSON conversion", async (t) => {
     await query('delete from account_totp')
     const page = await open(t, '/docs')
     await page.goto(`${base}/docs`)
@@ -119,7 +119,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     assert.equal((me as { email: string }).email, READER)
   })
 
-  test('so does the page that accepts an invite', async (t) => {
+  test('the page that accepts an invite signs in with a passkey, too', async (t) => {
     const { secret } = await enableCodes()
     const [org] = await query(`insert into organization (name, slug) values ('Mill', $1) returning id`, [
       randomUUID(),

@@ -8,7 +8,7 @@ import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { launch } from './chromium.ts'
 
-/** The pages as people use them: a running service and the system's Chromium. */
+/** Runs a service and the system's Chromium to test the pages in a browser. */
 
 export const EMAIL = 'admin@example.com'
 export const READER = 'reader@example.com'
@@ -21,17 +21,17 @@ export interface Watched {
   readonly edge: Awaited<ReturnType<typeof startProcess>>
   /** A client signed in as the admin. */
   readonly client: Client
-  /** Opens a page in a new browser context; errors in it fail the test. */
+  /** Opens a page in a new browser context. Errors in the page fail the test. */
   open(t: { after(work: () => unknown): void }, path: string): Promise<Page>
 }
 
-/** Starts a service with a worker, an admin and a reader, and a browser that closes after the suite. */
+/** Starts a service with a worker, an admin and a reader account, and a browser. All stop after the suite. */
 export async function startWatchedService(
   chromium: string,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Watched> {
   const { url, query } = await testDatabase()
-  // Slow enough to watch.
+  // Slow enough that the test can observe the progress.
   await crash.recordWrites(query, 60)
   const port = Number(more.PORT ?? (await freePort()))
   const edge = await startProcess('edge', url, { PORT: String(port), RAG_EMBEDDINGS: 'lexical', ...more })
@@ -47,7 +47,7 @@ export async function startWatchedService(
     const problems: string[] = []
     page.on('pageerror', (error) => problems.push(String(error)))
     page.on('console', (message) => {
-      // The browser itself logs error responses and lost connections.
+      // Ignore error responses and lost connections, which the browser itself logs.
       if (message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text()))
         problems.push(message.text())
     })
@@ -73,10 +73,10 @@ export async function press(page: Page, button: Locator): Promise<void> {
   await page.keyboard.press('Enter')
 }
 
-/** Waits until an element has the keyboard focus, or an element inside it if `within`. */
+/** Waits until an element has the keyboard focus. With `within`, the focus may be on an element inside it. */
 export async function waitForFocus(name: string, node: Locator, within = false): Promise<void> {
   const selector = within ? ':focus, :focus-within' : ':focus'
-  await until(`the focus is at ${name}`, () => node.evaluate((one, at) => one.matches(at), selector))
+  await until(`${name} has the focus`, () => node.evaluate((one, at) => one.matches(at), selector))
 }
 
 export const section = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true })

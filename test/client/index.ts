@@ -3,8 +3,8 @@ import createFetchClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from './api.js'
 
 /**
- * A client of Millrace: every operation of its reference through `openapi-fetch`, with an API key, safe retries and streams that
- * resume.
+ * Client of Millrace for every operation of its reference, based on `openapi-fetch`. It adds an API key, safe retries
+ * and streams that resume.
  */
 
 export type { components, paths }
@@ -13,9 +13,9 @@ export type Schemas = components['schemas']
 export interface ClientOptions {
   /** Base URL of the service, such as `https://mill.example.com`. */
   readonly baseUrl: string
-  /** An API key or an access token; a function is called before each request. */
+  /** An API key or access token, or a function that returns one before each request. */
   readonly key?: string | (() => string | Promise<string>)
-  /** Maximum retries of a request without an answer, or with a retryable status; default 4. */
+  /** Maximum retries of a request without an answer or with a retryable status. Default 4. */
   readonly retries?: number
   readonly fetch?: typeof fetch
 }
@@ -27,7 +27,7 @@ export interface Frame<T> {
   readonly data: T
 }
 
-/** Data of a job's stream: its state. Frames with an `event` other than `status` have data from the job's task. */
+/** Data of a job's stream. Frames with an `event` other than `status` have data from the job's task. */
 export interface JobState {
   readonly job_id: string
   readonly status: 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
@@ -39,7 +39,7 @@ export interface JobState {
 
 export interface StreamOptions {
   readonly signal?: AbortSignal
-  /** Resumes after the event with this id. */
+  /** Id of the event after which the stream resumes. */
   readonly lastEventId?: string
 }
 
@@ -52,7 +52,7 @@ export type UploadFields = Partial<
 >
 
 export interface UploadOptions extends UploadFields {
-  /** Default: the name of the `File`. */
+  /** File name of the upload. Default: the name of the `File`. */
   readonly filename?: string
   readonly signal?: AbortSignal
   /** Reports the bytes sent so far and in total. */
@@ -62,21 +62,23 @@ export interface UploadOptions extends UploadFields {
 export type OnProgress = (progress: { readonly loaded: number; readonly total: number }) => void
 
 export type Millrace = Client<paths> & {
-  /** Yields the events of a stream, and reconnects after the last one, until the server has no more. */
+  /**
+   * Yields the events of a stream until the server has no more. After a lost connection it resumes after the last
+   * event.
+   */
   events<T = unknown>(path: string, options?: StreamOptions): AsyncGenerator<Frame<T>, void, undefined>
   readonly jobs: {
     /** Yields the events of a job until it ends. */
     events(jobId: string, options?: StreamOptions): AsyncGenerator<Frame<JobState>, void, undefined>
-    /** The result of a job. @throws {JobError} if it fails or is cancelled. */
+    /** Returns the result of a job. @throws {JobError} if the job fails or is cancelled. */
     result<T = unknown>(jobId: string, options?: StreamOptions): Promise<T>
   }
   readonly documents: {
-    /** Stores a file. @throws {RequestError} if it is rejected. */
+    /** Stores a file. @throws {RequestError} if the file is rejected. */
     upload(file: Blob, options?: UploadOptions): Promise<Schemas['Document']>
   }
 }
 
-/** An error response. */
 export class RequestError extends Error {
   override readonly name = 'RequestError'
   readonly response: Response
@@ -89,7 +91,6 @@ export class RequestError extends Error {
   }
 }
 
-/** A failed or cancelled job. */
 export class JobError extends Error {
   override readonly name = 'JobError'
   readonly state: JobState
@@ -131,7 +132,7 @@ export function createClient(options: ClientOptions): Millrace {
           yield { event, id, data: JSON.parse(data) as T }
         }
       } catch (error) {
-        // After a lost connection, the loop reconnects and resumes after the last event.
+        // Unless the caller aborted or the data is invalid, reconnect and resume after the last event.
         if (signal?.aborted || error instanceof SyntaxError) throw error
       }
       await delay(waitMs, signal)
@@ -183,13 +184,16 @@ const hasEnded = ({ event, data }: Frame<JobState>): boolean =>
 
 const textOf = (value: unknown): string => (Array.isArray(value) ? value.join(',') : String(value))
 
-// Statuses of requests that were not processed, or not yet.
+// Statuses that mean that the request was not processed, or not yet.
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const LONGEST_MS = 30_000
 
 type Transport = (request: Request) => Promise<Response>
 
-/** Sends a request with retries. Each POST has an idempotency key, so that its effect happens once. */
+/**
+ * Creates a function that sends a request with retries. Each POST gets an idempotency key, so that it takes effect
+ * once.
+ */
 function createSender({ key, retries = 4, fetch: given }: ClientOptions) {
   return async (make: () => Request, transport: Transport = given ?? fetch): Promise<Response> => {
     const idempotencyKey = crypto.randomUUID()
@@ -213,7 +217,10 @@ function createSender({ key, retries = 4, fetch: given }: ClientOptions) {
   }
 }
 
-/** True if the request should be retried. On a retry, 409 means that the first request with its key is still running. */
+/**
+ * True if the request should be retried. On a retry, 409 means that the first request with the same key is still
+ * running.
+ */
 const isRetryable = ({ status }: Response, attempt: number): boolean =>
   RETRYABLE.has(status) || (status === 409 && attempt > 0)
 
@@ -252,7 +259,7 @@ function sendByXhr(request: Request, form: FormData, onProgress: OnProgress): Pr
   return new Promise((resolve, reject) => {
     const xhr = new XMLHttpRequest()
     xhr.open(request.method, request.url)
-    // The form sets its own content type, with a boundary.
+    // Skip the content type, because the form sets its own with a boundary.
     for (const [name, value] of request.headers)
       if (name !== 'content-type') xhr.setRequestHeader(name, value)
     xhr.responseType = 'blob'
@@ -275,7 +282,10 @@ function sendByXhr(request: Request, form: FormData, onProgress: OnProgress): Pr
   })
 }
 
-/** A request that reports how many bytes were read from its body; `total` approximates the body's size by that of the file. */
+/**
+ * Returns a request that reports how many bytes were read from its body. `total` is the file's size, which approximates
+ * that of the body.
+ */
 function countBytes(request: Request, total: number, onProgress: OnProgress): Request {
   let loaded = 0
   const counter = new TransformStream<Uint8Array, Uint8Array>({

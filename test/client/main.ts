@@ -17,7 +17,7 @@ import { buildOpenApi, VERSION } from '../../edge/openapi.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 
-/** `npm run client -- DIR`: generates a TypeScript client package from the API reference. */
+/** Generates a TypeScript client package from the API reference (`npm run client -- DIR`). */
 
 const NAME = 'millrace-client'
 const ROOT = new URL('../../', import.meta.url)
@@ -31,8 +31,8 @@ const pinVersions = (...names: string[]) =>
   Object.fromEntries(names.map((name) => [name, devDependencies[name]!]))
 
 /**
- * Replaces the package in a folder: sources in `src`, compiled output in `dist`. @throws with the compiler's output, or if the
- * folder has other content.
+ * Replaces the package in a folder, with sources in `src` and output in `dist`.
+ * @throws if the compiler fails or the folder has other content.
  */
 export async function writeClient(folder: string): Promise<void> {
   clearFolder(folder)
@@ -81,11 +81,11 @@ const COMPILER = {
 async function generateTypes(): Promise<string> {
   const settings = parseSettings({ DATABASE_URL: 'postgresql://localhost', SECRET_KEY: '-'.repeat(32) })
   const reference = JSON.stringify(buildOpenApi(areas, settings))
-  // Request fields with a default are optional; by default the generator marks them as required.
+  // Make request fields with a default optional: the generator marks them as required by default.
   return astToString(await openapiTS(reference, { defaultNonNullable: false }))
 }
 
-/** Compiles with the packages of this checkout, because the folder has none. */
+/** Compiles the package with the dependencies of this checkout, because the folder has none. */
 async function compile(folder: string): Promise<void> {
   const modules = join(folder, 'node_modules')
   symlinkSync(MODULES, modules)

@@ -1,4 +1,4 @@
-/** Writes the files of this folder; the same code gives the same bytes. `node --import tsx test/data/make.ts` */
+/** Writes the files of this folder, with the same bytes on each run (`node --import tsx test/data/make.ts`). */
 import { writeFile } from 'node:fs/promises'
 import { mixedPdf } from '../pdfs.ts'
 
@@ -9,6 +9,6 @@ const titles = [
   'Supplies for the coming winter',
 ]
 
-/** Four pages, the third of them a scan. */
+/** Four pages, of which the third is a scan. */
 const sample = await mixedPdf(4, [3], { line: n => titles[n - 1]!, sentences: 8 })
 await writeFile(new URL('sample.pdf', import.meta.url), sample)

@@ -5,15 +5,13 @@ import { until } from '../until.ts'
 import { Client } from './fixtures/raw.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** The access log: one line per request. */
-
 interface Line {
   readonly msg: string
   readonly level: number
   readonly [name: string]: unknown
 }
 
-/** A pino logger and the access-log lines that it writes. */
+/** Creates a pino logger and collects the access-log lines that it writes. */
 function logger(level = 'info') {
   const lines: Line[] = []
   const write = (text: string): void => {
@@ -32,13 +30,13 @@ const ofNone = await startEdge(url, { env: { ACCESS_LOG: 'none' }, log: none.log
 const { token, id } = await api.register('ann@example.com')
 
 /**
- * The access-log line of an answer. The edge may write it after the client has read the answer, for example a streamed
- * one.
+ * Waits for the access-log line of an answer. The edge may write it after the client has read the answer, for example a
+ * streamed one.
  */
 const lineOf = ({ headers }: Answered): Promise<Line> =>
-  until('its line', () => all.lines.find(({ requestId }) => requestId === headers['x-request-id']))
+  until('the access-log line', () => all.lines.find(({ requestId }) => requestId === headers['x-request-id']))
 
-test('every request has one line: reads, refusals and paths that are none', async () => {
+test('every request has one line, including reads, refusals and unknown paths', async () => {
   all.lines.length = 0
   const asked = [
     await api.get('/health', { headers: { 'x-request-id': 'mine-1' } }),
@@ -48,7 +46,7 @@ test('every request has one line: reads, refusals and paths that are none', asyn
     await api.call('HEAD', '/health'),
     await api.get('/api/v1/auth/me', { token }),
   ]
-  await until('a line for each', () => all.lines.length === asked.length)
+  await until('a line for each request', () => all.lines.length === asked.length)
   const seen = all.lines.map(({ method, route, status, account }) => [method, route, status, account])
   assert.deepEqual(seen, [
     ['GET', '/health', 200, null],
@@ -68,7 +66,7 @@ test('every request has one line: reads, refusals and paths that are none', asyn
   assert.equal(all.lines[0]!.requestId, 'mine-1')
 })
 
-test('bytes are those that were sent: compressed, in pieces', async () => {
+test('the logged byte count is the number of bytes sent, compressed and chunked', async () => {
   const small = await api.get('/openapi.json', { headers: { 'accept-encoding': 'gzip' } })
   const { json } = await api.upload(token, 'x'.repeat(300_000))
   const whole = await api.get(`/api/v1/documents/${json.id}/content`, { token })
@@ -84,7 +82,7 @@ test('bytes are those that were sent: compressed, in pieces', async () => {
     assert.deepEqual([answer.bytes.length, (await lineOf(answer)).bytes], [bytes, bytes])
 })
 
-test('errors only, or none at all, where the setting says so', async () => {
+test('the log level limits lines to errors or disables them', async () => {
   for (const edge of [ofErrors, ofNone]) {
     await edge.get('/health')
     await edge.post('/api/v1/auth/register', {
@@ -104,7 +102,7 @@ test('errors only, or none at all, where the setting says so', async () => {
   assert.deepEqual(none.lines, [])
 })
 
-test('a request whose framing is refused has its line and its id, too', async (t) => {
+test('a request with invalid framing has a line and a request id, too', async (t) => {
   all.lines.length = 0
   const client = await Client.connect(t, api.port)
   await client.send('GET /health HTTP/1.1\r\nhost: a\r\nhost: b\r\nx-request-id: framed-1\r\n\r\n').isClosed()
@@ -114,6 +112,6 @@ test('a request whose framing is refused has its line and its id, too', async (t
     client.text,
     /\{"detail":"The request could not be read: its framing is ambiguous","code":"request.malformed"\}/,
   )
-  await until('its line', () => all.lines.length === 1)
+  await until('the access-log line', () => all.lines.length === 1)
   assert.deepEqual([all.lines[0]!.status, all.lines[0]!.requestId], [400, 'framed-1'])
 })

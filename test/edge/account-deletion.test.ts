@@ -6,8 +6,6 @@ import { type Account, type Api, edgeAndDatabase, PASSWORD, startEdge } from './
 import { mailbox } from './mailbox.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** An account deletes itself after a grace period in which it can cancel the deletion. */
-
 const base = await edgeAndDatabase()
 const { api, url, query } = base
 const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
@@ -31,7 +29,7 @@ const jobs = (id: number) =>
 const due = (id: number) =>
   query(`update account set deletion_at = now() - interval '1 s' where id = $1`, [id])
 
-/** A new account, inserted into the database and signed in. */
+/** Inserts an account into the database and signs it in. */
 async function person(role: string): Promise<Account> {
   const email = `p${++count}@example.com`
   const hash = await api.serving.edge.passwords.hash(PASSWORD)
@@ -41,7 +39,7 @@ async function person(role: string): Promise<Account> {
 }
 
 describe('DELETE /auth/me', () => {
-  test('says when, and mails it; until then everything works as before', async () => {
+  test('answers with the time, mails it, and leaves the account usable until then', async () => {
     const who = await newcomer()
     const key = await api.post('/api/v1/auth/keys', {
       token: who.token,
@@ -70,7 +68,7 @@ describe('DELETE /auth/me', () => {
     assert.equal((await api.get('/api/v1/documents', { token: key.json.key })).status, 200)
   })
 
-  test('again changes nothing, and mails nothing', async () => {
+  test('changes and mails nothing when repeated', async () => {
     const who = await newcomer()
     await mails()
     const first = await leave(who)
@@ -80,7 +78,7 @@ describe('DELETE /auth/me', () => {
     assert.equal((await trail(who.id)).length, 1)
   })
 
-  test('of five at once is done once', async () => {
+  test('takes effect once for five concurrent requests', async () => {
     const who = await newcomer()
     const answers = await Promise.all(Array.from({ length: 5 }, () => leave(who)))
     for (const { status, json } of answers) assert.deepEqual([status, json], [200, answers[0]!.json])
@@ -88,7 +86,7 @@ describe('DELETE /auth/me', () => {
     assert.equal((await jobs(who.id)).length, 1)
   })
 
-  test('needs the password, which counts as a failed login when it is wrong, or a sign-in of late', async () => {
+  test('requires a recent sign-in or the password, and counts wrong passwords as failed logins', async () => {
     const who = await newcomer()
     assertRefused(await leave(who, { password: 'wrong' }), 400, 'The password or the code is incorrect')
     await query(`update session set created_at = now() - interval '11 minutes' where account_id = $1`, [
@@ -109,7 +107,7 @@ describe('DELETE /auth/me', () => {
     }
   })
 
-  test('is not for API keys, and for nobody', async () => {
+  test('rejects API keys and requests without a credential', async () => {
     const who = await newcomer()
     const key = await api.post('/api/v1/auth/keys', {
       token: who.token,
@@ -122,7 +120,7 @@ describe('DELETE /auth/me', () => {
     assertRefused(await none.post('/api/v1/auth/me/restore'), 404, 'User not found')
   })
 
-  test('with ACCOUNT_DELETION_DAYS=0 begins at once, and cannot be taken back', async () => {
+  test('with ACCOUNT_DELETION_DAYS=0 starts immediately and cannot be cancelled', async () => {
     const sudden = await startEdge(url, { env: { ACCOUNT_DELETION_DAYS: '0' } })
     const who = await newcomer()
     await mails()
@@ -136,7 +134,7 @@ describe('DELETE /auth/me', () => {
 })
 
 describe('POST /auth/me/restore', () => {
-  test('takes it back, as often as it is asked for', async () => {
+  test('cancels the deletion, and can be repeated', async () => {
     const who = await newcomer()
     await leave(who)
     const answer = await restore(who)
@@ -151,7 +149,7 @@ describe('POST /auth/me/restore', () => {
     assert.equal((await mails()).length, 1, 'and another deletion is another one')
   })
 
-  test('no mail tells of a deletion that was taken back before', async () => {
+  test('sends no mail about a deletion that was cancelled first', async () => {
     const who = await newcomer()
     await mails()
     await leave(who)
@@ -159,7 +157,7 @@ describe('POST /auth/me/restore', () => {
     assert.deepEqual(await mails(), [])
   })
 
-  test('is too late once the time has come', async () => {
+  test('fails once the deletion is due', async () => {
     const who = await newcomer()
     await leave(who)
     await due(who.id)
@@ -167,7 +165,7 @@ describe('POST /auth/me/restore', () => {
     assert.notEqual((await me(api, who.token)).json.deletion_at, null)
   })
 
-  test('is done once for an Idempotency-Key', async () => {
+  test('takes effect once per Idempotency-Key', async () => {
     const who = await newcomer()
     await leave(who)
     const key = { 'idempotency-key': 'restore' }
@@ -176,12 +174,12 @@ describe('POST /auth/me/restore', () => {
   })
 })
 
-describe('the last active admin who stays', { concurrency: false }, () => {
+describe('the last remaining active admin', { concurrency: false }, () => {
   const DETAIL = 'This is the last active admin; make another account an admin first'
   const admins = () =>
     query(`select id from account where role = 'admin' and is_active and deletion_at is null order by id`)
 
-  test('cannot leave, also when others are about to', async () => {
+  test('cannot delete the own account while the other admins are pending deletion', async () => {
     assertRefused(await leave(admin), 409, DETAIL)
     const other = await person('admin')
     assert.equal((await leave(other)).status, 200)
@@ -201,7 +199,7 @@ describe('the last active admin who stays', { concurrency: false }, () => {
     await query(`update account set role = 'user' where id = $1`, [other.id])
   })
 
-  test('stays, of many who leave at once', async () => {
+  test('remains when all admins delete their accounts concurrently', async () => {
     for (let round = 0; round < 4; round++) {
       const all = [admin, ...(await Promise.all(Array.from({ length: 3 }, () => person('admin'))))]
       const answers = await Promise.all(all.map((one) => leave(one)))
@@ -222,7 +220,7 @@ describe('an admin who deletes an account', () => {
       [id, JSON.stringify(facts)],
     )
 
-  test('that is about to delete itself deletes it at once', async () => {
+  test('deletes it immediately even if its own deletion is pending', async () => {
     const who = await newcomer()
     await leave(who)
     assert.equal((await remove(who.id)).status, 204)
@@ -231,7 +229,7 @@ describe('an admin who deletes an account', () => {
     assert.deepEqual([row!.deletion_at, row!.deleted_at instanceof Date], [null, true])
   })
 
-  test('with a running subscription deactivates it at once; a job ends that and then deletes it', async () => {
+  test('deactivates an account with a subscription immediately; a job cancels the subscription and deletes the account', async () => {
     const who = await newcomer()
     await subscribe(who.id)
     assert.equal((await remove(who.id)).status, 204)
@@ -251,7 +249,7 @@ describe('an admin who deletes an account', () => {
     assertRefused(await restore({ token: signedIn.json.access_token }), 409)
   })
 
-  test('that is a customer leaves it to the job, too, whatever is known of its subscriptions', async () => {
+  test('leaves the deletion of a provider customer to the job, whatever the subscription state', async () => {
     for (const facts of [
       { status: ['0', 'canceled'] },
       { status: ['0', 'active'], cancel_at_period_end: ['0', true] },
@@ -264,17 +262,17 @@ describe('an admin who deletes an account', () => {
     }
   })
 
-  test('that is the last admin is refused, with a subscription too', async () => {
+  test('cannot delete the last admin, even one with a subscription', async () => {
     await subscribe(admin.id)
     assertRefused(await remove(admin.id), 409, /^This is the last active admin/)
     assert.equal((await me(api, admin.token)).status, 200)
   })
 })
 
-test('every edge knows it at once', async () => {
+test('every edge sees the deletion immediately', async () => {
   const other = await startEdge(url)
   const who = await newcomer()
   assert.equal((await me(other, who.token)).json.deletion_at, null)
   await leave(who)
-  await until('it does', async () => (await me(other, who.token)).json.deletion_at !== null)
+  await until('the other edge sees it', async () => (await me(other, who.token)).json.deletion_at !== null)
 })

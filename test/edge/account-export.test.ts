@@ -9,7 +9,7 @@ import { parseSettings } from '../../tasks/settings.ts'
 import { type Account, newEmail, sharedEdge, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** The export routes. test/tasks/account-export.test.ts covers the content of exports. */
+/** Tests the export routes. test/tasks/account-export.test.ts covers the content of exports. */
 
 const { api, db, url, query, admin } = await sharedEdge()
 const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
@@ -27,7 +27,7 @@ async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }
 
-/** Inserts a finished export that is `days` old. */
+/** Inserts an export that finished `days` ago. */
 async function addExport(accountId: number, days = 0, bytes = randomBytes(70_000)) {
   const id = uuidv7()
   const blob = await blobs.store(only(bytes))
@@ -43,7 +43,7 @@ async function addExport(accountId: number, days = 0, bytes = randomBytes(70_000
 }
 
 describe('POST /auth/me/export', () => {
-  test('adds a job of the account, which another request joins', async () => {
+  test('adds a job of the account; another request joins it', async () => {
     const who = await newcomer()
     const answer = await ask(who)
     assert.equal(answer.status, 202)
@@ -64,7 +64,7 @@ describe('POST /auth/me/export', () => {
     assert.notEqual((await ask(stranger)).json.job_id, job_id)
   })
 
-  test('its job is cancelled as every job is', async () => {
+  test('the job can be cancelled like any other', async () => {
     const who = await newcomer()
     const { job_id } = (await ask(who)).json
     const answer = await api.call('DELETE', `/api/v1/jobs/${job_id}`, { token: who.token })
@@ -73,7 +73,7 @@ describe('POST /auth/me/export', () => {
     assert.notEqual((await ask(who)).json.job_id, job_id)
   })
 
-  test('is limited for each account, except for admins', async () => {
+  test('is limited per account, except for admins', async () => {
     const who = await newcomer()
     const statuses: number[] = []
     for (let i = 0; i < 6; i++) statuses.push((await ask(who)).status)
@@ -84,14 +84,14 @@ describe('POST /auth/me/export', () => {
     for (let i = 0; i < 7; i++) assert.equal((await ask(admin)).status, 202)
   })
 
-  test('is done once for an Idempotency-Key', async () => {
+  test('takes effect once per Idempotency-Key', async () => {
     const who = await newcomer()
     const key = { 'idempotency-key': 'export' }
     const answers = [await ask(who, key), await ask(who, key)]
     assert.deepEqual([answers[1]!.status, answers[1]!.json], [202, answers[0]!.json])
   })
 
-  test('is not for API keys, and for nobody', async () => {
+  test('rejects API keys and requests without a credential', async () => {
     const who = await newcomer()
     const { id } = await addExport(who.id)
     const key = await api.post('/api/v1/auth/keys', {
@@ -109,8 +109,8 @@ describe('POST /auth/me/export', () => {
   })
 })
 
-describe('an export that is done', () => {
-  test('is listed and downloaded, whole and in parts', async () => {
+describe('a finished export', () => {
+  test('is listed and can be downloaded completely or by range', async () => {
     const who = await newcomer()
     const [first, second] = [await addExport(who.id), await addExport(who.id)]
     const found = await list(who)
@@ -144,7 +144,7 @@ describe('an export that is done', () => {
     assert.match(String(page.headers.link), /rel="next"/)
   })
 
-  test('of another is like one that is missing', async () => {
+  test('of another account gets the same 404 as a missing one', async () => {
     const [who, other] = [await newcomer(), await newcomer()]
     const { id } = await addExport(who.id)
     const answers = [await get(other, id), await get(other, uuidv7())]
@@ -153,7 +153,7 @@ describe('an export that is done', () => {
     assert.deepEqual(await list(other), [])
   })
 
-  test('is gone after its days, whether retention has been by or not', async () => {
+  test('is unavailable after its retention period, even before pruning', async () => {
     const who = await newcomer()
     const [old, young] = [await addExport(who.id, 7), await addExport(who.id, 6)]
     assertRefused(await get(who, old.id), 404, MISSING)
@@ -171,7 +171,7 @@ describe('an export that is done', () => {
     )
   })
 
-  test('whose bytes the store has lost is 502', async () => {
+  test('without its stored bytes is 502', async () => {
     const who = await newcomer()
     const { id, bytes } = await addExport(who.id)
     const digest = createHash('sha256').update(bytes).digest()
@@ -181,7 +181,7 @@ describe('an export that is done', () => {
     assertRefused(await get(who, id), 502)
   })
 
-  test('of a deleted account is nobody’s', async () => {
+  test('of a deleted account is unavailable to everyone', async () => {
     const who = await newcomer()
     const { id } = await addExport(who.id)
     const deleted = await api.call('DELETE', `/api/v1/auth/users/${who.id}`, { token: admin.token })

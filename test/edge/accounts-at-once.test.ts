@@ -4,47 +4,47 @@ import { until } from '../until.ts'
 import { login, me, refresh, sessionOf, sharedCast } from './accounts-help.ts'
 import { type Account, type Answered, cuttableLine, PASSWORD, startEdge } from './harness.ts'
 
-/** Account changes take effect on every edge process immediately, even for tokens that have not expired. */
+/** Account changes must take effect on every edge process immediately, even for unexpired tokens. */
 
 const { api, url, query, admin, moderator, newcomer } = await sharedCast()
-// A second edge process on the same database; it learns of changes through NOTIFY only.
+// A second edge process on the same database, which learns of changes through NOTIFY only.
 const other = await startEdge(url)
 const USERS = '/api/v1/auth/users'
 const change = (id: number, what: string): Promise<Answered> =>
   api.call('PATCH', `${USERS}/${id}/${what}`, { token: admin.token })
 
-// The clock stands still: cached accounts, normally valid for 5 s, change only through notifications.
+// Stop the clock: cached accounts, normally valid for 5 s, then change only through notifications.
 const startedAt = Math.floor(performance.now())
 const clock = mock.method(performance, 'now', () => startedAt)
 
 const refused = (token: string, edge = other) =>
-  until('the token is refused', async () => (await me(edge, token)).status === 401)
+  until('the token is rejected', async () => (await me(edge, token)).status === 401)
 
-/** An account that both processes have cached. */
+/** Creates an account that both processes have cached. */
 async function newCachedAccount(): Promise<Account> {
   const account = await newcomer()
   for (const edge of [api, other]) assert.equal((await me(edge, account.token)).status, 200)
   return account
 }
 
-test('a deactivation shows in the other process at once', async () => {
+test('another process sees a deactivation immediately', async () => {
   const looks: number[] = []
   for (let round = 0; round < 9; round++) {
     const victim = await newCachedAccount()
     assert.equal((await change(victim.id, 'deactivate')).status, 200)
     let count = 0
-    await until('the token is refused', async () => {
+    await until('the token is rejected', async () => {
       count++
       return (await me(other, victim.token)).status === 401
     })
     looks.push(count)
   }
-  // The median tolerates a few slow rounds on a busy machine. The seventh look comes after 60 ms.
+  // The median tolerates a few slow rounds on a busy machine. The seventh poll comes after 60 ms.
   const median = looks.toSorted((a, b) => a - b)[4]!
   assert.ok(median < 7, `${looks} looks`)
 })
 
-test('an activation does, too', async () => {
+test('another process sees an activation immediately', async () => {
   const victim = await newCachedAccount()
   await change(victim.id, 'deactivate')
   await refused(victim.token)
@@ -54,34 +54,34 @@ test('an activation does, too', async () => {
   assert.equal((await me(other, victim.token)).status, 401, 'but no session is alive again')
 })
 
-test('a deletion bites', async () => {
+test('another process sees a deletion immediately', async () => {
   const victim = await newCachedAccount()
   assert.equal((await api.call('DELETE', `${USERS}/${victim.id}`, { token: admin.token })).status, 204)
   assert.equal((await me(api, victim.token)).status, 401, 'where it was done, with the answer')
   await refused(victim.token)
 })
 
-test('a role counts, up and down', async () => {
+test('another process sees promotions and demotions immediately', async () => {
   const { id, token } = await newCachedAccount()
   const list = () => other.get(USERS, { token })
   assert.equal((await list()).status, 403)
   await change(id, 'role?role=moderator')
-  await until('it may list', async () => (await list()).status === 200)
+  await until('the account may list users', async () => (await list()).status === 200)
   await change(id, 'role?role=user')
-  await until('it may not', async () => (await list()).status === 403)
+  await until('the account may not list users', async () => (await list()).status === 403)
 })
 
-test('an admin who is demoted can do no more, though the token says admin', async () => {
+test('a demoted admin loses admin rights even though the token still has the role', async () => {
   const { id, email } = await newCachedAccount()
   await change(id, 'role?role=admin')
   const { access_token: token } = (await login(api, email)).json
   const act = () => other.call('PATCH', `${USERS}/${moderator.id}/activate`, { token })
-  await until('it may', async () => (await act()).status === 200)
+  await until('the account has admin rights', async () => (await act()).status === 200)
   await change(id, 'role?role=user')
-  await until('it may not', async () => (await act()).status === 403)
+  await until('the account has no admin rights', async () => (await act()).status === 403)
 })
 
-test('a session that is ended takes its access token along, and no other of the account', async () => {
+test('ending a session invalidates its access token and no other token of the account', async () => {
   const { email, token, refresh: cookie } = await newCachedAccount()
   const { access_token: kept } = (await login(api, email)).json
   assert.equal((await me(other, kept)).status, 200)
@@ -92,7 +92,7 @@ test('a session that is ended takes its access token along, and no other of the 
   assert.equal((await me(other, kept)).status, 200)
 })
 
-test('a changed password ends all other sessions, and keeps the one that changed it', async () => {
+test('a password change ends all sessions except the current one', async () => {
   const { email, token } = await newCachedAccount()
   const { access_token: elsewhere } = (await login(other, email)).json
   assert.equal((await me(other, elsewhere)).status, 200)
@@ -102,7 +102,7 @@ test('a changed password ends all other sessions, and keeps the one that changed
   assert.equal((await me(other, token)).status, 200)
 })
 
-test('a replayed refresh token ends the access tokens of its session', async () => {
+test('a replayed refresh token invalidates the access tokens of its session', async () => {
   const { refresh: cookie, token } = await newCachedAccount()
   const next = await refresh(api, cookie)
   assert.equal((await me(other, next.json.access_token)).status, 200)
@@ -111,20 +111,20 @@ test('a replayed refresh token ends the access tokens of its session', async () 
   await refused(token)
 })
 
-test('a new name shows', async () => {
+test('another process sees a new name', async () => {
   const { id, token } = await newCachedAccount()
   await api.call('PATCH', `${USERS}/${id}?full_name=Grace`, { token })
-  await until('the name', async () => (await me(other, token)).json.full_name === 'Grace')
+  await until('the new name', async () => (await me(other, token)).json.full_name === 'Grace')
 })
 
-test('a logout leaves the access token as it is: that runs out by itself', async () => {
+test('the access token survives a logout until it expires', async () => {
   const { token, refresh: cookie } = await newCachedAccount()
   await api.post('/api/v1/auth/logout', { token })
   assert.equal((await refresh(other, cookie)).status, 401)
   for (const edge of [api, other]) assert.equal((await me(edge, token)).status, 200)
 })
 
-test('to be known costs no query: with the database cut off, /auth/me still answers, for 5 s', async () => {
+test('a cached account needs no query: /auth/me answers for 5 s without the database', async () => {
   const line = await cuttableLine(url)
   const edge = await startEdge(line.url)
   const { token, id } = await newcomer()
@@ -143,7 +143,7 @@ test('to be known costs no query: with the database cut off, /auth/me still answ
   }
 })
 
-test('what changed while the connection was down is known after it', async () => {
+test('changes during a lost connection are seen after the reconnect', async () => {
   const line = await cuttableLine(url)
   const edge = await startEdge(line.url)
   const victim = await newcomer()
@@ -154,7 +154,7 @@ test('what changed while the connection was down is known after it', async () =>
   await refused(victim.token, edge)
 })
 
-test('a reading that was under way when the account changed is not kept', async () => {
+test('an account read that overlaps a change is not cached', async () => {
   // A read that starts before the commit sees the old account and may finish after the commit.
   const ids: number[] = []
   for (let round = 0; round < 10; round++) {

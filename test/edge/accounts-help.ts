@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Account, type Answered, type Api, newEmail, PASSWORD, sharedEdge } from './harness.ts'
 
-/** Helpers of the account tests. */
-
 export interface Cast {
   readonly admin: Account
   readonly moderator: Account
@@ -11,20 +9,20 @@ export interface Cast {
   newcomer(): Promise<Account>
 }
 
-/** One account of each role on an empty database. */
+/** Creates one account of each role on an empty database. */
 export async function castOf(api: Api): Promise<Cast> {
   let count = 0
   const admin = await api.register('admin@example.com')
   return castBelow(api, admin, (name) => `${name}${name === 'user' ? ++count : ''}@example.com`)
 }
 
-/** The shared edge and one account of each role on it. Do not change the admin: all files share it. */
+/** Returns the shared edge with one account of each role. Do not change the admin, because all test files share it. */
 export async function sharedCast(): Promise<Awaited<ReturnType<typeof sharedEdge>> & Cast> {
   const shared = await sharedEdge()
   return { ...shared, ...(await castBelow(shared.api, shared.admin)) }
 }
 
-/** An existing admin and new accounts of the other roles. */
+/** Combines an existing admin with new accounts of the other roles. */
 async function castBelow(
   api: Api,
   admin: Account,
@@ -47,7 +45,7 @@ export const refresh = (api: Api, token: string): Promise<Answered> =>
 
 export const me = (api: Api, token: string): Promise<Answered> => api.get('/api/v1/auth/me', { token })
 
-/** The session id in an access token. */
+/** Reads the session id from an access token. */
 export function sessionOf(token: string): string {
   return JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()).sid
 }
@@ -56,7 +54,7 @@ export const TOKEN_INVALID = 'The access token is invalid, or its session has en
 export const KEY_INVALID = 'The API key is unknown, expired or revoked'
 const INVALID = ['auth.token_expired', 'auth.token_invalid', 'auth.key_invalid']
 
-/** A 401 names its cause if there is a credential (RFC 6750, section 3.1). */
+/** Asserts that a 401 names its cause if a credential was sent (RFC 6750, section 3.1). */
 export function assertChallenge({ headers, json }: Answered, what?: string): void {
   const cause = INVALID.includes(json.code)
     ? `, error="invalid_token", error_description="${json.detail}"`

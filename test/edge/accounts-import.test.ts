@@ -8,8 +8,6 @@ import { assertRefused, castOf, login } from './accounts-help.ts'
 import { edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 import { enableTotp, signInWith } from './totp-help.ts'
 
-/** Import of accounts with password hashes of other systems. */
-
 const env = { LOGIN_MAX_FAILURES: '5' }
 const { api, query, url } = await edgeAndDatabase({ env })
 const other = await startEdge(url, { env })
@@ -47,8 +45,8 @@ async function imported(password_hash = BCRYPT, more: object = {}) {
 const stored = async (email: string): Promise<string> =>
   (await query('select password_hash from account where email = $1', [email]))[0]!.password_hash as string
 
-describe('rows', () => {
-  test('are answered each in its place', async () => {
+describe('imported rows', () => {
+  test('get their results in request order', async () => {
     const [one, two] = [address(), address()]
     const answer = await post([
       {
@@ -113,7 +111,7 @@ describe('rows', () => {
     ])
   })
 
-  test('are up to 1000, and at least one', async () => {
+  test('must number between 1 and 1000', async () => {
     const many = (n: number) => Array.from({ length: n }, () => ({ email: address(), password_hash: BCRYPT }))
     const answer = await post(many(1000))
     assert.deepEqual([answer.status, answer.json.created], [200, 1000], answer.text.slice(0, 200))
@@ -130,13 +128,13 @@ describe('rows', () => {
       assert.equal((await post(wrong)).status, 422)
   })
 
-  test('are for admins only', async () => {
+  test('are accepted from admins only', async () => {
     const rows = [{ email: address(), password_hash: BCRYPT }]
     for (const { token } of [moderator, user]) assert.equal((await post(rows, token)).status, 403)
     assert.equal((await api.post(IMPORT, { json: { accounts: rows } })).status, 401)
   })
 
-  test('are added once under an Idempotency-Key', async () => {
+  test('are added once per Idempotency-Key', async () => {
     const headers = { 'idempotency-key': randomUUID() }
     const rows = [{ email: address(), password_hash: BCRYPT }]
     const [first, second] = [await post(rows, admin.token, headers), await post(rows, admin.token, headers)]
@@ -145,7 +143,7 @@ describe('rows', () => {
     assert.ok(!first.text.includes('$2b$'))
   })
 
-  test('of two imports at once, in either order, are added once', async () => {
+  test('are added once by two concurrent imports with opposite orders', async () => {
     const rows = Array.from({ length: 300 }, () => ({ email: address(), password_hash: BCRYPT }))
     const answers = await Promise.all([post(rows), post(rows.toReversed()), post(rows)])
     assert.deepEqual(
@@ -161,7 +159,7 @@ describe('rows', () => {
 
 describe('the first sign-in', () => {
   for (const [what, hash] of Object.entries(FOREIGN))
-    test(`with ${what} replaces it`, async () => {
+    test(`replaces ${what}`, async () => {
       const { email } = await imported(hash)
       assert.equal(await stored(email), hash)
       assertRefused(await login(api, email, 'wrong horse'), 401, 'Incorrect email or password')
@@ -174,7 +172,7 @@ describe('the first sign-in', () => {
       assertRefused(await login(api, email, 'wrong horse'), 401, 'Incorrect email or password')
     })
 
-  test('of several at once: all get in, with one hash', async () => {
+  test('succeeds for concurrent attempts, which store one hash', async () => {
     for (let round = 0; round < 5; round++) {
       const { email } = await imported()
       const edges = [api, other, api, other]
@@ -187,7 +185,7 @@ describe('the first sign-in', () => {
     }
   })
 
-  test('of several at once with the same recovery code: one gets in', async () => {
+  test('accepts a recovery code for one of several concurrent attempts', async () => {
     const { email } = await imported()
     const first = await login(api, email)
     const { id } = (await api.get('/api/v1/auth/me', { token: first.json.access_token })).json
@@ -203,21 +201,21 @@ describe('the first sign-in', () => {
     }
   })
 
-  test('counts failures, and locks, as any other', async () => {
+  test('counts failures and locks the account like any other sign-in', async () => {
     const { email } = await imported()
     for (let i = 0; i < 5; i++) assert.equal((await login(api, email, 'wrong horse')).status, 401)
     assert.equal((await login(api, email)).status, 403)
     assert.equal(await stored(email), BCRYPT)
   })
 
-  test('is refused to an account that was imported inactive, whose hash stays', async () => {
+  test('is rejected for an account imported as inactive, and its hash stays unchanged', async () => {
     const { email } = await imported(BCRYPT, { is_active: false })
     assertRefused(await login(api, email), 403, 'This account is deactivated')
     assert.equal(await stored(email), BCRYPT)
   })
 })
 
-test('a password from elsewhere can be changed', async () => {
+test('an imported password can be changed', async () => {
   const { email } = await imported()
   const { access_token: token } = (await login(api, email)).json
   await query('update account set password_hash = $2 where email = $1', [email, BCRYPT])

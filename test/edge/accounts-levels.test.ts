@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { assertRefused, castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
 import { type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
-/** Account routes at each AUTH_LEVEL: `basic` does not change them, `none` makes every caller an admin. */
+/** Tests account routes at each AUTH_LEVEL. `basic` does not change them, and `none` makes every caller an admin. */
 
 const { api: rbac, url, query } = await edgeAndDatabase()
 const basic = await startEdge(url, { env: { AUTH_LEVEL: 'basic' } })
@@ -14,7 +14,7 @@ const AUTH = '/api/v1/auth'
 const UNKNOWN = 2_147_483_647
 const NONSENSE = { token: 'x' }
 
-/** Method, path, body; status without a credential, as user, moderator, admin. */
+/** Method, path, body, then the status without a credential, as user, as moderator, and as admin. */
 const routes: readonly [string, string, object | null, number, number, number, number][] = [
   ['GET', '/me', null, 401, 200, 200, 200],
   ['GET', '/sessions', null, 401, 200, 200, 200],
@@ -48,7 +48,7 @@ for (const [name, edge] of [
   ['rbac', rbac],
   ['basic', basic],
 ] as const) {
-  test(`${name}: who may call what`, async () => {
+  test(`${name}: each route admits the expected callers`, async () => {
     for (const [method, path, json, ...statuses] of routes) {
       const body = json === null ? {} : { json }
       const callers = [{}, { token: user.token }, { token: moderator.token }, { token: admin.token }]
@@ -60,7 +60,7 @@ for (const [name, edge] of [
     }
   })
 
-  test(`${name}: an account from its first day to its last`, async () => {
+  test(`${name}: an account works from registration to deletion`, async () => {
     const email = `${name}@example.com`
     const account = await edge.register(email)
     const signed = await login(edge, email)
@@ -82,7 +82,7 @@ for (const [name, edge] of [
   })
 }
 
-/** No credential, a valid one, an invalid one, and a page of another site: all get the same answers. */
+/** No credential, a valid one, an invalid one, and a page of another site. All must get the same answers. */
 const callers = [
   {},
   { token: user.token },
@@ -97,7 +97,7 @@ const each = async (method: string, path: string, expected: number, json?: objec
   }
 }
 
-test('none: everybody looks at everything', async () => {
+test('none: every caller may read everything', async () => {
   for (const caller of callers) {
     const answer = await none.get(`${AUTH}/me`, caller)
     assert.deepEqual([answer.json.id, answer.json.role, answer.json.is_active], [0, 'admin', true])
@@ -108,7 +108,7 @@ test('none: everybody looks at everything', async () => {
   await each('GET', '/audit', 200)
 })
 
-test('none: everybody administrates', async () => {
+test('none: every caller may administrate', async () => {
   const { id, email } = await newcomer()
   await each('PATCH', `/users/${id}?full_name=X`, 200)
   await each('PATCH', `/users/${id}`, 400)
@@ -123,7 +123,7 @@ test('none: everybody administrates', async () => {
   await each('PATCH', '/users/0?full_name=X', 422)
 })
 
-test('none: nobody has no session, no password and no address of its own', async () => {
+test('none: a caller without an account has no session, password or address', async () => {
   for (const caller of callers) assert.deepEqual((await none.get(`${AUTH}/sessions`, caller)).json, [])
   await each('DELETE', `/sessions/${sessionOf(user.token)}`, 404)
   await each('POST', '/change-password', 409, {
@@ -137,7 +137,7 @@ test('none: nobody has no session, no password and no address of its own', async
   assert.equal((await me(rbac, user.token)).status, 200)
 })
 
-test('none: registering, signing in and out go on working, for the day that it ends', async () => {
+test('none: registration, sign-in and sign-out still work', async () => {
   const account = await none.register('early@example.com')
   assert.equal(account.role, 'user')
   const signed = await login(none, account.email)
@@ -153,7 +153,7 @@ test('none: registering, signing in and out go on working, for the day that it e
   assert.equal((await me(rbac, user.token)).status, 200, 'but ends no session that it was not shown')
 })
 
-test('under every level a page of another site signs nobody in', async () => {
+test('at every level sign-in from another site is rejected', async () => {
   for (const edge of [rbac, basic, none] as readonly Api[]) {
     const headers = { origin: 'https://evil.example' }
     const form = { username: user.email, password: PASSWORD }

@@ -30,7 +30,7 @@ test('logging out with the cookies revokes the refresh token and clears both', a
   assert.equal((await refresh(cookie)).status, 401)
 })
 
-test('logging out with a bearer token ends its session too, though no cookie came', async () => {
+test('logging out with a bearer token ends its session even without cookies', async () => {
   const { token, refresh: cookie } = await newcomer()
   const answer = await logout({ authorization: `Bearer ${token}` })
   assert.equal(answer.status, 200)
@@ -38,7 +38,7 @@ test('logging out with a bearer token ends its session too, though no cookie cam
   assert.equal((await refresh(cookie)).status, 401)
 })
 
-test('the access token stays good until it expires', async () => {
+test('the access token stays valid until it expires', async () => {
   const { token } = await newcomer()
   await logout({ authorization: `Bearer ${token}` })
   assert.equal((await api.get('/api/v1/auth/me', { token })).status, 200)
@@ -51,7 +51,7 @@ test('logging out ends one session, not the others of the account', async () => 
   assert.equal((await refresh(elsewhere.cookie('millrace_refresh'))).status, 200)
 })
 
-test('who is not signed in gets 401, and the cookies are cleared all the same', async () => {
+test('logging out without a session is 401 and still clears the cookies', async () => {
   for (const headers of [
     {},
     { cookie: 'millrace_session=nonsense' },
@@ -66,7 +66,7 @@ test('who is not signed in gets 401, and the cookies are cleared all the same', 
   }
 })
 
-test('a refresh token that comes with an access token of the past is revoked: its holder meant to leave', async () => {
+test('logging out revokes a refresh token that comes with an expired access token', async () => {
   const { refresh: cookie } = await newcomer()
   const answer = await logout({ cookie: `millrace_session=expired; millrace_refresh=${cookie}` })
   assert.equal(answer.status, 401)
@@ -83,7 +83,7 @@ test('logging out twice is harmless', async () => {
     )
 })
 
-test('no password, hash, token or digest reaches an answer or a log, whatever goes wrong', async () => {
+test('no password, hash, token or digest appears in answers or logs, even after errors', async () => {
   const edge = await startProcess('edge', url, { LOG_LEVEL: 'trace' })
   const base = `http://127.0.0.1:${edge.ready.port}/api/v1/auth`
   const secret = 'Tr0ub4dor&3-hunter2'
@@ -110,7 +110,7 @@ test('no password, hash, token or digest reaches an answer or a log, whatever go
   await post('/token', {
     body: new URLSearchParams({ username: 'secret@example.com', password: `${secret}!` }),
   })
-  // Makes the statement that carries the hash fail with an unexpected error.
+  // Make the statement that carries the hash fail with an unexpected error.
   await query(`alter table account add constraint surprise check (email <> 'surprise@example.com')`)
   const failed = await post('/register', json({ email: 'surprise@example.com', password: secret }))
   assert.equal(failed.status, 500)
@@ -124,7 +124,7 @@ test('no password, hash, token or digest reaches an answer or a log, whatever go
     500,
   )
   await query('alter table elsewhere rename to session')
-  // The log is complete only at `close`; the process exit can come before the last lines.
+  // Wait for `close`: the process exit can precede the last log lines.
   const isRead = once(edge.process, 'close')
   await edge.kill('SIGTERM')
   await isRead

@@ -44,7 +44,7 @@ const own: readonly Headers[] = [
 ]
 
 for (const [name, call] of Object.entries(WAYS)) {
-  test(`a ${name} from a page of another site is 403, without a cookie or a trace`, async () => {
+  test(`a ${name} from a page of another site is 403, sets no cookie and stores nothing`, async () => {
     const rows = () =>
       query(`select (select count(*) from account) as accounts, (select count(*) from session) as sessions,
         (select json_agg(f order by subject) from login_failure f) as failures`)
@@ -56,7 +56,7 @@ for (const [name, call] of Object.entries(WAYS)) {
     assert.deepEqual(await rows(), before)
   })
 
-  test(`a ${name} from our own pages, from allowed ones and from programs gets all cookies`, async () => {
+  test(`a ${name} from the own origin, allowed origins and programs sets all cookies`, async () => {
     for (const headers of own) {
       const answer = await call(headers)
       assert.equal(answer.status, 200, JSON.stringify(headers))
@@ -66,13 +66,13 @@ for (const [name, call] of Object.entries(WAYS)) {
     }
   })
 
-  test(`a ${name} behind a proxy comes from the public address, and from no other`, async () => {
+  test(`a ${name} behind a proxy is accepted from the public origin only`, async () => {
     assert.equal((await call({ origin: 'https://mill.example.com' }, behind)).status, 200)
     assert.equal((await call({ origin: ALLOWED }, behind)).status, 403)
   })
 }
 
-test('a foreign page can not spend the attempts of an address either', async () => {
+test('requests from another site do not count against the rate limits of an address', async () => {
   for (let i = 0; i < 6; i++) {
     const form = { username: email, password: 'a wrong guess' }
     const headers = { origin: 'https://evil.example' }
@@ -81,7 +81,7 @@ test('a foreign page can not spend the attempts of an address either', async () 
   assert.equal((await WAYS.login({})).status, 200)
 })
 
-test('routes that use no cookie are open to every page', async () => {
+test('routes that use no cookie accept any origin', async () => {
   const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
   for (const [path, json, status] of [
     ['verify-email', { token: 'x' }, 400],

@@ -32,7 +32,7 @@ function assertRefused(answer: Answered, field: string | null): void {
   assert.deepEqual(answer.cookies, [])
 }
 
-test('twenty registrations at once on an empty database make exactly one admin', async () => {
+test('twenty concurrent registrations on an empty database create exactly one admin', async () => {
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
       register({ email: `u${i}@example.com`, password: PASSWORD }, second),
@@ -51,7 +51,7 @@ test('twenty registrations at once on an empty database make exactly one admin',
   ])
 })
 
-test('the same address twenty times at once makes one account', async () => {
+test('twenty concurrent registrations of one address create one account', async () => {
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
       register({ email: i % 2 ? 'one@example.com' : 'ONE@example.com', password: PASSWORD }, second),
@@ -64,7 +64,7 @@ test('the same address twenty times at once makes one account', async () => {
   assert.equal(n, 1)
 })
 
-test('the first account is admin, the next is a user, with all fields of a User', async () => {
+test('the first account is an admin, the next a user, with all fields of a User', async () => {
   const first = await register({
     email: 'first@example.com',
     password: PASSWORD,
@@ -89,13 +89,13 @@ test('the first account is admin, the next is a user, with all fields of a User'
   assert.deepEqual([next.json.role, next.json.full_name], ['user', null])
 })
 
-test('a role can not be asked for', async () => {
+test('a registration cannot request a role', async () => {
   for (const field of ['role', 'is_verified', 'id', 'is_admin']) {
     assertRefused(await register({ email: 'r@example.com', password: PASSWORD, [field]: 'admin' }), null)
   }
 })
 
-test('with ADMIN_EMAIL set, the first to register is a user', async () => {
+test('with ADMIN_EMAIL set, the first account to register is a user', async () => {
   const fresh = await testDatabase()
   const edge = await startEdge(fresh.url, {
     env: { ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: PASSWORD },
@@ -123,7 +123,7 @@ describe('the setup link', () => {
     'The setup link is invalid, or an admin already exists; sign in, or use the link printed at the next start',
   ]
 
-  test('makes the first admin once, also where registration is closed', async () => {
+  test('creates the first admin once, even if registration is closed', async () => {
     const { ask } = await begin({ REGISTRATION_ENABLED: 'false' })
     assert.deepEqual(await ask('early@example.com'), [403, 'Registration is closed'])
     for (const wrong of ['wrong', 'undefined', token.toLowerCase(), `${token}x`])
@@ -133,7 +133,7 @@ describe('the setup link', () => {
     assert.deepEqual(await ask('late@example.com', { setup_token: token }), REFUSED)
   })
 
-  test('makes one of many who follow it at once', async () => {
+  test('creates one admin for many concurrent uses', async () => {
     const { ask, query } = await begin()
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, n) => ask(`n${n}@example.com`, { setup_token: token })),
@@ -143,7 +143,7 @@ describe('the setup link', () => {
     assert.deepEqual(await query('select count(*)::int as n from account'), [{ n: 1 }])
   })
 
-  test('works beside accounts that are no admins, and so does registering in development', async () => {
+  test('works when other accounts exist but no admin, as does registration in development', async () => {
     for (const more of [{ setup_token: token }, {}]) {
       const { ask, query } = await begin()
       await query(`insert into account (email, password_hash) values ('demo@example.com', 'x')`)
@@ -190,7 +190,7 @@ test('registration signs in: three cookies with exactly these attributes, and no
   assert.deepEqual([me.status, me.json.email], [200, 'cookies@example.com'])
 })
 
-test('behind https the cookies are Secure, named after the project, and live as long as the settings say', async () => {
+test('over https the cookies are Secure, named after the project, and expire as configured', async () => {
   const answer = await register({ email: 'secure@example.com', password: PASSWORD }, secure)
   const [session, refresh, device] = answer.cookies
   assert.match(session!, /^__Host-mill_session=[^;]+; Path=\/; Max-Age=300; HttpOnly; SameSite=Lax; Secure$/)
@@ -204,7 +204,7 @@ test('behind https the cookies are Secure, named after the project, and live as 
   )
 })
 
-test('behind https a cookie counts only with its prefix, so that no other host can plant one', async () => {
+test('over https a cookie without its prefix is ignored, so that no other host can plant one', async () => {
   const answer = await register({ email: 'prefixed@example.com', password: PASSWORD }, secure)
   const [session, refresh] = [answer.cookie('mill_session'), answer.cookie('mill_refresh')]
   const statusWith = async (method: string, path: string, cookie: string): Promise<number> =>
@@ -215,7 +215,7 @@ test('behind https a cookie counts only with its prefix, so that no other host c
   assert.equal(await statusWith('POST', 'refresh', `__Secure-mill_refresh=${refresh}`), 200)
 })
 
-test('the password is stored as argon2id with 19 MiB, two passes and a salt of its own', async () => {
+test('the password is stored as argon2id with 19 MiB, two passes and its own salt', async () => {
   await register({ email: 'hash1@example.com', password: PASSWORD }, real)
   await register({ email: 'hash2@example.com', password: PASSWORD }, real)
   const rows = await query(`select password_hash as hash from account where email like 'hash_@example.com'`)
@@ -224,7 +224,7 @@ test('the password is stored as argon2id with 19 MiB, two passes and a salt of i
   assert.notEqual(rows[0]!.hash, rows[1]!.hash)
 })
 
-test('of the refresh token only the digest is stored', async () => {
+test('only the digest of the refresh token is stored', async () => {
   const answer = await register({ email: 'digest@example.com', password: PASSWORD })
   const token = answer.cookie('millrace_refresh')
   const [row] = await query(
@@ -246,7 +246,7 @@ test('of the refresh token only the digest is stored', async () => {
   }
 })
 
-test('an address that is taken is 400, whatever its case and the spaces around it', async () => {
+test('an address that is taken is 400, regardless of case and surrounding spaces', async () => {
   await register({ email: 'Taken@Example.com', password: PASSWORD })
   for (const email of ['taken@example.com', 'TAKEN@EXAMPLE.COM', ' taken@example.com\t']) {
     const answer = await register({ email, password: 'another password' })
@@ -259,14 +259,14 @@ test('an address that is taken is 400, whatever its case and the spaces around i
   assert.equal((await login('taken@example.com')).status, 200)
 })
 
-test('addresses are trimmed and in lower case', async () => {
+test('addresses are trimmed and converted to lower case', async () => {
   assert.equal(
     (await register({ email: '  Mixed.Case+Tag@Example.COM ', password: PASSWORD })).json.email,
     'mixed.case+tag@example.com',
   )
 })
 
-test('what is no address is 422', async () => {
+test('an invalid address is 422', async () => {
   const wrong = [
     '',
     'a',
@@ -303,7 +303,7 @@ test('a password has 8 to 1024 characters', async () => {
   assert.equal(cut.status, 401)
 })
 
-test('a name is optional, a string, and has at most 200 characters', async () => {
+test('a name is an optional string of at most 200 characters', async () => {
   assert.equal(
     (await register({ email: 'n1@example.com', password: PASSWORD, full_name: null })).json.full_name,
     null,
@@ -317,7 +317,7 @@ test('a name is optional, a string, and has at most 200 characters', async () =>
   }
 })
 
-test('is_active false is honoured: the account is there, and nobody can sign in to it', async () => {
+test('is_active false creates an account that cannot sign in', async () => {
   const answer = await register({ email: 'inactive@example.com', password: PASSWORD, is_active: false })
   assert.deepEqual([answer.status, answer.json.is_active], [200, false])
   const refused = await login('inactive@example.com')
@@ -330,7 +330,7 @@ test('is_active false is honoured: the account is there, and nobody can sign in 
     assertRefused(await register({ email: 'i@example.com', password: PASSWORD, is_active }), 'is_active')
 })
 
-test('cookies of an account that was never active admit nobody', async () => {
+test('the cookies of an account that was never active are rejected', async () => {
   const answer = await register({ email: 'inactive2@example.com', password: PASSWORD, is_active: false })
   for (const cookie of answer.cookies.map((value) => value.split(';')[0]!)) {
     assert.equal((await api.get('/api/v1/auth/me', { headers: { cookie } })).status, 401)
@@ -338,7 +338,7 @@ test('cookies of an account that was never active admit nobody', async () => {
   }
 })
 
-test('every problem of a registration is told at once', async () => {
+test('a registration error lists all problems', async () => {
   const answer = await register({ email: 'x', password: 'y', is_active: 'z' })
   assert.deepEqual(
     answer.json.errors.map(({ loc }: { loc: string[] }) => loc[1]),
@@ -346,7 +346,7 @@ test('every problem of a registration is told at once', async () => {
   )
 })
 
-test('a closed registration is 403, whatever is sent', async () => {
+test('a closed registration is 403 for any input', async () => {
   const answer = await register({ email: 'late@example.com', password: PASSWORD }, closed)
   assert.deepEqual(
     [answer.status, answer.json],
@@ -356,7 +356,7 @@ test('a closed registration is 403, whatever is sent', async () => {
   assert.equal((await login('first@example.com', closed)).status, 200, 'signing in is not registering')
 })
 
-test('an account that asks to be inactive is never the first admin: the next one is', async () => {
+test('an account registered as inactive is never the first admin; the next one is', async () => {
   const fresh = await edgeAndDatabase()
   const register = (email: string, is_active: boolean) =>
     fresh.api.post(REGISTER, { json: { email, password: PASSWORD, is_active } })

@@ -23,7 +23,7 @@ function assertNoRefresh(answer: Answered): void {
   assert.equal(answer.cookies.length, 0)
 }
 
-test('a login answers a bearer token and sets both cookies', async () => {
+test('a login returns a bearer token and sets both cookies', async () => {
   const { email, id } = await newcomer()
   const answer = await login(email)
   assert.equal(answer.status, 200)
@@ -39,14 +39,14 @@ test('a login answers a bearer token and sets both cookies', async () => {
   assert.equal((await api.get('/api/v1/auth/me', { token: answer.json.access_token })).json.id, id)
 })
 
-test('a login finds the address in any case, and notes when it was', async () => {
+test('a login ignores the case of the address and records its time', async () => {
   const { email } = await newcomer()
   const { json } = await login(` ${email.toUpperCase()} `)
   const me = await api.get('/api/v1/auth/me', { token: json.access_token })
   assert.ok(Math.abs(Date.parse(me.json.last_login) - Date.now()) < 60_000)
 })
 
-test('a wrong password and an unknown address are the same 401', async () => {
+test('a wrong password and an unknown address give the same 401', async () => {
   const { email } = await newcomer()
   const answers = [
     await login(email, 'wrong password'),
@@ -63,22 +63,22 @@ test('a wrong password and an unknown address are the same 401', async () => {
   }
 })
 
-test('an unknown address costs as much as a wrong password', async () => {
+test('an unknown address costs as much CPU time as a wrong password', async () => {
   const { email } = await newcomer()
   const runs: [number[], number[]] = [[], []]
-  // CPU time of this process and its threads, which excludes other processes of the machine.
+  // Measure the CPU time of this process and its threads, which excludes other processes of the machine.
   for (let i = 0; i < 16; i++) {
     const before = process.cpuUsage()
     await login(i % 2 ? UNKNOWN : email, 'wrong password')
     const { user, system } = process.cpuUsage(before)
-    // Linux counts only the sum exactly; it samples the split between user and system.
+    // Linux measures only the sum exactly and samples the split between user and system time.
     runs[i % 2]!.push((user + system) / 1000)
   }
   const [known, unknown] = runs.map((times) => times.sort((a, b) => a - b)[1]!) as [number, number]
   assert.ok(unknown > known / 2 && unknown < known * 2, `${known} ms and ${unknown} ms`)
 })
 
-test('a deactivated account is told so only with the right password', async () => {
+test('a deactivated account gets that reason only with the right password', async () => {
   const { email, id } = await newcomer()
   await query('update account set is_active = false where id = $1', [id])
   assert.equal((await login(email, 'wrong password')).status, 401)
@@ -89,7 +89,7 @@ test('a deactivated account is told so only with the right password', async () =
   )
 })
 
-test('a login takes a form, and nothing else', async () => {
+test('a login accepts only form data', async () => {
   const { email } = await newcomer()
   assert.equal(
     (await api.post('/api/v1/auth/token', { json: { username: email, password: PASSWORD } })).status,
@@ -108,7 +108,7 @@ test('a login takes a form, and nothing else', async () => {
   )
 })
 
-test('/me is the account that calls', async () => {
+test('/me returns the account of the caller', async () => {
   const { email, id, token } = await newcomer()
   const answer = await api.get('/api/v1/auth/me', { token })
   assert.equal(answer.status, 200)
@@ -129,7 +129,7 @@ test('/me is the account that calls', async () => {
   assert.equal((await api.get('/api/v1/auth/me')).status, 401)
 })
 
-test('a refresh rotates: a new token, both cookies, the same session, the old token used up', async () => {
+test('a refresh rotates the tokens: new ones in both cookies, the same session, the old one used', async () => {
   const account = await newcomer()
   const answer = await refresh(account.refresh)
   assert.equal(answer.status, 200)
@@ -155,7 +155,7 @@ test('a refresh rotates: a new token, both cookies, the same session, the old to
   assert.deepEqual(rows[1]!.digest, digest(next))
 })
 
-test('a refresh slides: its successor lives as long as a new one', async () => {
+test('a refreshed token has the full lifetime of a new one', async () => {
   const account = await newcomer()
   await query(`update refresh_token set expires_at = now() + interval '1 minute' where digest = $1`, [
     digest(account.refresh),
@@ -168,7 +168,7 @@ test('a refresh slides: its successor lives as long as a new one', async () => {
   assert.equal(row!.slid, true)
 })
 
-test('a replay revokes the whole family: the stolen chain ends wherever it has come to', async () => {
+test('a replay revokes the whole token family, including later tokens', async () => {
   const account = await newcomer()
   const second = (await refresh(account.refresh)).cookie('millrace_refresh')
   const third = (await refresh(second)).cookie('millrace_refresh')
@@ -184,7 +184,7 @@ test('a replay does not touch other sessions of the account', async () => {
   assert.equal((await refresh(elsewhere)).status, 200)
 })
 
-test('of many refreshes with one token at once, over two processes, at most one wins', async () => {
+test('at most one of many concurrent refreshes of one token succeeds, across two processes', async () => {
   for (let round = 0; round < 3; round++) {
     const account = await newcomer()
     const answers = await Promise.all(
@@ -205,13 +205,13 @@ test('of many refreshes with one token at once, over two processes, at most one 
   }
 })
 
-test('without the cookie, with an unknown or a broken one, it is 401', async () => {
+test('a refresh with a missing, unknown or malformed cookie is 401', async () => {
   assertNoRefresh(await api.post('/api/v1/auth/refresh'))
   for (const token of ['', 'x', 'A'.repeat(43), '%00', 'a'.repeat(2000)])
     assertNoRefresh(await refresh(token))
 })
 
-test('the refresh token counts in its cookie only', async () => {
+test('the refresh token is accepted from its cookie only', async () => {
   const account = await newcomer()
   assertNoRefresh(await api.post('/api/v1/auth/refresh', { token: account.refresh }))
   assertNoRefresh(await api.post('/api/v1/auth/refresh', { token: account.token }))
@@ -219,7 +219,7 @@ test('the refresh token counts in its cookie only', async () => {
   assert.equal((await refresh(account.refresh)).status, 200, 'and none of that used it up')
 })
 
-test('an expired refresh token is 401, and stays what it was', async () => {
+test('an expired refresh token is 401 and stays unchanged', async () => {
   const account = await newcomer()
   await query(`update refresh_token set expires_at = now() - interval '1 second' where digest = $1`, [
     digest(account.refresh),
@@ -227,20 +227,20 @@ test('an expired refresh token is 401, and stays what it was', async () => {
   assertNoRefresh(await refresh(account.refresh))
 })
 
-test('a deactivated account can not refresh', async () => {
+test('a deactivated account cannot refresh', async () => {
   const account = await newcomer()
   await query('update account set is_active = false where id = $1', [account.id])
   assertNoRefresh(await refresh(account.refresh))
 })
 
-test('a new token carries the role that the account has now', async () => {
+test('a new token has the current role of the account', async () => {
   const account = await newcomer()
   await query(`update account set role = 'moderator' where id = $1`, [account.id])
   const { access_token } = (await refresh(account.refresh)).json
   assert.equal(JSON.parse(Buffer.from(access_token.split('.')[1], 'base64url').toString()).role, 'moderator')
 })
 
-test('a session has an absolute end by a setting, which its access tokens do not outlive', async () => {
+test('with the setting a session has an absolute expiry, which its access tokens do not exceed', async () => {
   const limited = await startEdge(url, { env: { SESSION_MAX_DAYS: '1', ACCESS_TOKEN_MINUTES: '60' } })
   const expiryOf = (token: string): number =>
     JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()).exp

@@ -8,7 +8,7 @@ import { assertRefused, login } from './accounts-help.ts'
 import { type Answered, type Api, edgeAndDatabase, newEmail, SECRET, startEdge } from './harness.ts'
 import { enableTotp, signInWith } from './totp-help.ts'
 
-/** `REQUIRE_ADMIN_TOTP`: requests that admins may make without a second factor. */
+/** Tests `REQUIRE_ADMIN_TOTP`, which denies admin rights to admins without a second factor. */
 
 const ORIGIN = 'http://localhost:8000'
 const env = { REQUIRE_ADMIN_TOTP: 'true', PUBLIC_BASE_URL: ORIGIN, OPEN_AREAS: '' }
@@ -29,7 +29,7 @@ async function newAdmin() {
   return { ...account, token }
 }
 
-test('an admin without a second factor is a user, who sets one up and then is an admin', async () => {
+test('an admin without a second factor acts as a user until one is set up', async () => {
   const admin = await newAdmin()
   const someone = await api.register(newEmail())
   for (const edge of [api, other]) assertLacking(await users(admin.token, edge))
@@ -47,10 +47,10 @@ test('an admin without a second factor is a user, who sets one up and then is an
   assert.deepEqual([me.status, me.json.role], [200, 'admin'])
   await enableTotp(api, admin)
   assert.equal((await users(admin.token)).status, 200)
-  await until('the other edge knows', async () => (await users(admin.token, other)).status === 200)
+  await until('the other edge sees the change', async () => (await users(admin.token, other)).status === 200)
 })
 
-test('it is one no longer once its one-time codes are off', async () => {
+test('disabling one-time codes removes the admin rights', async () => {
   const admin = await newAdmin()
   const { recoveryCodes } = await enableTotp(api, admin)
   const { access_token: token } = (await signInWith(api, admin.email, { recovery_code: recoveryCodes[0]! }))
@@ -58,11 +58,11 @@ test('it is one no longer once its one-time codes are off', async () => {
   assert.equal((await users(token)).status, 200)
   const settings = { ...parseSettings({ NODE_ENV: 'test' }), secretKey: SECRET }
   await runAdmin(['disable-totp', admin.email], db, settings)
-  await until('the edge knows', async () => (await users(token)).status === 403)
+  await until('the edge sees the change', async () => (await users(token)).status === 403)
   assertLacking(await users(token))
 })
 
-test('with a passkey it is one in the sessions that the passkey begins', async () => {
+test('a passkey gives admin rights only to sessions that signed in with it', async () => {
   const admin = await newAdmin()
   const device = new Authenticator(ORIGIN)
   const begun = await api.post(`${PASSKEYS}/options`, { token: admin.token, json: {} })
@@ -80,7 +80,7 @@ test('with a passkey it is one in the sessions that the passkey begins', async (
   assertLacking(await users((await login(api, admin.email)).json.access_token))
 })
 
-test('its API keys are those of an admin only with one-time codes', async () => {
+test('API keys of an admin have admin rights only with one-time codes', async () => {
   const admin = await newAdmin()
   const made = await api.post('/api/v1/auth/keys', {
     token: admin.token,
@@ -92,7 +92,7 @@ test('its API keys are those of an admin only with one-time codes', async () => 
   assert.equal((await users(made.json.key)).status, 200)
 })
 
-test('nobody else is asked for one, and without the setting no admin is', async () => {
+test('other accounts need no second factor, and admins need none without the setting', async () => {
   const user = await api.register(newEmail())
   assertRefused(await users(user.token), 403, 'This requires the role moderator or admin')
   const admin = await newAdmin()

@@ -31,7 +31,7 @@ async function start(url: string): Promise<{ api: Api; said: string[] }> {
   return { api: await startEdge(url, { env: ADMIN, log }), said }
 }
 
-test('the admin of the settings is made once by edges that start at once, and can sign in at once', async () => {
+test('edges that start concurrently create the configured admin once, and it can sign in immediately', async () => {
   const { url, query } = await testDatabase()
   const edges = await Promise.all([start(url), start(url), start(url)])
   for (const { api } of edges) {
@@ -47,13 +47,13 @@ test('the admin of the settings is made once by edges that start at once, and ca
   assert.match(said.shift()!, /is already an admin/)
 })
 
-test('the port accepts nothing before the admin is there', async () => {
+test('the port is closed until the admin exists', async () => {
   const { url, db, query } = await testDatabase()
   const port = await freePort()
   const starting = await db.transaction(async (tx) => {
     await tx.run(sql.type(noRows)`lock table account in access exclusive mode`)
     const child = startProcess('edge', url, { ...ADMIN, PORT: String(port) })
-    await until('the start waits for the account', async () => {
+    await until('the start waits for the account lock', async () => {
       const waiting = await query(`select from pg_locks where not granted and relation = 'account'::regclass`)
       return waiting.length > 0
     })
@@ -64,7 +64,7 @@ test('the port accepts nothing before the admin is there', async () => {
   assert.equal(await accepts(port), true)
 })
 
-test('an account that has verified its address is made admin and active again, and keeps its password', async () => {
+test('a verified account becomes an active admin again and keeps its password', async () => {
   const { api, url, query } = await edgeAndDatabase()
   await api.register('other@example.com')
   const account = await api.register(EMAIL)
@@ -78,7 +78,7 @@ test('an account that has verified its address is made admin and active again, a
   assert.ok(said.some((line) => /Made the account of ADMIN_EMAIL an active admin/.test(line)))
 })
 
-test('an account that has not gets the password of the settings, and whoever registered it is out at once', async () => {
+test('an unverified account gets the configured password and loses its earlier sessions', async () => {
   const { api, url, db, query } = await edgeAndDatabase()
   const other = await api.register('other@example.com')
   const squatter = await api.register(EMAIL)
@@ -89,7 +89,7 @@ test('an account that has not gets the password of the settings, and whoever reg
 
   const edges = await Promise.all([start(url), start(url), start(url)])
 
-  await until('the running edge has heard of it', async () => {
+  await until('the running edge sees the change', async () => {
     const { status } = await api.get('/api/v1/auth/me', { token: squatter.token })
     return status === 401
   })

@@ -7,7 +7,7 @@ import { until } from '../until.ts'
 import { CHAT, startTalk } from './ai-help.ts'
 import { type Answered, startEdge } from './harness.ts'
 
-/** Agents, usage statistics, health and version. */
+/** Tests agents, usage statistics, health and version. */
 
 const { models, api, url, db, query, env } = await startTalk({ AI_TEMPERATURE: '0.3', AI_MAX_TOKENS: '500' })
 const other = await startEdge(url, { env })
@@ -24,7 +24,7 @@ const ask = (more: object = {}, at = api): Promise<Answered> =>
   at.post(CHAT, { json: { message: 'Hello?', ...more } })
 
 describe('GET and PATCH /ai/agents', () => {
-  test('the one that is there from the beginning', async () => {
+  test('returns the built-in agent', async () => {
     const answer = await api.get(`${AI}/agents`)
     assert.equal(answer.status, 200)
     const agent = answer.json.find(({ slug }: { slug: string }) => slug === 'assistant')
@@ -44,7 +44,7 @@ describe('GET and PATCH /ai/agents', () => {
     })
   })
 
-  test('a change holds from the next turn on, on every process', async () => {
+  test('a change applies from the next turn, on every process', async () => {
     const changes = {
       name: 'Poet',
       description: '',
@@ -68,7 +68,7 @@ describe('GET and PATCH /ai/agents', () => {
     assert.equal(models.asked.at(-1)!.body.model, 'gpt-4o-mini')
   })
 
-  test('a turn that has begun is answered by the model that its first frame has named', async () => {
+  test('queued and running turns keep the model of their request', async () => {
     models.script = () => ({ firstMs: 300 })
     const first = (await ask()).json
     const asked = models.asked.length
@@ -76,9 +76,9 @@ describe('GET and PATCH /ai/agents', () => {
       api.post(`${CHAT}?background=true`, { json: { message, conversation_id: first.conversation_id } })
     const [one, two] = [await begun('One?'), await begun('Two?')]
     assert.deepEqual([one.status, two.status], [202, 202])
-    // The change comes before the second turn starts.
+    // Change the agent before the second turn starts.
     assert.equal((await change({ model_id: 'gpt-later', system_prompt: 'Later.' })).status, 200)
-    await until('both are answered', async () => {
+    await until('both turns are answered', async () => {
       const ended = await query('select from job where id = any($1) and finished_at is not null', [
         [one.json.job_id, two.json.job_id],
       ])
@@ -97,11 +97,11 @@ describe('GET and PATCH /ai/agents', () => {
     await change({ model_id: null, system_prompt: 'You are a helpful assistant.' })
   })
 
-  test('two changes at once both hold', async () => {
+  test('two concurrent changes both apply', async () => {
     const answer = await db.transaction(async (tx) => {
       await tx.run(updateAgent('assistant', { description: 'Changed first' }))
       const second = change({ category: 'changed' })
-      await until('the second one waits for the first', async () => {
+      await until('the second change waits for the first', async () => {
         const waiting = await query(`select from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock' and query like '%ai_agent%'`)
         return waiting.length > 0
@@ -130,12 +130,12 @@ describe('GET and PATCH /ai/agents', () => {
   test('404 for an unknown slug', async () =>
     assert.equal((await change({ name: 'x' }, 'nobody')).status, 404))
 
-  test('who may: admins, where the area is not open', async () => {
+  test('only admins may call it if the area is not open', async () => {
     assert.equal((await change({ category: 'general' }, 'assistant', user.token)).status, 403)
     assert.equal((await change({ category: 'general' }, 'assistant', admin.token)).status, 200)
   })
 
-  test('one that is not active answers nobody', async () => {
+  test('an inactive agent does not answer', async () => {
     await query(
       `insert into ai_agent (slug, name, system_prompt, is_active) values ('idle', 'I', 'p', false)`,
     )
@@ -152,7 +152,7 @@ describe('GET /ai/usage/stats', () => {
   const stats = (path = '', token?: string): Promise<Answered> =>
     api.get(`${AI}/usage/stats${path}`, token === undefined ? {} : { token })
 
-  test('without requests all of them succeeded', async () => {
+  test('the success rate without requests is 1', async () => {
     assert.deepEqual((await stats('?user_id=nobody')).json, {
       total_tokens: 0,
       input_tokens: 0,
@@ -168,7 +168,7 @@ describe('GET /ai/usage/stats', () => {
     })
   })
 
-  test('sums, models and the latest, with exact costs', async () => {
+  test('returns sums, models and the latest requests, with exact costs', async () => {
     await query(`insert into llm_vendor (id, name) values ('openai', 'OpenAI') on conflict do nothing`)
     await query(`delete from llm_price where model_id = 'gpt-4o-mini'`)
     await query(
@@ -253,7 +253,7 @@ describe('GET /ai/usage/stats', () => {
     assert.equal((await stats('?user_id=spender&start_time=2020-01-01T00:00')).json.total_requests, 4)
   })
 
-  test('a moment without a zone is UTC', () => {
+  test('a time without a zone is UTC', () => {
     for (const [given, meant] of [
       ['2026-01-01T10:00:00', '2026-01-01T10:00:00Z'],
       ['2026-01-01T10:00:00.123456', '2026-01-01T10:00:00.123456Z'],
@@ -266,7 +266,7 @@ describe('GET /ai/usage/stats', () => {
       assert.ok(!Moment.safeParse(wrong).success, wrong)
   })
 
-  test('an account sees its own, an admin all or those of one', async () => {
+  test('an account sees its own usage; an admin sees all usage or that of one account', async () => {
     await api.post(CHAT, { json: { message: 'x' }, token: user.token })
     await api.post(CHAT, { json: { message: 'x', user_id: String(user.id) } })
     assert.equal(
@@ -292,7 +292,7 @@ describe('GET /ai/usage/stats', () => {
 })
 
 describe('health and version', () => {
-  test('healthy', async () => {
+  test('health is ok', async () => {
     const { total_conversations, ...rest } = (await api.get(`${AI}/health`)).json
     assert.deepEqual(rest, {
       service: 'ai',
@@ -307,7 +307,7 @@ describe('health and version', () => {
     assert.ok(total_conversations > 0)
   })
 
-  test('a missing key is named, by health and by chat, and switched off is switched off', async () => {
+  test('health and chat name a missing key, and a disabled provider is reported as disabled', async () => {
     const keyless = await startEdge(url, { env: { OPEN_AREAS: 'ai', AI_PROVIDER: 'anthropic' } })
     const health = (await keyless.get(`${AI}/health`)).json
     const detail = 'Missing API key for anthropic provider. Set ANTHROPIC_API_KEY environment variable.'
@@ -328,7 +328,7 @@ describe('health and version', () => {
     assert.deepEqual([enabled, status, configuration_valid], [false, 'unhealthy', true])
   })
 
-  test('version, without the prefix', async () => {
+  test('the version route also exists without the prefix', async () => {
     const answer = await api.get('/ai/version')
     assert.equal(answer.status, 200)
     const { version, ...rest } = answer.json

@@ -4,7 +4,7 @@ import { until } from '../until.ts'
 import { CHAT, startTalk } from './ai-help.ts'
 import type { Answered } from './harness.ts'
 
-/** Blocking chat requests through an edge, a worker, the real SDK and a stand-in for the provider. */
+/** Tests blocking chat requests with an edge, a worker, the real SDK and a stand-in for the provider. */
 
 const { models, api, query } = await startTalk({
   AI_HISTORY_MESSAGES: '4',
@@ -30,7 +30,7 @@ const withScript = async <T>(script: typeof models.script, work: () => Promise<T
 }
 
 describe('POST /ai/chat', () => {
-  test('answers, stores both sides, and says what was used', async () => {
+  test('answers, stores both messages, and reports the usage', async () => {
     const answer = await ask({ message: `Who are you? ${'x'.repeat(60)}` })
     assert.equal(answer.status, 200)
     const { message_id, conversation_id, response_time_ms, ...rest } = answer.json
@@ -59,13 +59,13 @@ describe('POST /ai/chat', () => {
     assert.equal(body.messages[0]!.role, 'system')
   })
 
-  test('a title is cut between characters', async () => {
+  test('a title is truncated between characters', async () => {
     const { conversation_id } = (await ask({ message: '👍'.repeat(60) })).json
     const [row] = await query('select title from ai_conversation where id = $1', [conversation_id])
     assert.equal(row!.title, '👍'.repeat(50))
   })
 
-  test('what was said before goes along, as far as the limits let it', async () => {
+  test('earlier messages are sent along within the limits', async () => {
     const { conversation_id } = (await ask({ message: 'one' })).json
     for (const message of ['two', 'three', 'four'])
       assert.equal((await ask({ message, conversation_id })).json.conversation_id, conversation_id)
@@ -84,7 +84,7 @@ describe('POST /ai/chat', () => {
     assert.equal(models.asked.at(-1)!.body.messages.length, 2, 'the question alone takes all tokens')
   })
 
-  test('turns of one conversation come one after the other, in the order they were asked', async () => {
+  test('the turns of a conversation run one at a time, in request order', async () => {
     const { conversation_id } = (await ask()).json
     await withScript(
       ({ body }) => ({ pieces: [`re: ${body.messages.at(-1)!.content}`], firstMs: 30 }),
@@ -127,7 +127,7 @@ describe('POST /ai/chat', () => {
     })
   }
 
-  test('400 for an unknown conversation, 403 for that of another user, 404 for an unknown agent', async () => {
+  test("400 for an unknown conversation, 403 for another user's, 404 for an unknown agent", async () => {
     const unknown = await ask({ conversation_id: '01a00000-0000-7000-8000-000000000000' })
     assert.deepEqual(
       [unknown.status, unknown.json.detail],
@@ -143,7 +143,7 @@ describe('POST /ai/chat', () => {
     assert.equal((await ask({ agent_slug: 'nobody' })).status, 404)
   })
 
-  test('the same Idempotency-Key asks once', async () => {
+  test('the same Idempotency-Key asks the model once', async () => {
     const before = models.asked.length
     const [one, two] = [
       await ask({}, { 'idempotency-key': 'once' }),
@@ -154,11 +154,11 @@ describe('POST /ai/chat', () => {
     assert.equal((await ask({ message: 'Other' }, { 'idempotency-key': 'once' })).status, 422)
   })
 
-  test('202 in the background; the answer is then on the job and in the conversation', async () => {
+  test('202 in the background; the job and the conversation later have the answer', async () => {
     const answer = await api.post(`${CHAT}?background=true`, { json: { message: 'Later' } })
     assert.equal(answer.status, 202)
     const { job_id } = answer.json
-    const job = await until('it is done', async () => {
+    const job = await until('the job is done', async () => {
       const { json } = await api.get(`/api/v1/jobs/${job_id}`)
       return json.status === 'done' && json
     })
@@ -166,14 +166,14 @@ describe('POST /ai/chat', () => {
   })
 })
 
-describe('what providers do wrong', () => {
+describe('provider errors', () => {
   for (const [what, script, detail, requests, input] of [
     ['401', { status: 401 }, 'it does not accept OPENAI_API_KEY', 1, 0],
     ['500', { status: 500 }, 'HTTP status 500', 2, 0],
     ['nothing said', { pieces: [''], finish: 'content_filter' }, 'its filter blocked the answer', 1, 12],
     ['nothing but blanks', { pieces: ['\n', ' \n'] }, 'the answer was empty', 1, 12],
   ] as const) {
-    test(`502 for ${what}, with the question kept and a failure in the usage`, async () => {
+    test(`502 for ${what}; the question is stored and the usage has a failure`, async () => {
       const before = models.asked.length
       const answer = await withScript(
         () => script,
@@ -197,7 +197,7 @@ describe('what providers do wrong', () => {
     })
   }
 
-  test('a question that was refused or not answered is not sent along with later ones', async () => {
+  test('a refused or unanswered question is not sent along with later ones', async () => {
     const { conversation_id } = (await ask({ message: 'good' })).json
     const refusing: typeof models.script = ({ body }) =>
       body.messages.some(({ content }) => String(content).includes('bad')) ? { status: 400 } : {}
@@ -218,7 +218,7 @@ describe('what providers do wrong', () => {
     assert.equal(kept.filter(({ role }) => role === 'user').length, 5, 'the questions are kept')
   })
 
-  test('429 is asked again after its Retry-After', async () => {
+  test('429 is retried after its Retry-After', async () => {
     let first = true
     const beganAt = Date.now()
     const answer = await withScript(
@@ -234,7 +234,7 @@ describe('what providers do wrong', () => {
     assert.equal((await usage()).success, true)
   })
 
-  test('tokens that the provider does not tell are counted, and marked', async () => {
+  test('missing token counts are estimated and marked as such', async () => {
     const text = 'The quick brown fox jumps over the lazy dog.'
     await withScript(
       () => ({ pieces: [text], usage: null }),
@@ -245,7 +245,7 @@ describe('what providers do wrong', () => {
     assert.ok((used.input as number) > 5)
   })
 
-  test('NUL and half characters do not get into the answer', async () => {
+  test('NUL and unpaired surrogates are removed from the answer', async () => {
     const answer = await withScript(
       () => ({ pieces: ['a\0b\ud83d'] }),
       () => ask(),
@@ -254,7 +254,7 @@ describe('what providers do wrong', () => {
   })
 })
 
-test('an agent of another provider is asked in its own way', async () => {
+test('an agent of another provider uses the protocol of that provider', async () => {
   await query(
     `insert into ai_agent (slug, name, system_prompt, model_id, temperature, max_tokens)
      values ('french', 'F', 'Réponds en français.', 'mistral/mistral-small-latest', 0, 77)`,

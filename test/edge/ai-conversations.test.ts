@@ -6,7 +6,9 @@ import { until } from '../until.ts'
 import { CHAT, modelEnv, postStream, startTalker } from './ai-help.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Ownership of conversations: with accounts, without a credential in an open area, and without authentication. */
+/**
+ * Tests the ownership of conversations with accounts, without a credential in an open area, and without authentication.
+ */
 
 const models = await modelServer()
 after(() => models.stop())
@@ -31,7 +33,7 @@ const list = async (path = '', token?: string): Promise<Answered> =>
 const ids = (answer: Answered): string[] => answer.json.map(({ id }: { id: string }) => id)
 
 describe('GET /ai/conversations', () => {
-  test('a summary of each, the latest first', async () => {
+  test('lists summaries, latest first', async () => {
     const one = await talk({ user_id: 'lister' })
     const two = await talk({ user_id: 'lister', message: 'Second' })
     await talk({ user_id: 'lister', conversation_id: one })
@@ -51,7 +53,7 @@ describe('GET /ai/conversations', () => {
     assert.deepEqual((await list('?user_id=nobody')).json, [])
   })
 
-  test('its pages are followed by cursor, also those that an admin sees', async () => {
+  test('pages can be followed by cursor, also by an admin', async () => {
     const dan = await api.register('dan@example.com')
     const started: string[] = []
     for (const by of [{ token: dan.token }, { name: String(dan.id) }, { token: dan.token }])
@@ -75,7 +77,7 @@ describe('GET /ai/conversations', () => {
       assert.deepEqual([answer.status, answer.json.errors[0].loc[0]], [400, 'query'])
     })
 
-  test('an account sees its own, whoever calls themselves by its number', async () => {
+  test('an account sees only its own, whatever user_id it sends', async () => {
     const own = await talk({}, alice.token)
     const [row] = await query('select user_id, owner_id from ai_conversation where id = $1', [own])
     assert.deepEqual(row, { user_id: String(alice.id), owner_id: alice.id })
@@ -95,7 +97,7 @@ describe('GET /ai/conversations', () => {
 })
 
 describe('GET /ai/conversations/{id}', () => {
-  test('all of it', async () => {
+  test('returns the whole conversation', async () => {
     const id = await talk({ user_id: 'reader' })
     const answer = await api.get(`${AI}/conversations/${id}?user_id=reader`)
     assert.equal(answer.status, 200)
@@ -121,7 +123,7 @@ describe('GET /ai/conversations/{id}', () => {
     assert.ok(metadata.last_response_time_ms > 0)
   })
 
-  test('an answer that came to nothing is left out, one that broke off is marked', async () => {
+  test('omits an empty answer and marks an interrupted one', async () => {
     models.script = () => ({ status: 401 })
     const failed = await api.post(CHAT, { json: { message: 'Hello?', user_id: 'unlucky' } })
     models.script = () => ({ pieces: ['Par', 'tial'], breaks: { after: 1, does: 'end' } })
@@ -142,7 +144,7 @@ describe('GET /ai/conversations/{id}', () => {
     assert.equal(message_count, 3)
   })
 
-  test('its messages come in pages, the newest ones first, each page oldest first', async () => {
+  test('pages of messages come newest first, each page oldest first', async () => {
     const id = await talk({ user_id: 'long' })
     for (let turn = 2; turn <= 3; turn++)
       await talk({ user_id: 'long', conversation_id: id, message: `Turn ${turn}` })
@@ -164,20 +166,20 @@ describe('GET /ai/conversations/{id}', () => {
       assert.equal((await api.get(`${path}&${search}`)).status, 400, search)
   })
 
-  test('403 for another user, 404 for none, 400 for no id', async () => {
+  test('403 for another user, 404 for an unknown id, 400 for an invalid id', async () => {
     const id = await talk({ user_id: 'x' })
     assert.equal((await api.get(`${AI}/conversations/${id}`)).status, 403)
     assert.equal((await api.get(`${AI}/conversations/${id}`, { token: bob.token })).status, 403)
     assert.equal((await api.get(`${AI}/conversations/${UNKNOWN}`)).status, 404)
     assert.equal((await api.get(`${AI}/conversations/17`)).status, 400)
-    // An admin needs no `user_id`; a wrong one is still refused.
+    // Admins need no `user_id`, but a wrong one is still rejected.
     assert.equal((await api.get(`${AI}/conversations/${id}`, { token: admin.token })).status, 200)
     assert.equal((await api.get(`${AI}/conversations/${id}?user_id=y`, { token: admin.token })).status, 403)
   })
 })
 
 describe('PATCH and DELETE /ai/conversations/{id}', () => {
-  test('another title', async () => {
+  test('changes the title', async () => {
     const id = await talk({ user_id: 'p' })
     const path = `${AI}/conversations/${id}`
     const answer = await api.call('PATCH', `${path}?user_id=p`, { json: { title: ' New ' } })
@@ -196,7 +198,7 @@ describe('PATCH and DELETE /ai/conversations/{id}', () => {
     )
   })
 
-  test('a deleted one is gone, its turns are stopped, its usage stays', async () => {
+  test('deleting a conversation stops its turns and keeps its usage', async () => {
     const id = await talk({ user_id: 'd' })
     models.script = () => ({ pieces: Array(5000).fill('x'), betweenMs: 10 })
     const stream = await postStream(api, { message: 'Long', user_id: 'd', conversation_id: id })
@@ -208,13 +210,13 @@ describe('PATCH and DELETE /ai/conversations/{id}', () => {
     assert.equal((await stream.waitForEnd()).at(-1)!.event, 'error')
     assert.equal((await api.get(`${path}?user_id=d`)).status, 404)
     assert.equal((await api.call('DELETE', `${path}?user_id=d`)).status, 404)
-    await until('both are counted', async () => {
+    await until('the usage has both turns', async () => {
       const [row] = await query('select count(*)::int as n from ai_usage where conversation_id = $1', [id])
       return row!.n === 2
     })
   })
 
-  test('an account takes its conversations along, and leaves what they cost', async () => {
+  test('deleting an account deletes its conversations and keeps their usage', async () => {
     const carol = await api.register('carol@example.com')
     const id = await talk({}, carol.token)
     await api.call('DELETE', `/api/v1/auth/users/${carol.id}`, { token: admin.token })
@@ -225,8 +227,8 @@ describe('PATCH and DELETE /ai/conversations/{id}', () => {
   })
 })
 
-describe('who may', () => {
-  test('a closed area answers nobody without a credential, but for the version', async () => {
+describe('access to conversations', () => {
+  test('a closed area rejects callers without a credential, except for the version', async () => {
     for (const [method, path] of [
       ['POST', CHAT],
       ['POST', `${CHAT}/stream`],
@@ -252,19 +254,19 @@ describe('who may', () => {
     )
   })
 
-  test('an admin acts for an account, whose conversation it then is', async () => {
+  test('an admin may act for an account, which then owns the conversation', async () => {
     const id = await talk({ user_id: String(bob.id) }, admin.token)
     assert.ok(ids(await list('', bob.token)).includes(id))
   })
 
-  test('without authentication everybody is whoever they say', async () => {
+  test('without authentication the caller is the user that the request names', async () => {
     const id = (await open.post(CHAT, { json: { message: 'x', user_id: 'free' } })).json.conversation_id
     assert.deepEqual(ids(await open.get(`${AI}/conversations?user_id=free`)), [id])
     assert.equal((await open.get(`${AI}/conversations/${id}`)).status, 403)
     assert.equal((await open.get(`${AI}/conversations/${id}?user_id=free`)).status, 200)
   })
 
-  test('a page of another site can have no question asked with the cookies of its reader', async () => {
+  test('a page of another site cannot ask questions with the cookies of its visitors', async () => {
     const headers = { cookie: `millrace_session=${alice.token}`, 'sec-fetch-site': 'cross-site' }
     assert.equal((await api.get(`${CHAT}/stream?message=x`, { headers })).status, 403)
     assert.equal((await api.post(CHAT, { json: { message: 'x' }, headers })).status, 403)

@@ -4,14 +4,14 @@ import { type ModelStandIn, modelServer } from '../standins/models.ts'
 import { type Api, edgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** Conversations through an edge, a worker, the real SDK and a stand-in for the provider. */
+/** Runs conversations with an edge, a worker, the real SDK and a stand-in for the provider. */
 
-/** Starts a worker for conversations on a database; it stops after the file. */
+/** Starts a worker for conversations on a database. The worker stops after the test file. */
 export async function startTalker(url: string, env: Readonly<Record<string, string>>): Promise<void> {
   await startOwnWorker(url, 'ai', env)
 }
 
-/** Settings that point to the stand-in. */
+/** Returns settings that point to the stand-in. */
 export const modelEnv = (models: ModelStandIn): Record<string, string> => ({
   OPENAI_API_KEY: 'sk-test',
   OPENAI_BASE_URL: models.url,
@@ -33,7 +33,7 @@ export async function startTalk(env: Readonly<Record<string, string>> = {}) {
 
 export const CHAT = '/api/v1/ai/chat'
 
-/** Opens a stream with a POST, as clients without EventSource do. */
+/** Opens a stream with a POST, like clients without EventSource. */
 export async function postStream(
   api: Api,
   json: unknown,
@@ -59,7 +59,7 @@ export async function getStream(
   return new Stream(response, abort)
 }
 
-/** The answer that a subscriber has after these frames: all chunks since the last `restart`. */
+/** Joins the chunks since the last `restart` to the answer that a subscriber has after these frames. */
 export function joinChunks(frames: readonly Frame[]): string {
   const from = frames.findLastIndex(({ event }) => event === 'restart')
   return frames
@@ -69,6 +69,6 @@ export function joinChunks(frames: readonly Frame[]): string {
     .join('')
 }
 
-/** The sequence numbers in the frame ids, without the message id before them. */
+/** Reads the sequence numbers from frame ids, which start with the message id. */
 export const sequenceNumbers = (frames: readonly Frame[]): number[] =>
   frames.map(({ id }) => Number(id.split('.')[1]))

@@ -5,8 +5,6 @@ import { keyOf } from './api-keys-help.ts'
 import { type Person, peopleOf } from './orgs-help.ts'
 import { folder, startIndexer, writeInto } from './rag-help.ts'
 
-/** Answers that draw on a collection. */
-
 const root = folder()
 const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', OPEN_AREAS: 'ai,jobs,rag' }
 const { models, api, url, query } = await startTalk(env)
@@ -22,7 +20,7 @@ const asking = { message: 'When does the harbour close?', rag_collection: 'facts
 const told = (): string => JSON.stringify(models.asked.at(-1))
 
 describe('a chat with a collection', () => {
-  test('puts what was found before the model, and lists it', async () => {
+  test('sends the search results to the model and lists them', async () => {
     const answer = await api.post(CHAT, { json: asking })
     assert.equal(answer.status, 200, answer.text)
     const [source, ...others] = answer.json.rag_sources
@@ -34,7 +32,7 @@ describe('a chat with a collection', () => {
     assert.match(told(), /harbour closes two hours before low tide/)
   })
 
-  test('lists it in the final frame, of both kinds of stream', async () => {
+  test('both kinds of stream list the results in the final frame', async () => {
     const query = new URLSearchParams({ ...asking, rag_top_k: '1' })
     for (const stream of [
       await postStream(api, { ...asking, rag_top_k: 1 }),
@@ -50,7 +48,7 @@ describe('a chat with a collection', () => {
     }
   })
 
-  test('says when nothing was found, and nothing where nothing was asked for', async () => {
+  test('reports an empty search, and nothing if no search was requested', async () => {
     const none = await api.post(CHAT, { json: { ...asking, message: 'Zebras?' } })
     assert.deepEqual(none.json.rag_sources, [])
     assert.match(told(), /Nothing was found on this in the collection facts/)
@@ -59,7 +57,7 @@ describe('a chat with a collection', () => {
     assert.doesNotMatch(told(), /excerpts/)
   })
 
-  test('cites document and page, to those who may see them', async () => {
+  test('cites document and page to callers who may see them', async () => {
     const [owner, other] = (await peopleOf(api, query)(2)) as [Person, Person]
     const { token } = owner
     const { id } = (await api.upload(token, 'bytes', { fields: { title: 'The lease' } })).json
@@ -84,7 +82,7 @@ describe('a chat with a collection', () => {
       })
   })
 
-  test('draws on it by an API key that may read collections, and by no other', async () => {
+  test('accepts only API keys that may read collections', async () => {
     const [owner] = (await peopleOf(api, query)(1)) as [Person]
     const keyed = async (...scopes: readonly string[]): Promise<string> =>
       (await keyOf(api, owner, { scopes })).key
@@ -101,7 +99,7 @@ describe('a chat with a collection', () => {
     assert.equal(both.json.rag_sources.length, 1)
   })
 
-  test('refuses a collection that is not there, and numbers out of range', async () => {
+  test('rejects unknown collections and numbers out of range', async () => {
     for (const path of [CHAT, `${CHAT}/stream`]) {
       const missing = await api.post(path, { json: { ...asking, rag_collection: 'none' } })
       assert.equal(missing.status, 404)

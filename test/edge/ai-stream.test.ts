@@ -7,12 +7,12 @@ import { startEdge } from './harness.ts'
 
 /** Streamed answers. */
 
-// Longer than a busy machine may stall this process, because that would time out every answer.
+// Must exceed the time for which a busy machine may stall this process. Otherwise every answer would time out.
 const TIMEOUT_SECONDS = '4'
 const { models, api, query, env, url } = await startTalk({ AI_TIMEOUT_SECONDS: TIMEOUT_SECONDS })
 const other = await startEdge(url, { env })
 const admin = await api.register('admin@example.com')
-/** Cancels a job as the admin: turns of callers without a credential have no owner. */
+/** Cancels a job as the admin, because turns of anonymous callers have no owner. */
 const stop = (jobId: unknown) => api.call('DELETE', `/api/v1/jobs/${jobId}`, { token: admin.token })
 const slowly = { pieces: ['One', ' two', ' three', ' four'], betweenMs: 40 }
 const events = (stream: Stream): string[] => stream.frames.map(({ event }) => event)
@@ -28,7 +28,7 @@ const say = async (
 }
 
 describe('POST /ai/chat/stream', () => {
-  test('connect, chunks, final, complete; each with its fields', async () => {
+  test('sends connect, chunks, final and complete, each with its fields', async () => {
     const frames = await say(slowly)
     const [connect, ...rest] = frames
     const { message_id, conversation_id, job_id } = connect!.data
@@ -71,7 +71,7 @@ describe('POST /ai/chat/stream', () => {
     assert.deepEqual(models.asked.at(-1)!.body.stream_options, { include_usage: true })
   })
 
-  test('the answer is whole however its bytes are cut, and holds nothing but what was said', async () => {
+  test('the answer is complete and exact however its bytes are split', async () => {
     const text = 'Zwölf Boxkämpfer 👩‍👩‍👧 jagen 検索 "Viktor"\n\tquer\\'
     const aside = [
       { reasoning_content: 'hm' },
@@ -82,13 +82,13 @@ describe('POST /ai/chat/stream', () => {
     assert.equal(frames.at(-2)!.data.content, text)
   })
 
-  test('a character that comes in two halves is one', async () => {
+  test('a character split across two pieces is joined', async () => {
     const frames = await say({ pieces: ['a\ud83d', '\udc4db', '\0c\udc4d'] })
     assert.equal(joinChunks(frames), 'a👍bc\ufffd')
     assert.equal(frames.at(-2)!.data.content, 'a👍bc\ufffd')
   })
 
-  test('what is wrong before the first byte has a status', async () => {
+  test('an error before the first byte sets the status', async () => {
     for (const [json, status] of [
       [{}, 400],
       [{ message: 'x', conversation_id: 'y' }, 400],
@@ -101,7 +101,7 @@ describe('POST /ai/chat/stream', () => {
     }
   })
 
-  test('a failure is an error event, after which the stream ends', async () => {
+  test('a later failure sends an error event and ends the stream', async () => {
     const frames = await say({ status: 401 })
     assert.deepEqual(
       frames.map(({ event }) => event),
@@ -120,7 +120,7 @@ describe('POST /ai/chat/stream', () => {
     ['error', /HTTP status 500|the connection broke|refused/],
     ['hang', new RegExp(`it sent nothing for ${TIMEOUT_SECONDS} s`)],
   ] as const) {
-    test(`after the first piece nothing is tried again: ${does}`, async () => {
+    test(`after the first piece nothing is retried: ${does}`, async () => {
       const before = models.asked.length
       const frames = await say({ ...slowly, betweenMs: 5, breaks: { after: 2, does } })
       const { event, data } = frames.at(-1)!
@@ -138,7 +138,7 @@ describe('POST /ai/chat/stream', () => {
     })
   }
 
-  test('before the first piece it is tried again, and its readers see nothing of that', async () => {
+  test('a failure before the first piece is retried without the client noticing', async () => {
     let tries = 0
     models.script = () => (++tries === 1 ? { status: 503 } : slowly)
     const stream = await postStream(api, { message: 'Hello?' })
@@ -150,19 +150,19 @@ describe('POST /ai/chat/stream', () => {
     assert.equal(tries, 2)
   })
 
-  test('202 in the background', async () => {
+  test('responds 202 in the background', async () => {
     models.script = () => ({})
     const answer = await api.post(`${CHAT}/stream?background=true`, { json: { message: 'x' } })
     assert.deepEqual([answer.status, Object.keys(answer.json)], [202, ['job_id']])
   })
 
-  test('the same Idempotency-Key is answered by the same stream, from its beginning', async () => {
+  test('the same Idempotency-Key replays the same stream from its beginning', async () => {
     models.script = () => slowly
     const asked = () => models.asked.filter(({ body }) => body.messages.at(-1)!.content === 'Again').length
     const headers = { 'idempotency-key': 'one stream' }
     const [one, two] = await Promise.all([
       postStream(api, { message: 'Again' }, headers).then((stream) => stream.waitForEnd()),
-      until('the first has begun', () => asked() > 0).then(() =>
+      until('the first turn has started', () => asked() > 0).then(() =>
         postStream(other, { message: 'Again' }, headers).then((stream) => stream.waitForEnd()),
       ),
     ])
@@ -180,7 +180,7 @@ describe('POST /ai/chat/stream', () => {
 })
 
 describe('GET /ai/chat/stream', () => {
-  test('takes the question from the query', async () => {
+  test('reads the question from the query', async () => {
     models.script = () => slowly
     const stream = await getStream(api, `${CHAT}/stream?message=Hi&conversation_id=&user_id=carol`)
     await stream.waitForEnd()
@@ -189,21 +189,21 @@ describe('GET /ai/chat/stream', () => {
     assert.equal((await api.get(`${CHAT}/stream`)).status, 400)
   })
 
-  test('looking at its head begins no turn', async () => {
+  test('HEAD starts no turn', async () => {
     const before = await query('select count(*)::int as n from job')
     const answer = await api.call('HEAD', `${CHAT}/stream?message=Hi`)
     assert.deepEqual([answer.status, answer.text], [200, ''])
     assert.deepEqual(await query('select count(*)::int as n from job'), before)
   })
 
-  test('a reader who comes back by itself goes on, on any process, and begins no other turn', async () => {
+  test('a client that reconnects resumes on any process and starts no other turn', async () => {
     models.script = () => ({ ...slowly, pieces: [...'abcdefghijklmnop'], betweenMs: 30 })
     const before = models.asked.length
     const path = `${CHAT}/stream?message=Hi`
     const seen: Frame[] = []
     let stream = await getStream(api, path)
     for (let turn = 0; turn < 4; turn++) {
-      // On a busy machine the answer may end before the last rounds; those reconnect to a finished stream.
+      // On a busy machine the answer may end before the last rounds. Those rounds reconnect to a finished stream.
       const hasChunk = () => stream.frames.some(({ event }) => event === 'chunk')
       await until('a chunk', () => hasChunk() || stream.ended)
       stream.close()
@@ -217,7 +217,7 @@ describe('GET /ai/chat/stream', () => {
       [...new Set(sequenceNumbers(seen))].sort((a, b) => a - b),
     )
     assert.equal(models.asked.length, before + 1)
-    // All frames are delivered, so a 204 makes an EventSource stop reconnecting.
+    // All frames are delivered, so the server answers 204, which makes an EventSource stop reconnecting.
     const again = await api.get(path, { headers: { 'last-event-id': seen.at(-1)!.id } })
     assert.equal(again.status, 204)
     // The client has seen `final` but not `complete`.
@@ -227,7 +227,7 @@ describe('GET /ai/chat/stream', () => {
 })
 
 describe('GET /ai/chat/stream/{message_id}', () => {
-  test('several readers see the same, whenever they come', async () => {
+  test('all subscribers see the same frames, whenever they connect', async () => {
     models.script = () => slowly
     const first = await postStream(api, { message: 'Hi' })
     await first.until('a chunk', (frames) => frames.length > 1)
@@ -250,18 +250,18 @@ describe('GET /ai/chat/stream/{message_id}', () => {
   })
 })
 
-describe('stopping', () => {
-  test('closing the stream does not stop the turn', async () => {
+describe('stopping a turn', () => {
+  test('closing the stream does not stop it', async () => {
     models.script = () => slowly
     const stream = await postStream(api, { message: 'Hi' })
     await stream.until('a chunk', (frames) => frames.length > 1)
     stream.close()
     const id = stream.frames[0]!.data.message_id
-    await until('it is answered', async () => (await stored(id))!.status === 'complete')
+    await until('the turn is answered', async () => (await stored(id))!.status === 'complete')
     assert.equal((await stored(id))!.content, 'One two three four')
   })
 
-  test('DELETE of the job does, also after a resume; what had come is kept', async () => {
+  test('DELETE of the job stops it, also after a resume, and keeps the partial answer', async () => {
     models.script = () => ({ pieces: Array.from({ length: 5000 }, (_, i) => `${i} `), betweenMs: 10 })
     const stream = await postStream(api, { message: 'Hi' })
     await stream.until('a chunk', (frames) => frames.length > 3)
@@ -278,7 +278,7 @@ describe('stopping', () => {
     )
     const { status, content } = (await stored(message_id))!
     assert.deepEqual([status, content], ['stopped', joinChunks(seen)])
-    await until('the provider is left', () => models.open === 0)
+    await until('the request to the provider is closed', () => models.open === 0)
     assert.deepEqual(events(back).at(-1), 'error')
     const again = await api.get(`${CHAT}/stream/${message_id}`, {
       headers: { 'last-event-id': seen.at(-1)!.id },
@@ -286,8 +286,8 @@ describe('stopping', () => {
     assert.equal(again.status, 204)
   })
 
-  test('a turn that waits is stopped without asking anybody', async () => {
-    // The first turn hangs longer than the second one waits.
+  test('a waiting turn is stopped without a request to the provider', async () => {
+    // The first turn hangs for longer than the test waits for the second one.
     models.script = () => ({ ...slowly, breaks: { after: 2, does: 'hang' } })
     const first = await postStream(api, { message: 'Hi' })
     await first.until('connect', (frames) => frames.length > 0)

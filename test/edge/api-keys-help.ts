@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import type { Account, Answered, Api } from './harness.ts'
 
-/** Helpers that create and use API keys. */
-
 export const KEYS = '/api/v1/auth/keys'
 
-/** Fields of a new key; each has a default. */
+/** Fields of a new key, each with a default. */
 export interface Wanted {
   readonly name?: string
   readonly scopes?: readonly string[]
@@ -21,7 +19,7 @@ export const makeKey = (
 ): Promise<Answered> =>
   api.post(KEYS, { token, json: { name: 'a program', scopes: ['*:write'], ...wanted }, headers })
 
-/** Creates a key; returns it with its id. */
+/** Creates a key and returns it with its id. */
 export async function keyOf(
   api: Api,
   account: Pick<Account, 'token'>,

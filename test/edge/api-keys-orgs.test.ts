@@ -5,7 +5,7 @@ import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
 import { newEmail } from './harness.ts'
 import { newSlug, type Person, sharedOrgs } from './orgs-help.ts'
 
-/** API keys of organizations: admins and owners create, list and delete them. A key reaches no other organization. */
+/** Tests API keys of organizations, which reach no other organization. Only admins and owners manage them. */
 
 const world = await sharedOrgs()
 const { api, call, org, query } = world
@@ -16,7 +16,7 @@ const OTHER = [
   'This API key is limited to one organization: its routes, webhooks and audit trail',
 ] as const
 
-test('admins and owners make and see them; members and others do neither', async () => {
+test('only admins and owners of the organization create and list its keys', async () => {
   const { id, owner, admin, member, outsider } = await org()
   const made = [
     await keyOf(api, owner, { organization_id: id }),
@@ -49,7 +49,7 @@ test('admins and owners make and see them; members and others do neither', async
   )
 })
 
-test('such a key reaches its organization, and no other one', async () => {
+test('a key of an organization reaches that organization only', async () => {
   const { id, owner } = await org()
   const elsewhere = await world.create(owner)
   const { key } = await keyOf(api, owner, { organization_id: id })
@@ -63,7 +63,7 @@ test('such a key reaches its organization, and no other one', async () => {
   assert.equal((await me(api, key)).json.id, owner.id)
 })
 
-test('such a key reaches nothing that is its account’s own', async () => {
+test('a key of an organization cannot reach resources of its account', async () => {
   const { root } = world
   const id = await world.create(root)
   const { key: token } = await keyOf(api, root, { organization_id: id })
@@ -86,9 +86,9 @@ test('such a key reaches nothing that is its account’s own', async () => {
   assert.equal((await call(root, 'DELETE', `/${id}`)).status, 204)
 })
 
-test('such a key accepts no invite of another', async () => {
+test('a key of an organization cannot accept invites to another', async () => {
   const [{ id, owner }, other] = [await org(), await org()]
-  // The account takes this address later: registering with it would accept the invites immediately.
+  // The account gets this address only later, because registering with it would accept the invites immediately.
   const email = newEmail('later')
   const invite = async (to: number, by: Person): Promise<string> =>
     (await call(by, 'POST', `/${to}/invites`, { json: { email } })).json.token
@@ -103,7 +103,7 @@ test('such a key accepts no invite of another', async () => {
   assert.equal((await accept((await keyOf(api, owner)).key, others)).status, 200)
 })
 
-test('such a key sees the audit trail of its organization, and of no other', async () => {
+test('a key of an organization reads only the audit trail of that organization', async () => {
   const { root } = world
   const elsewhere = await world.create(root)
   const own = await world.create(root)
@@ -118,8 +118,8 @@ test('such a key sees the audit trail of its organization, and of no other', asy
   for (const id of [own, elsewhere]) assert.equal((await call(root, 'DELETE', `/${id}`)).status, 204)
 })
 
-describe('it is deleted', () => {
-  test('by who made it, by admins and owners, and by nobody else', async () => {
+describe('a key of an organization is deleted', () => {
+  test('by its creator, and by admins and owners, only', async () => {
     const { id, owner, admin, member, outsider } = await org()
     const keys = await Promise.all(
       [admin, admin, owner].map((who) => keyOf(api, who, { organization_id: id })),
@@ -135,7 +135,7 @@ describe('it is deleted', () => {
     for (const { key } of keys) assertRefused(await me(api, key), ...GONE)
   })
 
-  test('when its account leaves, is removed, or the organization is deleted', async () => {
+  test('when its account leaves or is removed, or the organization is deleted', async () => {
     const [left, removed, deleted] = [await org(), await org(), await org()]
     const made = {
       left: await keyOf(api, left.admin, { organization_id: left.id }),
@@ -154,7 +154,7 @@ describe('it is deleted', () => {
     assert.equal((await me(api, made.own.key)).status, 200)
   })
 
-  test('not when its account goes down in rank, which its key then has, too', async () => {
+  test('but not when its account is demoted; the key then has the lower rank', async () => {
     const { id, owner, admin } = await org()
     const { key } = await keyOf(api, admin, { organization_id: id })
     await call(owner, 'PATCH', `/${id}/members/${admin.id}`, { query: { role: 'member' } })

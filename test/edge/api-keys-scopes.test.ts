@@ -10,7 +10,7 @@ import { keyOf } from './api-keys-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { operationOf } from './matrix-ask.ts'
 
-/** Scopes of API keys on every declared operation. The keys are an admin's, so only the scope decides. */
+/** Tests the scopes of API keys on every declared operation. All keys belong to an admin, so only the scope decides. */
 
 const ROUTES = fileURLToPath(new URL('../../edge/routes', import.meta.url))
 const { api } = await edgeAndDatabase()
@@ -21,10 +21,10 @@ for (const scope of allScopes()) keys.set(scope, (await keyOf(api, admin, { scop
 const operations = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
 const guarded = operations.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public')
 
-/** Scopes that operations need in another area. */
+/** Scopes that operations additionally need in another area. */
 const BEYOND: Readonly<Record<string, string>> = { 'POST /voice/transcriptions': 'documents:read' }
 
-/** The detail of a 403 that comes before input validation; null if the operation admits the scope. */
+/** Returns the detail of a 403 that precedes input validation, or null if the operation admits the scope. */
 async function refusalOf(area: Area, route: AnyRoute, scope: string): Promise<string | null> {
   const [method, pattern] = operationOf(area, route).split(' ') as [string, string]
   const path = pattern.replace(/:\w+/g, '999999999')
@@ -39,7 +39,7 @@ async function refusalOf(area: Area, route: AnyRoute, scope: string): Promise<st
     ...(method === 'GET' ? {} : { body: '{"nothing":"of that"}' }),
     signal: abort.signal,
   })
-  // A stream does not end by itself, so abort it. Other connections stay open for the next request.
+  // Abort streams, which do not end by themselves. Other connections stay open for the next request.
   if (response.headers.get('content-type')?.startsWith('text/event-stream')) abort.abort()
   const text = abort.signal.aborted ? '' : await response.text()
   return response.status === 403 ? (JSON.parse(text) as { detail: string }).detail : null
@@ -47,12 +47,12 @@ async function refusalOf(area: Area, route: AnyRoute, scope: string): Promise<st
 
 const guardedAreas = [...new Set(guarded.map(({ area }) => area.name))].sort()
 
-test('scopes name every area that asks for a credential, and no other', () => {
+test('the scopes are exactly the areas that require a credential', () => {
   const scopes = ['*', ...guardedAreas].flatMap((area) => [`${area}:read`, `${area}:write`])
   assert.deepEqual(allScopes(), scopes)
 })
 
-test('a handler requires scopes of declared areas only', () => {
+test('handlers require scopes of declared areas only', () => {
   const files = readdirSync(ROUTES, { recursive: true, encoding: 'utf8' }).filter((file) =>
     file.endsWith('.ts'),
   )
@@ -71,7 +71,7 @@ test('a handler requires scopes of declared areas only', () => {
   assert.deepEqual(unknown, [])
 })
 
-describe('each operation takes its own scope, those that include it, and no other', () => {
+describe('each operation accepts its own scope and scopes that include it, and no other', () => {
   for (const { area, route } of guarded.filter(({ route }) => route.needsSession !== true))
     test(operationOf(area, route), async () => {
       const name = operationOf(area, route)
@@ -90,7 +90,7 @@ describe('each operation takes its own scope, those that include it, and no othe
     })
 })
 
-test('a missing scope is named in the challenge (RFC 6750, section 3.1)', async () => {
+test('the challenge names a missing scope (RFC 6750, section 3.1)', async () => {
   const answer = await api.get('/api/v1/documents', { token: keys.get('jobs:read')! })
   assert.deepEqual([answer.status, answer.json.code], [403, 'auth.scope'])
   assert.equal(
@@ -105,7 +105,7 @@ test('a missing scope is named in the challenge (RFC 6750, section 3.1)', async 
   assert.match(elsewhere.headers['www-authenticate']!, /scope="jobs:read"$/)
 })
 
-test('reading is what costs nothing', () => {
+test('read scopes admit only operations without side effects or cost', () => {
   const reading = guarded.filter(({ area, route }) => admittingScopes(area, route).length === 4)
   assert.deepEqual(
     reading.filter(({ route }) => route.method !== 'get').map(({ area, route }) => operationOf(area, route)),
@@ -118,7 +118,7 @@ test('reading is what costs nothing', () => {
   )
 })
 
-test('what people sign in with takes no key', async () => {
+test('sign-in operations accept no key', async () => {
   const needing = operations.filter(({ route }) => route.needsSession === true)
   assert.deepEqual(needing.map(({ area, route }) => operationOf(area, route)).sort(), [
     'DELETE /api/v1/auth/keys/:key_id',
@@ -154,7 +154,7 @@ test('what people sign in with takes no key', async () => {
     assert.equal(await refusalOf(area, route, '*:write'), 'API keys may not do this; sign in instead')
 })
 
-test('a public operation answers a key as it answers anybody', async () => {
+test('a public operation treats a key like any caller', async () => {
   const logout = (scope: string) => api.post('/api/v1/auth/logout', { token: keys.get(scope)! })
   assert.equal((await logout('*:write')).status, 401)
   assert.equal((await api.get('/api/v1/blog/posts', { token: keys.get('jobs:read')! })).status, 200)

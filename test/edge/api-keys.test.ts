@@ -11,7 +11,7 @@ import { PASSWORD, SECRET, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 import { newSlug } from './orgs-help.ts'
 
-/** API keys: creation, one-time display, use on every edge, and immediate revocation. */
+/** Tests the creation, one-time display, use and immediate revocation of API keys. */
 
 const { api, admin, newcomer, ...database } = await sharedCast()
 const { query, url } = database
@@ -21,7 +21,7 @@ const GONE = [401, KEY_INVALID] as const
 const MISSING = [404, 'API key not found'] as const
 
 describe('a new key', () => {
-  test('is shown once, and stored as a digest', async () => {
+  test('is shown once and stored as a digest', async () => {
     const account = await newcomer()
     const answer = await makeKey(api, account, {
       name: ' nightly import ',
@@ -43,7 +43,7 @@ describe('a new key', () => {
     assert.ok(!JSON.stringify(row).includes(key.slice(10)))
   })
 
-  test('is the same for the same Idempotency-Key', async () => {
+  test('is returned again for the same Idempotency-Key', async () => {
     const account = await newcomer()
     const headers = { 'idempotency-key': randomUUID() }
     const [first, second] = [
@@ -59,7 +59,7 @@ describe('a new key', () => {
     assert.ok(!JSON.stringify(kept).includes('mill_live_'))
   })
 
-  test('needs a proof: a sign-in within the last 10 minutes, or the password', async () => {
+  test('requires a sign-in within the last 10 minutes, or the password', async () => {
     const account = await newcomer()
     await query(`update session set created_at = now() - interval '11 minutes' where account_id = $1`, [
       account.id,
@@ -79,7 +79,7 @@ describe('a new key', () => {
     assert.deepEqual(notices, [{ payload: { what: 'key_created', name: 'k' } }])
   })
 
-  test('is refused with what is wrong', async () => {
+  test('is rejected with the reasons if invalid', async () => {
     const account = await newcomer()
     const cases: readonly [object, string][] = [
       [{ name: ' ' }, 'name'],
@@ -99,7 +99,7 @@ describe('a new key', () => {
     }
   })
 
-  test('is one of at most 100', async () => {
+  test('is rejected if the account has 100 keys', async () => {
     const account = await newcomer()
     await query(
       `insert into api_key (id, account_id, name, digest, hint, scopes)
@@ -121,10 +121,10 @@ describe('a new key', () => {
   })
 })
 
-describe('a key is a credential', () => {
-  test('on every edge, as soon as it is made', async () => {
+describe('an API key authenticates', () => {
+  test('on every edge, immediately after its creation', async () => {
     const account = await newcomer()
-    // Fills the account cache of the other edge before the key exists.
+    // Fill the account cache of the other edge before the key exists.
     assert.equal((await me(other, account.token)).status, 200)
     const { key } = await keyOf(api, account)
     for (const edge of [other, api, other]) {
@@ -133,7 +133,7 @@ describe('a key is a credential', () => {
     }
   })
 
-  test('for streams, uploads and jobs, with which the account itself goes on', async () => {
+  test('streams, uploads and jobs, which the account itself can then use', async () => {
     const account = await newcomer()
     const { key } = await keyOf(api, account, { scopes: ['documents:write', 'jobs:read'] })
     const uploaded = await api.upload(key, 'some text')
@@ -147,7 +147,7 @@ describe('a key is a credential', () => {
     stream.close()
   })
 
-  test('of the role that the account has now', async () => {
+  test('with the current role of the account', async () => {
     const account = await newcomer()
     const { key } = await keyOf(api, account)
     const users = () => api.get('/api/v1/auth/users', { token: key })
@@ -156,7 +156,7 @@ describe('a key is a credential', () => {
     assert.equal((await users()).status, 200)
   })
 
-  test('and nothing that only looks like one is', async () => {
+  test('unless it is forged or malformed', async () => {
     const account = await newcomer()
     const { id, key } = await keyOf(api, account)
     const forged = [
@@ -175,8 +175,8 @@ describe('a key is a credential', () => {
   })
 })
 
-describe('a key ends at once, on every edge', () => {
-  test('when it is deleted, with its open streams', async () => {
+describe('an API key becomes invalid immediately, on every edge', () => {
+  test('when it is deleted, which also ends its streams', async () => {
     const account = await newcomer()
     const { id, key } = await keyOf(api, account)
     const kept = await keyOf(api, account)
@@ -186,13 +186,13 @@ describe('a key ends at once, on every edge', () => {
     await stream.until('the first frame', (frames) => frames.length > 0)
     assert.equal((await deleteKey(api, account, id)).status, 204)
     assertRefused(await me(api, key), ...GONE)
-    await until('the other edge refuses it', async () => (await me(other, key)).status === 401)
+    await until('the other edge rejects it', async () => (await me(other, key)).status === 401)
     await stream.waitForEnd(10_000)
     assert.equal((await me(other, kept.key)).status, 200)
     assertRefused(await deleteKey(api, account, id), ...MISSING)
   })
 
-  test('when its account is deactivated, until it is active again', async () => {
+  test('while its account is deactivated', async () => {
     const account = await newcomer()
     const { key } = await keyOf(api, account)
     const change = (what: string) =>
@@ -210,19 +210,19 @@ describe('a key ends at once, on every edge', () => {
     assertRefused(await me(api, key), ...GONE)
   })
 
-  test('when it expires, by the clock of the database', async () => {
+  test("when it expires, by the database's clock", async () => {
     const account = await newcomer()
     const expires_at = new Date(Date.now() + 3_600_000).toISOString()
     const { id, key } = await keyOf(api, account, { expires_at })
     assert.equal((await me(api, key)).status, 200)
     await query(`update api_key set expires_at = now() + interval '50 ms' where id = $1`, [id])
     api.serving.edge.accounts.forget(account.id)
-    await until('it has expired', async () => (await me(api, key)).status === 401)
+    await until('the key has expired', async () => (await me(api, key)).status === 401)
     // An expired key stays in the list until its deletion.
     assert.equal((await api.get(KEYS, { token: account.token })).json.length, 1)
   })
 
-  test('not when the password changes, which ends sessions', async () => {
+  test('but not when the password changes, which ends sessions', async () => {
     const account = await newcomer()
     const { key } = await keyOf(api, account)
     const json = { current_password: PASSWORD, new_password: 'another password' }
@@ -231,7 +231,7 @@ describe('a key ends at once, on every edge', () => {
   })
 })
 
-test('a key is deleted by its account and by admins; to others it is missing', async () => {
+test('a key can be deleted by its account and by admins; others get 404', async () => {
   const [account, stranger] = [await newcomer(), await newcomer()]
   const [one, two] = [await keyOf(api, account), await keyOf(api, account)]
   for (const id of [one.id, randomUUID(), 'nonsense', '1'])
@@ -240,7 +240,7 @@ test('a key is deleted by its account and by admins; to others it is missing', a
   assert.equal((await deleteKey(api, admin, two.id)).status, 204)
 })
 
-test('the last use is known within a minute', async () => {
+test('the last use is recorded within a minute', async () => {
   const account = await newcomer()
   const edge = await startEdge(url)
   const { key } = await keyOf(edge, account)
@@ -252,7 +252,7 @@ test('the last use is known within a minute', async () => {
   assert.ok(Math.abs(Date.parse(await used()) - Date.now()) < 60_000)
 })
 
-test('what keys do is in the audit trail, with the key', async () => {
+test('audit events of requests with a key name the key', async () => {
   const account = await newcomer()
   const { id, key } = await keyOf(api, account, { scopes: ['*:write'] })
   const json = { name: 'Mill', slug: newSlug('mill') }

@@ -8,7 +8,7 @@ import { until } from '../until.ts'
 import { assertRefused, castOf, sessionOf } from './accounts-help.ts'
 import { type Account, type Answered, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
 
-/** The audit trail of accounts: actor, event, account, time and address, and never a secret. */
+/** Events must have actor, kind, account, time and address, and never contain a secret. */
 
 const { api, url, db, query } = await edgeAndDatabase({ env: { LOGIN_MAX_FAILURES: '2' } })
 const behind = await startEdge(url, { env: { TRUST_PROXY: 'true' } })
@@ -34,7 +34,7 @@ const page = async (search: string): Promise<{ events: Event[]; total: number }>
   return answer.json
 }
 
-/** The events of one request, oldest first. Asserts that each has a time and an address. */
+/** Returns the events of one request, oldest first. Asserts that each has a time and an address. */
 async function eventsOf(
   requestId: string,
 ): Promise<Pick<Event, 'kind' | 'actor_id' | 'account_id' | 'data'>[]> {
@@ -60,7 +60,7 @@ const remember = (answer: Answered): Answered => {
 }
 const keep = ({ token, refresh }: Account): void => void secrets.add(token).add(refresh)
 
-/** Makes a call with a new request id; returns the events that it left. */
+/** Makes a call with a new request id and returns its events. */
 async function trail(
   status: number,
   call: (headers: Record<string, string>) => Promise<Answered>,
@@ -85,7 +85,7 @@ const mailed = async (kind: 'reset' | 'verify', accountId: number): Promise<stri
   return token
 }
 
-test('registering, by who then has the account', async () => {
+test('records a registration with the new account as actor', async () => {
   const json = { email: 'told@example.com', password: PASSWORD }
   const [event, ...more] = await trail(200, post('register', json))
   const [row] = await query(`select id from account where email = 'told@example.com'`)
@@ -94,7 +94,7 @@ test('registering, by who then has the account', async () => {
   assert.deepEqual(await trail(400, post('register', json)), [], 'what failed has not happened')
 })
 
-test('signing in; failing to, by nobody, and the lock that follows; of unknown addresses too', async () => {
+test('records sign-ins, failures without an actor, and the lock that follows, also for unknown addresses', async () => {
   const { id, email } = await newcomer()
   const who = { actor_id: id, account_id: id }
   const [signed] = await trail(200, signIn(email, PASSWORD))
@@ -119,7 +119,7 @@ test('signing in; failing to, by nobody, and the lock that follows; of unknown a
   assert.deepEqual(await trail(401, signIn('nobody@example.com', 'a wrong guess')), [nobody])
 })
 
-test('signing out', async () => {
+test('records a sign-out', async () => {
   const { id, token } = await newcomer()
   const data = { session: sessionOf(token) }
   const event = { kind: 'account.signed_out', actor_id: id, account_id: id, data }
@@ -127,7 +127,7 @@ test('signing out', async () => {
   assert.deepEqual(await trail(200, act('POST', 'logout', token)), [], 'once')
 })
 
-test('a refresh is none, its replay is: somebody else has the token', async () => {
+test('records no refresh, but its replay, because the token was stolen', async () => {
   const account = await newcomer()
   keep(account)
   const { id, token, refresh } = account
@@ -140,14 +140,14 @@ test('a refresh is none, its replay is: somebody else has the token', async () =
   ])
 })
 
-test('ending a session', async () => {
+test('records the end of a session', async () => {
   const { id, token } = await newcomer()
   const data = { session: sessionOf(token) }
   const event = { kind: 'session.ended', actor_id: id, account_id: id, data }
   assert.deepEqual(await trail(204, act('DELETE', `sessions/${data.session}`, token)), [event])
 })
 
-test('changing the password, and failing to', async () => {
+test('records a password change and a failed one', async () => {
   const { id, token } = await newcomer()
   const who = { actor_id: id, account_id: id }
   const change = (current_password: string) =>
@@ -159,7 +159,7 @@ test('changing the password, and failing to', async () => {
   ])
 })
 
-test('asking for a new password, without a hint at whether there is such an account; setting it; verifying', async () => {
+test('records password resets and verifications without revealing whether an account exists', async () => {
   const { id, email } = await newcomer()
   const asked = { kind: 'account.password_reset_requested', actor_id: null, account_id: null, data: {} }
   for (const address of [email, 'nobody@example.com'])
@@ -174,7 +174,7 @@ test('asking for a new password, without a hint at whether there is such an acco
   assert.deepEqual(await trail(200, post('verify-email', verify)), [verified])
 })
 
-test('what admins do to others, and users to themselves', async () => {
+test('records changes that admins make to others and users to themselves', async () => {
   const { id, token } = await newcomer()
   const by = (actor_id: number | null, kind: string, data = {}) => [
     { kind: `account.${kind}`, actor_id, account_id: id, data },
@@ -200,7 +200,7 @@ test('what admins do to others, and users to themselves', async () => {
   assert.ok(events.length >= 7, 'the trail outlives the account')
 })
 
-test('admins read it; moderators and users get 403, nobody 401', async () => {
+test('only admins read the trail: moderators and users get 403, anonymous callers 401', async () => {
   for (const { token } of [moderator, user])
     assertRefused(await api.get(AUDIT, { token }), 403, 'This requires the role admin')
   assertRefused(await api.get(AUDIT), 401, 'Not authenticated')
@@ -209,7 +209,7 @@ test('admins read it; moderators and users get 403, nobody 401', async () => {
     assert.equal((await api.call(method, AUDIT, { token: admin.token })).status, 405, method)
 })
 
-test('in pages, newest first', async () => {
+test('returns pages, newest first', async () => {
   const all = await page('page_size=200')
   const ids = all.events.map(({ id }) => id)
   assert.deepEqual(
@@ -231,7 +231,7 @@ test('in pages, newest first', async () => {
   assert.deepEqual([beyond.events, beyond.total], [[], all.total])
 })
 
-test('by kind and account, the one who did it or the one it was done to', async () => {
+test('filters by kind and by account, as actor or as target', async () => {
   const { id, token } = await newcomer()
   await api.call('PATCH', `/api/v1/auth/users/${id}?full_name=Ada`, { token: admin.token })
   const kinds = (await page(`account_id=${id}`)).events.map(({ kind }) => kind)
@@ -244,7 +244,7 @@ test('by kind and account, the one who did it or the one it was done to', async 
   assert.equal((await api.get(AUDIT, { token })).status, 403)
 })
 
-test('what is no page, kind or id is 422', async () => {
+test('rejects an invalid page, kind or id with 422', async () => {
   for (const bad of [
     'page=0',
     'page_size=0',
@@ -258,7 +258,7 @@ test('what is no page, kind or id is 422', async () => {
   }
 })
 
-test('behind a trusted proxy the address is the one that the proxy saw', async () => {
+test('records the client address that a trusted proxy reports', async () => {
   const headers = { 'x-request-id': 'proxied', 'x-forwarded-for': '10.0.0.1, 203.0.113.9' }
   await behind.post('/api/v1/auth/token', { headers, form: { username: user.email, password: PASSWORD } })
   await api.post('/api/v1/auth/token', {
@@ -271,7 +271,7 @@ test('behind a trusted proxy the address is the one that the proxy saw', async (
   assert.equal(address('direct'), '127.0.0.1', 'and otherwise the word of a client is not believed')
 })
 
-test('who leaves before the answer is known all the same', async () => {
+test('records the event even if the client disconnects before the answer', async () => {
   const { id, token } = await newcomer()
   const text = `PATCH /api/v1/auth/users/${id}?full_name=Gone HTTP/1.1\r\nhost: localhost\r\nx-request-id: hasty\r\nauthorization: Bearer ${token}\r\n\r\n`
   const socket = net.connect(api.port, '127.0.0.1', () => socket.end(text, () => socket.destroy()))
@@ -281,7 +281,7 @@ test('who leaves before the answer is known all the same', async () => {
   assert.deepEqual([event.kind, event.actor_id, event.address], ['account.updated', id, '127.0.0.1'])
 })
 
-test('nothing in the whole trail is a secret', async () => {
+test('the trail contains no secrets', async () => {
   const rows = await query('select audit_event::text as text from audit_event')
   assert.ok(rows.length > 30 && secrets.size > 20)
   for (const { text } of rows) {

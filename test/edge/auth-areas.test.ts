@@ -6,7 +6,7 @@ import { areas } from '../../edge/routes/index.ts'
 import { type CallOptions, edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Access without a credential, and protection against requests from pages of other sites. */
+/** Tests access without a credential, and protection against requests from pages of other sites. */
 
 const who = area('who', '/who', { auth: 'admin' }, [
   route({
@@ -32,14 +32,14 @@ const user = await closed.register('user@example.com')
 const ownerless = await ledger.add(null)
 const owned = await ledger.add(user.id)
 
-test('an area that is not open asks for a credential', async () => {
+test('an area that is not open requires a credential', async () => {
   for (const path of ['/api/v1/jobs', '/api/v1/jobs/events', `/api/v1/jobs/${ownerless}`]) {
     assert.equal((await closed.get(path)).status, 401, path)
   }
   assert.equal((await closed.get('/api/v1/jobs', { token: user.token })).status, 200)
 })
 
-test('an open area answers without one, and shows what is nobody’s', async () => {
+test('an open area admits anonymous callers and shows them rows without an owner', async () => {
   const list = await open.get('/api/v1/jobs')
   assert.deepEqual(
     [list.status, list.json.map(({ job_id }: { job_id: string }) => job_id)],
@@ -50,7 +50,7 @@ test('an open area answers without one, and shows what is nobody’s', async () 
   assert.equal((await open.call('DELETE', `/api/v1/jobs/${owned}`)).status, 404)
 })
 
-test('an open area knows the one who does show a credential, and refuses a bad one', async () => {
+test('an open area recognizes a valid credential and rejects an invalid one', async () => {
   assert.equal((await open.get(`/api/v1/jobs/${owned}`, { token: user.token })).status, 200)
   const bad = await open.get('/api/v1/jobs', { token: 'nonsense' })
   assert.deepEqual(
@@ -67,13 +67,13 @@ test('opening one area opens no other', async () => {
   assert.equal((await open.get('/api/v1/auth/me')).status, 401)
 })
 
-test('production opens nothing by itself', async () => {
+test('in production no area is open by default', async () => {
   const env = { NODE_ENV: 'production', DATABASE_URL: database.url }
   const production = await startEdge(database.url, { env })
   assert.equal((await production.get('/api/v1/jobs')).status, 401)
 })
 
-test('without authentication everybody is an admin with id 0 who owns rows as nobody', async () => {
+test('without authentication every caller is an admin with id 0 whose rows have no owner', async () => {
   const answer = await none.post('/who')
   assert.deepEqual([answer.status, answer.json], [200, { id: 0, ownerId: null, role: 'admin' }])
   const uploaded = await none.upload('', 'a document of nobody')
@@ -86,7 +86,7 @@ test('without authentication everybody is an admin with id 0 who owns rows as no
   assert.deepEqual(shown.sort(), all.map(({ id }) => id).sort(), 'an admin sees every job')
 })
 
-test('without authentication a credential, good or bad, changes nothing', async () => {
+test('without authentication credentials have no effect, valid or not', async () => {
   for (const token of [user.token, 'nonsense']) assert.equal((await none.post('/who', { token })).json.id, 0)
 })
 
@@ -97,7 +97,7 @@ const cancel = async (headers: Record<string, string>, edge = closed, options: C
 }
 const cookie = `millrace_session=${user.token}`
 
-test('a page of another site can not use the cookie for a change', async () => {
+test('a page of another site cannot make changes with the cookie', async () => {
   const foreign = [
     'https://evil.example',
     'null',
@@ -110,7 +110,7 @@ test('a page of another site can not use the cookie for a change', async () => {
   assert.equal(await cancel({ cookie, origin: 'https://evil.example', 'sec-fetch-site': 'same-origin' }), 403)
 })
 
-test('the refusal says why, before anything else is done', async () => {
+test('the refusal names its reason, before any other check', async () => {
   const answer = await closed.call('DELETE', `/api/v1/jobs/${owned}`, {
     headers: { cookie, origin: 'https://evil.example' },
   })
@@ -121,7 +121,7 @@ test('the refusal says why, before anything else is done', async () => {
   assert.equal((await closed.get(`/api/v1/jobs/${owned}`, { token: user.token })).json.status, 'queued')
 })
 
-test('a page of our own can', async () => {
+test('a page of the own origin can', async () => {
   for (const headers of [
     { origin: `http://127.0.0.1:${at}` },
     { 'sec-fetch-site': 'same-origin' },
@@ -132,7 +132,7 @@ test('a page of our own can', async () => {
   }
 })
 
-test('our own is also the public address, and an origin that the settings allow', async () => {
+test('the public address and allowed origins count as own, too', async () => {
   const prefixed = `__Host-${cookie}`
   assert.equal(await cancel({ cookie: prefixed, origin: 'https://mill.example.com' }, behind), 202)
   assert.equal(await cancel({ cookie, origin: 'https://app.example.com' }), 202)
@@ -147,13 +147,13 @@ test('our own is also the public address, and an origin that the settings allow'
   )
 })
 
-test('a bearer token needs no such proof, since no page can make a browser send it', async () => {
+test('a bearer token needs no origin check, because no page can make a browser send it', async () => {
   const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
   assert.equal(await cancel(headers, closed, { token: user.token }), 202)
   assert.equal(await cancel({ ...headers, cookie }, closed, { token: user.token }), 202)
 })
 
-test('reading with the cookie is safe from anywhere: the answer stays unreadable', async () => {
+test('reads with the cookie are allowed from any site, because the answer stays unreadable', async () => {
   const answer = await closed.get('/api/v1/documents', {
     headers: { cookie, origin: 'https://evil.example' },
   })
@@ -161,7 +161,7 @@ test('reading with the cookie is safe from anywhere: the answer stays unreadable
   assert.equal(answer.headers['access-control-allow-origin'], undefined)
 })
 
-test('uploads, extraction, refresh and logout are guarded alike', async () => {
+test('uploads, extraction, refresh and logout have the same check', async () => {
   const headers = { cookie: `${cookie}; millrace_refresh=${user.refresh}`, origin: 'https://evil.example' }
   for (const path of ['documents', 'documents/1/extract', 'auth/refresh', 'auth/logout']) {
     const answer = await closed.post(`/api/v1/${path}`, { headers })
@@ -172,7 +172,7 @@ test('uploads, extraction, refresh and logout are guarded alike', async () => {
   assert.equal((await closed.post('/api/v1/auth/refresh', { headers: own })).status, 200)
 })
 
-test('without authentication the caller is everybody, and asks who it is like any other', async () => {
+test('without authentication /auth/me returns an admin with id 0', async () => {
   const me = await none.get('/api/v1/auth/me')
   assert.equal(me.status, 200)
   assert.deepEqual([me.json.id, me.json.role, me.json.is_active], [0, 'admin', true])

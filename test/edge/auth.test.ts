@@ -26,7 +26,7 @@ const who = area('who', '/who', { auth: 'user' }, [
 ])
 const { url, query, admin } = await sharedEdge()
 const api = await startEdge(url, { areas: [...areas, who] })
-// The clock stands still: cached accounts change only through notifications or when a test moves the clock.
+// Stop the clock: cached accounts then change only through notifications or when a test moves the clock.
 const startedAt = Math.floor(performance.now())
 const clock = mock.method(performance, 'now', () => startedAt)
 const user = await api.register(newEmail())
@@ -51,7 +51,7 @@ function assertToken(answer: Answered, state: 'invalid' | 'expired', what?: stri
   assert.equal(answer.headers['www-authenticate'], challenge, what)
 }
 
-/** A token like those of the edge, except for the given changes. */
+/** Creates a token like those of the edge, with the given changes. */
 function token(changes: {
   claims?: JWTPayload
   alg?: string
@@ -75,13 +75,13 @@ function token(changes: {
   return jwt.sign(new TextEncoder().encode(changes.key ?? SECRET))
 }
 
-test('a bearer token admits its account', async () => {
+test('a bearer token authenticates its account', async () => {
   const answer = await api.get('/who', { token: user.token })
   assert.deepEqual([answer.status, answer.json], [200, { id: user.id, role: 'user' }])
   assert.equal((await bearer(`bearer ${user.token}`)).status, 200, 'the scheme in any case')
 })
 
-test('so does the session cookie, wherever it stands among others', async () => {
+test('the session cookie authenticates, too, wherever it is among other cookies', async () => {
   for (const cookie of [
     `millrace_session=${user.token}`,
     `a=b; millrace_session=${user.token}; c=d`,
@@ -92,7 +92,7 @@ test('so does the session cookie, wherever it stands among others', async () => 
   }
 })
 
-test('a token carries the promised claims, and is good for 15 minutes', async () => {
+test('a token has the documented claims and is valid for 15 minutes', async () => {
   const [header, payload] = user.token
     .split('.')
     .slice(0, 2)
@@ -108,13 +108,13 @@ test('a token carries the promised claims, and is good for 15 minutes', async ()
   assert.equal(session!.account_id, user.id)
 })
 
-test('without a credential it is 401', async () => {
+test('a request without a credential is 401', async () => {
   assertUnauthenticated(await api.get('/who'))
   assertUnauthenticated(await api.get('/who', { headers: { cookie: 'other=1; millrace_session' } }))
   assertUnauthenticated(await api.get('/api/v1/documents'))
 })
 
-test('the header wins over the cookie, also when the header is no good', async () => {
+test('the header takes precedence over the cookie, even if the header is invalid', async () => {
   const cookie = `millrace_session=${admin.token}`
   const both = await api.get('/who', { token: user.token, headers: { cookie } })
   assert.equal(both.json.id, user.id)
@@ -142,7 +142,7 @@ test('a malformed header is 401', async () => {
   }
 })
 
-test('an expired token is 401, also one that was seen while it was good', async () => {
+test('an expired token is 401, even if it was cached while valid', async () => {
   assertToken(await bearer(`Bearer ${await token({ expires: -120 })}`), 'expired')
   const brief = await token({ expires: 60 })
   assert.equal((await bearer(`Bearer ${brief}`)).status, 200)
@@ -172,7 +172,7 @@ test('a token of another secret, issuer, audience or algorithm is 401', async ()
     assertToken(await bearer(`Bearer ${value}`), 'invalid', what)
 })
 
-test('an unsigned token is 401, and so is one changed after it was signed', async () => {
+test('an unsigned or modified token is 401', async () => {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const [header, payload, signature] = user.token.split('.') as [string, string, string]
   const claims = JSON.parse(Buffer.from(payload, 'base64url').toString())
@@ -189,7 +189,7 @@ test('an unsigned token is 401, and so is one changed after it was signed', asyn
   for (const value of forged) assertToken(await bearer(`Bearer ${value}`), 'invalid', value)
 })
 
-test('a token of our own with claims that are not ours is 401', async () => {
+test('a validly signed token with unexpected claims is 401', async () => {
   for (const claims of [
     { sub: 'admin' },
     { sub: '' },
@@ -202,11 +202,11 @@ test('a token of our own with claims that are not ours is 401', async () => {
   assertToken(await bearer(`Bearer ${await token({ expires: null })}`), 'invalid', 'no end')
 })
 
-test('a token of an account that is gone is 401', async () => {
+test('a token of a deleted account is 401', async () => {
   assertToken(await bearer(`Bearer ${await token({ claims: { sub: '2147483647' } })}`), 'invalid')
 })
 
-test('the role that decides is the one of the database, not the one of the token', async () => {
+test('the role in the database decides, not that in the token', async () => {
   assert.equal((await bearer(`Bearer ${await token({ claims: { role: 'admin' } })}`)).json.role, 'user')
   const refused = await api.get('/who/admin', { token: await token({ claims: { role: 'admin' } }) })
   assert.deepEqual(
@@ -216,7 +216,7 @@ test('the role that decides is the one of the database, not the one of the token
   await query(`update account set role = 'moderator' where id = $1`, [user.id])
   await changed(user.id)
   await until(
-    'the new role counts',
+    'the new role applies',
     async () => (await api.get('/who', { token: user.token })).json.role === 'moderator',
   )
   assert.equal((await api.get('/who/moderator', { token: user.token })).status, 200)
@@ -225,9 +225,9 @@ test('the role that decides is the one of the database, not the one of the token
   await changed(user.id)
 })
 
-test('roles admit those above them', async () => {
+test('a role includes the lower ones', async () => {
   await until(
-    'a user again',
+    'the role is user again',
     async () => (await api.get('/who/moderator', { token: user.token })).status === 403,
   )
   const refused = await api.get('/who/moderator', { token: user.token })
@@ -239,30 +239,36 @@ test('roles admit those above them', async () => {
     assert.equal((await api.get(`/who${path}`, { token: admin.token })).status, 200)
 })
 
-test('a deactivated account is 401 at once when its change is announced, and admitted again when activated', async () => {
+test('a notified deactivation makes the account 401 immediately, and an activation admits it again', async () => {
   const victim = await api.register(newEmail('victim'))
   assert.equal((await api.get('/who', { token: victim.token })).status, 200)
   await query('update account set is_active = false where id = $1', [victim.id])
   await changed(victim.id)
-  await until('refused', async () => (await api.get('/who', { token: victim.token })).status === 401)
+  await until(
+    'the token is rejected',
+    async () => (await api.get('/who', { token: victim.token })).status === 401,
+  )
   assertToken(await api.get('/who', { token: victim.token }), 'invalid')
   assertToken(await api.get('/who', { headers: { cookie: `millrace_session=${victim.token}` } }), 'invalid')
   await query('update account set is_active = true where id = $1', [victim.id])
   await changed(victim.id)
-  await until('admitted', async () => (await api.get('/who', { token: victim.token })).status === 200)
+  await until(
+    'the token is accepted',
+    async () => (await api.get('/who', { token: victim.token })).status === 200,
+  )
 })
 
-test('an announcement of one account does not touch what is known of others', async () => {
+test('a notification about one account leaves others cached', async () => {
   const roleOf = async ({ token }: { token: string }) => (await api.get('/who', { token })).json.role
   const [one, other] = [await api.register(newEmail('one')), await api.register(newEmail('other'))]
   assert.deepEqual([await roleOf(one), await roleOf(other)], ['user', 'user'])
   await query(`update account set role = 'moderator' where id = any($1)`, [[one.id, other.id]])
   await changed(one.id)
-  await until('the one is known', async () => (await roleOf(one)) === 'moderator')
+  await until('the notified account is reread', async () => (await roleOf(one)) === 'moderator')
   assert.equal(await roleOf(other), 'user')
 })
 
-test('a deactivation that nobody announced counts within five seconds', async () => {
+test('a deactivation without a notification applies within five seconds', async () => {
   const victim = await api.register(newEmail('unannounced'))
   assert.equal((await api.get('/who', { token: victim.token })).status, 200)
   await query('update account set is_active = false where id = $1', [victim.id])
@@ -272,7 +278,7 @@ test('a deactivation that nobody announced counts within five seconds', async ()
   assertToken(await api.get('/who', { token: victim.token }), 'invalid')
 })
 
-test('a public route knows its caller, and does not mind a bad credential', async () => {
+test('a public route recognizes its caller and ignores an invalid credential', async () => {
   assert.equal((await api.get('/who/public', { token: user.token })).json.id, user.id)
   for (const authorization of ['Bearer nonsense', 'Basic x']) {
     const answer = await api.get('/who/public', { headers: { authorization } })
@@ -281,7 +287,7 @@ test('a public route knows its caller, and does not mind a bad credential', asyn
   assert.equal((await api.get('/who/public')).json, null)
 })
 
-test('who may not call is told so before the input is looked at', async () => {
+test('permissions are checked before the input', async () => {
   const answer = await api.post('/api/v1/documents/0/extract?force=maybe')
   assertUnauthenticated(answer)
 })

@@ -21,13 +21,13 @@ async function filesOf(bytes: Buffer): Promise<Record<string, string>> {
   return files
 }
 
-test('an empty blog', async () => {
+test('exports an empty blog', async () => {
   const json = await call(editor, 'GET', '/export', { query: { format: 'json' } })
   assert.deepEqual([json.status, json.text], [200, '[]'])
   assert.deepEqual(await filesOf((await call(editor, 'GET', '/export')).bytes), {})
 })
 
-test('one file of Markdown for each post, named by its slug', async () => {
+test('writes one Markdown file per post, named by its slug', async () => {
   await tag('Tag One')
   const post = await publish({
     title: 'Hello: "World"',
@@ -65,7 +65,7 @@ tag_slugs:
   )
 })
 
-test('one JSON array of posts', async () => {
+test('writes one JSON array of posts', async () => {
   const answer = await call(editor, 'GET', '/export', { query: { format: 'json' } })
   assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8')
   assert.equal(answer.headers['content-disposition'], 'attachment; filename="blog.json"')
@@ -93,7 +93,7 @@ test('one JSON array of posts', async () => {
   )
 })
 
-test('only posts of a status', async () => {
+test('exports only posts of the requested status', async () => {
   for (const [status_filter, slugs] of [
     ['published', ['hello-world']],
     ['draft', ['draft']],
@@ -112,7 +112,7 @@ test('only posts of a status', async () => {
   }
 })
 
-test('another format or status is 422', async () => {
+test('rejects another format or status with 422', async () => {
   for (const query of [{ format: 'xml' }, { status_filter: 'gone' }, { format: '' }])
     assertRefused(await call(editor, 'GET', '/export', { query: query as Record<string, string> }), 422)
 })
@@ -125,7 +125,7 @@ test('HEAD has the headers and no body', async () => {
   )
 })
 
-test('many posts, large and small, are all there and in order, whatever a statement brings of them', async () => {
+test('exports many posts of any size completely and in order, whatever the batch size', async () => {
   await query(
     `insert into blog_post (title, slug, content) select 'n', 'n-' || lpad(n::text, 4, '0'), repeat('x', case when n % 97 = 0 then 900000 else n end) from generate_series(1, 1200) n`,
   )
@@ -142,7 +142,7 @@ test('many posts, large and small, are all there and in order, whatever a statem
   )
 })
 
-test('a client that leaves in the middle ends the export, and the edge goes on', async () => {
+test('a client that disconnects ends the export, and the edge keeps serving', async () => {
   for (const format of ['json', 'markdown']) {
     const abort = new AbortController()
     const response = await fetch(`http://127.0.0.1:${api.port}${BASE}/export?format=${format}`, {
@@ -157,15 +157,15 @@ test('a client that leaves in the middle ends the export, and the edge goes on',
     })
   }
   assert.equal((await call(editor, 'GET', '/admin/posts')).status, 200)
-  await until('no export goes on', () => api.serving.edge.db.usage().active === 0)
+  await until('no export is running', () => api.serving.edge.db.usage().active === 0)
 })
 
-test('an archive holds on to none of its files, however many pass', async () => {
+test('an archive keeps no file in memory, however many it contains', async () => {
   const FILES = 40
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const held = (): number => {
-    // The first collection may leave work to a background thread; the second one waits for it.
+    // Collect twice: the first collection may leave work to a background thread, and the second waits for it.
     collect()
     collect()
     return process.memoryUsage().arrayBuffers

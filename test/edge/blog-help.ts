@@ -12,7 +12,7 @@ import {
 } from './harness.ts'
 import { assertRefused, type Person, peopleOf } from './orgs-help.ts'
 
-/** A blog, its editors, and short helpers that call it. */
+/** Creates blogs and editors, with short helpers that call the API. */
 
 export const BASE = '/api/v1/blog'
 
@@ -35,10 +35,13 @@ export function callerOf(api: Api) {
   }
 }
 
-/** A blog on a new edge and database of this file. */
+/** Creates a blog on a new edge and database for this test file. */
 export const blogWorld = async (options: EdgeOptions = {}) => blogOn(await edgeAndDatabase(options))
 
-/** A blog on the shared edge or, with options, on another edge of its database. Slugs and tag names are global. */
+/**
+ * Creates a blog on the shared edge or, with options, on another edge of its database. Slugs and tag names are shared
+ * with other test files.
+ */
 export async function sharedBlog(options?: EdgeOptions) {
   const shared = await sharedEdge()
   return blogOn(options === undefined ? shared : { ...shared, api: await startEdge(shared.url, options) })
@@ -50,7 +53,7 @@ async function blogOn<Base extends { readonly api: Api } & TestDatabase>(base: B
   const call = callerOf(api)
   const [editor] = (await people(1, 'moderator')) as [Person]
 
-  /** Creates a post; returns the answer's JSON. */
+  /** Creates a post and returns the answer's JSON. */
   const write = async (fields: object = {}): Promise<Answered['json']> => {
     const answer = await call(editor, 'POST', '/posts', {
       json: { title: `Post ${randomBytes(6).toString('hex')}`, ...fields },
@@ -88,7 +91,7 @@ export function importFile(
   })
 }
 
-/** Asserts that the stored counts of lists equal the rows. */
+/** Asserts that the stored counts of lists equal the actual rows. */
 export async function assertCounted(
   query: (text: string) => Promise<Record<string, unknown>[]>,
 ): Promise<void> {

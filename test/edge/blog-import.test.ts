@@ -7,7 +7,7 @@ import { BASE, importFile, sharedBlog } from './blog-help.ts'
 import { multipart } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Imports up to the job that reads the file. */
+/** Tests import requests. Other tests cover the job that reads the file. */
 
 const LIMIT = 400_000
 const { api, editor, query } = await sharedBlog({ env: { MAX_IMPORT_BYTES: String(LIMIT) } })
@@ -16,7 +16,7 @@ const send = (name: string, bytes: string | Uint8Array, options: Parameters<type
 const jobs = async () =>
   Number((await query(`select count(*) from job where name = 'blog.import'`))[0]!.count)
 
-/** Asserts that a refused import leaves nothing behind. */
+/** Asserts that a rejected import leaves nothing behind. */
 async function assertNothing(work: () => Promise<void>): Promise<void> {
   const before = [
     await jobs(),
@@ -34,7 +34,7 @@ async function assertNothing(work: () => Promise<void>): Promise<void> {
   )
 }
 
-test('a file waits for its job byte for byte, whatever its ending is spelled like', async () => {
+test('stores the file unchanged for its job, regardless of the case of its extension', async () => {
   for (const [name, format] of [
     ['a.md', 'markdown'],
     ['A.MD', 'markdown'],
@@ -60,9 +60,9 @@ test('a file waits for its job byte for byte, whatever its ending is spelled lik
   }
 })
 
-test('an empty file is one too', async () => assert.equal((await send('a.md', '')).status, 202))
+test('accepts an empty file', async () => assert.equal((await send('a.md', '')).status, 202))
 
-test('on_conflict goes with it; another value is 422, before the file is read', async () => {
+test('passes on_conflict on and rejects other values with 422 before it reads the file', async () => {
   for (const on_conflict of ['skip', 'overwrite', 'fail']) {
     const { json } = await send('a.md', 'x', { query: `?background=true&on_conflict=${on_conflict}` })
     const [row] = await query('select payload from job where id = $1', [json.job_id])
@@ -74,7 +74,7 @@ test('on_conflict goes with it; another value is 422, before the file is read', 
   })
 })
 
-test('another ending, or none, is 400', async () => {
+test('rejects another or a missing extension with 400', async () => {
   await assertNothing(async () => {
     for (const name of ['a.txt', 'a', 'md', 'a.md.exe', 'a.tar.gz', '', '.', 'a.mdx', 'a.md '])
       if (name !== 'a.md ')
@@ -82,7 +82,7 @@ test('another ending, or none, is 400', async () => {
   })
 })
 
-test('text that is not UTF-8 is 400, wherever that shows', async () => {
+test('rejects text that is not UTF-8 with 400, wherever the invalid bytes are', async () => {
   await assertNothing(async () => {
     for (const name of ['a.md', 'a.json'])
       for (const bytes of [
@@ -99,7 +99,7 @@ test('text that is not UTF-8 is 400, wherever that shows', async () => {
   )
 })
 
-test('a form without a file, or with a field that it does not have, is 422', async () => {
+test('rejects a form without a file or with an unknown field with 422', async () => {
   await assertNothing(async () => {
     const tried = {
       '--b--\r\n': ['body', 'file'],
@@ -124,7 +124,7 @@ test('a form without a file, or with a field that it does not have, is 422', asy
   })
 })
 
-test('what is no form is 415, a broken one 400', async () => {
+test('rejects a body that is not a form with 415 and a malformed form with 400', async () => {
   await assertNothing(async () => {
     assert.equal((await api.post(`${BASE}/import`, { token: editor.token, json: [] })).status, 415)
     const { body, type } = multipart('x', { name: 'a.md' })
@@ -137,7 +137,7 @@ test('what is no form is 415, a broken one 400', async () => {
   })
 })
 
-test('a file of exactly MAX_IMPORT_BYTES is taken, one byte more is 413', async () => {
+test('accepts a file of exactly MAX_IMPORT_BYTES and rejects a larger one with 413', async () => {
   assert.equal((await send('a.zip', randomBytes(LIMIT))).status, 202)
   await assertNothing(async () => {
     assertRefused(
@@ -149,7 +149,7 @@ test('a file of exactly MAX_IMPORT_BYTES is taken, one byte more is 413', async 
   })
 })
 
-test('a client that leaves in the middle leaves nothing', async () => {
+test('a client that disconnects during the upload leaves nothing behind', async () => {
   await assertNothing(async () => {
     const { body, type } = multipart(randomBytes(390_000), { name: 'a.zip' })
     const socket = net.connect(api.port, '127.0.0.1')
@@ -158,13 +158,13 @@ test('a client that leaves in the middle leaves nothing', async () => {
     )
     socket.write(body.subarray(0, 380_000))
     const under = async () => (await query('select 1 from blog_upload where job_id is null')).length > 0
-    await until('it is under way', under)
+    await until('the upload is running', under)
     socket.destroy()
-    await until('it is gone', async () => !(await under()))
+    await until('the upload is gone', async () => !(await under()))
   })
 })
 
-test('the same file under one Idempotency-Key is one job, another file is 422', async () => {
+test('the same file and Idempotency-Key give one job; another file is 422', async () => {
   const headers = { 'idempotency-key': 'k1' }
   const first = await send('a.md', 'one', { headers })
   await assertNothing(async () => {

@@ -6,7 +6,7 @@ import { BASE, callerOf, importFile } from './blog-help.ts'
 import { newEmail, sharedEdge, startEdge } from './harness.ts'
 import { assertRefused, newSlug, type Person, peopleOf, signInAs } from './orgs-help.ts'
 
-/** Writing, editorial reads, export and import at each level of authentication. */
+/** Tests writing, editorial reads, export and import at each level of authentication. */
 
 const { api: rbac, url, query, admin } = await sharedEdge()
 const basic = await startEdge(url, { env: { AUTH_LEVEL: 'basic' } })
@@ -22,7 +22,7 @@ interface Attempt {
   readonly status: number
 }
 
-/** All editorial routes, each against existing rows. */
+/** All editorial routes, with paths of existing rows. */
 const protectedRoutes: readonly Attempt[] = [
   { method: 'GET', path: '/admin/posts', status: 200 },
   { method: 'GET', path: '/export', status: 200 },
@@ -79,7 +79,7 @@ for (const [name, api, allowed, forbidden] of [
       assert.deepEqual(await query('select count(*) from blog_upload'), before)
     })
 
-    test('what is published is read by everybody', async () => {
+    test('everyone can read published posts', async () => {
       const slug = newSlug('public')
       await query(
         `insert into blog_post (title, slug, status, published_at) values ('t', $1, 'published', now())`,
@@ -94,8 +94,8 @@ for (const [name, api, allowed, forbidden] of [
   })
 }
 
-test('an account that is deactivated, or loses its role, is out at once', async (t) => {
-  // The clock stands still, so no cached account expires.
+test('an account loses access immediately when it is deactivated or demoted', async (t) => {
+  // Stop the clock, so that no cached account expires.
   const now = performance.now()
   t.mock.method(performance, 'now', () => now)
   for (const [api, change, status] of [
@@ -110,7 +110,7 @@ test('an account that is deactivated, or loses its role, is out at once', async 
     assert.equal((await callerOf(api)(who, 'GET', '/admin/posts')).status, 200)
     await query(change, [who.id])
     await query(`select pg_notify('account_changed', $1)`, [String(who.id)])
-    const answer = await until('it is out', async () => {
+    const answer = await until('the account has lost access', async () => {
       const one = await callerOf(api)(who, 'GET', '/admin/posts')
       return one.status !== 200 && one
     })
@@ -118,17 +118,17 @@ test('an account that is deactivated, or loses its role, is out at once', async 
   }
 })
 
-test('without authentication posts are nobody’s', async () => {
+test('without authentication posts have no author', async () => {
   const { json } = await callerOf(none)(null, 'POST', '/posts', { json: { title: newSlug() } })
   assert.deepEqual([json.author_id, json.author_name], [null, null])
 })
 
-test('the reference says who is refused', async () => {
+test('the reference lists the refusals', async () => {
   const responsesOf = async (api: typeof rbac, path: string, method: string) =>
     (await api.get('/openapi.json')).json.paths[`${BASE}${path}`][method].responses
   const statuses = async (api: typeof rbac, path: string, method: string) =>
     Object.keys(await responsesOf(api, path, method))
-  // A role is required only where roles exist; the scope of an API key is required everywhere.
+  // A role is required only at levels with roles, but the scope of an API key is required at all levels.
   for (const [api, isRole] of [
     [rbac, true],
     [basic, false],
@@ -138,7 +138,7 @@ test('the reference says who is refused', async () => {
   assert.ok(!(await statuses(rbac, '/posts', 'get')).includes('401'))
 })
 
-test('a page of another site may not write with the cookie of an editor', async () => {
+test("a page of another site cannot write with an editor's cookie", async () => {
   const headers = { cookie: `millrace_session=${moderator.token}`, origin: 'https://evil.example' }
   const json = { title: newSlug() }
   assertRefused(await callerOf(rbac)(null, 'POST', '/posts', { json, headers }), 403)

@@ -25,7 +25,7 @@ const list = async (path: string, given: Record<string, string | number> = {}) =
 }
 const titles = ({ posts }: { posts: readonly Listed[] }) => posts.map(({ title }) => title)
 
-test('lists of an empty blog', async () => {
+test('an empty blog has empty lists', async () => {
   const none = { total: 0, total_is_exact: true, page: 1, next: null }
   const empty = { ...none, posts: [], page_size: 20 }
   assert.deepEqual(await list('/posts'), empty)
@@ -33,7 +33,7 @@ test('lists of an empty blog', async () => {
   assert.deepEqual((await call(null, 'GET', '/tags')).json, { ...none, tags: [], page_size: 1000 })
 })
 
-test('published posts are listed by when they were published, all posts by when they were written', async () => {
+test('published posts are sorted by publication, all posts by creation', async () => {
   for (const name of ['Red', 'Blue']) await tag(name)
   const posts: Listed[] = []
   for (let i = 1; i <= 5; i++)
@@ -48,7 +48,7 @@ test('published posts are listed by when they were published, all posts by when 
   assert.deepEqual(first, (await call(null, 'GET', '/posts/p4')).json, 'as the post by itself')
 })
 
-test('by status and tag', async () => {
+test('lists filter by status and tag', async () => {
   const of = async (path: string, given: Record<string, string>) => {
     const found = await list(path, given)
     assert.equal(found.total, found.posts.length)
@@ -65,7 +65,7 @@ test('by status and tag', async () => {
   assert.deepEqual(await of('/admin/posts', { tag: 'blue', status: 'draft' }), ['P2'])
 })
 
-test('page by page', async () => {
+test('lists have pages', async () => {
   for (const [path, all] of [
     ['/posts', ['P4', 'P1', 'P3']],
     ['/admin/posts', ['P5', 'P4', 'P3', 'P2', 'P1']],
@@ -83,7 +83,7 @@ test('page by page', async () => {
   }
 })
 
-test('numbers out of range and states that there are not are 422', async () => {
+test('numbers out of range and unknown statuses are 422', async () => {
   for (const path of ['/posts', '/admin/posts']) {
     for (const given of [
       { page: 0 },
@@ -99,7 +99,7 @@ test('numbers out of range and states that there are not are 422', async () => {
   assertRefused(await call(editor, 'GET', '/admin/posts', { query: { status: 'gone' } }), 422)
 })
 
-test('tags: made, listed by name, renamed and deleted, in posts as well', async () => {
+test('tags can be created, listed by name, renamed and deleted, which updates their posts', async () => {
   const made = await tag('Zebra & Lion')
   const { id, created_at, ...rest } = made
   assert.deepEqual(rest, { name: 'Zebra & Lion', slug: 'zebra-and-lion' })
@@ -136,7 +136,7 @@ test('tags: made, listed by name, renamed and deleted, in posts as well', async 
     assertRefused(await call(editor, method, `/tags/${id}`, { json }), 404, 'Tag not found')
 })
 
-test('names and slugs of tags are there once', async () => {
+test('tag names and slugs are unique', async () => {
   const one = await tag('Once', 'once-only')
   const two = await tag('Twice')
   for (const json of [{ name: 'Once' }, { name: 'Once', slug: 'free' }])
@@ -151,7 +151,7 @@ test('names and slugs of tags are there once', async () => {
   )
 })
 
-test('the longest names and slugs of tags are taken, one character more is 422', async () => {
+test('tag names and slugs of maximum length are accepted and longer ones are 422', async () => {
   const { id } = await tag('Long')
   const max = { name: 80, slug: 100 }
   for (const [field, length] of Object.entries(max)) {
@@ -178,7 +178,7 @@ test('the longest names and slugs of tags are taken, one character more is 422',
   for (const path of ['/tags/0', '/tags/x']) assertRefused(await call(editor, 'DELETE', path), 422)
 })
 
-test('the list of tags is bounded, its total is not', async () => {
+test('the list of tags is limited, but its total counts all', async () => {
   await query(
     `insert into blog_tag (name, slug) select 'many ' || n, 'many-' || n from generate_series(1, 1000) n`,
   )
@@ -187,7 +187,7 @@ test('the list of tags is bounded, its total is not', async () => {
   assert.ok(total > 1000)
 })
 
-test('whatever happens at once, the counts of lists are those of the rows', async () => {
+test('list counts equal the rows after concurrent changes', async () => {
   const ids: number[] = []
   const one = async (i: number): Promise<void> => {
     const { id } = await write({ title: `At once ${i}` })
@@ -208,7 +208,7 @@ test('whatever happens at once, the counts of lists are those of the rows', asyn
   assert.deepEqual(left, [{ status: 'archived' }, { status: 'draft' }, { status: 'published' }])
 })
 
-test('a tag that is renamed while it is given to posts is shown by its last name', async () => {
+test('a tag renamed while posts get it appears under its new name', async () => {
   const { id } = await tag('Moving')
   const posts = await Promise.all(Array.from({ length: 5 }, () => write()))
   await Promise.all([

@@ -8,7 +8,7 @@ import { assertRefused, newSlug } from './orgs-help.ts'
 const { call, editor, write, tag, db, query, people } = await sharedBlog()
 const AT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-test('a post is written as a draft with all its fields', async () => {
+test('a new post is a draft with all its fields', async () => {
   const answer = await call(editor, 'POST', '/posts', { json: { title: ' Hello, World! ' } })
   assert.equal(answer.status, 201)
   const { id, created_at, updated_at, ...rest } = answer.json
@@ -30,7 +30,7 @@ test('a post is written as a draft with all its fields', async () => {
   for (const at of [created_at, updated_at]) assert.match(at, AT)
 })
 
-test('every field that is given is kept as it is, null counts as not given', async () => {
+test('given fields are stored unchanged, and null counts as not given', async () => {
   await tag('Given')
   const fields = {
     content: '# Title\r\n\r\n\ttext \u{1F600} "quoted" \\ \u2028',
@@ -49,7 +49,7 @@ test('every field that is given is kept as it is, null counts as not given', asy
   assert.deepEqual([empty.content, empty.excerpt, empty.slug, empty.tags], ['', null, 'all-null', []])
 })
 
-test('the author is shown by name, never by address, and stays when the account goes', async () => {
+test('the author appears by name, never by address, and stays when the account is deleted', async () => {
   const named = async (full_name: string | null) => {
     const [author] = await people(1, 'moderator')
     await query('update account set full_name = $2 where id = $1', [author!.id, full_name])
@@ -65,7 +65,7 @@ test('the author is shown by name, never by address, and stays when the account 
   for (const name of [null, '', 'ann@example.com', ' ann@example.com ']) assert.equal(await named(name), null)
 })
 
-test('a picture is at an http or https URL, or at a path of the same site', async () => {
+test('an image is an http or https URL or a path of the same site', async () => {
   const { id } = await write()
   const put = (hero_image_url: string) => call(editor, 'PUT', `/posts/${id}`, { json: { hero_image_url } })
   for (const address of ['https://x.example/a.png', 'HTTP://x.example', '/', '/a b.png', '/a?b=c://d'])
@@ -93,11 +93,11 @@ const LONGEST = {
   seo_title: 200,
   seo_description: 320,
   hero_image_url: 1024,
-  // Must be last: all later answers would include this content.
+  // This test must be the last one, because all later answers would include this content.
   content: 1_000_000,
 }
 
-test('the longest of every field is taken, one character more is 422 at it', async () => {
+test('fields of maximum length are accepted, and longer ones are 422 with their location', async () => {
   const { id } = await write()
   const written = [id]
   for (const [name, max] of Object.entries(LONGEST)) {
@@ -116,7 +116,7 @@ test('the longest of every field is taken, one character more is 422 at it', asy
       assertField(await call(editor, 'POST', '/posts', { json }), name)
       const made = await write({
         title: `Longest ${name} ${character}`,
-        // A title without letters gives the slug `post`, and another file needs that slug.
+        // A title without letters gives the slug `post`, which another test file needs.
         ...(name === 'title' && character === '\u{1F600}' ? { slug: newSlug() } : {}),
         [name]: name === 'slug' ? 'y'.repeat(max) : longest,
       })
@@ -124,11 +124,11 @@ test('the longest of every field is taken, one character more is 422 at it', asy
       written.push(made.id)
     }
   }
-  // Otherwise the exports of other files would include these posts.
+  // Delete these posts, which would otherwise appear in the exports of other test files.
   for (const post of written) assert.equal((await call(editor, 'DELETE', `/posts/${post}`)).status, 204)
 })
 
-test('what is no text, half a character, NUL or unknown is 422', async () => {
+test('values that are not text, unpaired surrogates, NUL and unknown fields are 422', async () => {
   const { id } = await write()
   for (const name of Object.keys(LONGEST)) {
     for (const value of [1, true, [], {}, 'a\0b', 'a\ud800b']) {
@@ -142,7 +142,7 @@ test('what is no text, half a character, NUL or unknown is 422', async () => {
     assertField(await call(editor, 'PUT', `/posts/${id}`, { json: { title } }), 'title')
 })
 
-test('tags that do not exist are 422, and nothing is written', async () => {
+test('unknown tags are 422, and nothing is stored', async () => {
   await tag('Known')
   const { id } = await write()
   const before = await query('select count(*) from blog_post')
@@ -163,7 +163,7 @@ test('tags that do not exist are 422, and nothing is written', async () => {
   assert.deepEqual(await query(`select 1 from blog_post where title = 'Changed'`), [])
 })
 
-test('only what is given changes; tags are replaced as a whole', async () => {
+test('a change affects only the given fields and replaces tags as a whole', async () => {
   for (const name of ['One', 'Two', 'Three']) await tag(name)
   const fields = { excerpt: 'e', seo_title: 's', seo_description: 'd', hero_image_url: '/h', content: 'c' }
   const post = await write({ ...fields, title: 'Change me', tag_slugs: ['one', 'two'] })
@@ -192,7 +192,7 @@ test('only what is given changes; tags are replaced as a whole', async () => {
   assert.deepEqual(slugsOf(await put({ tag_slugs: [] })), [])
 })
 
-test('the tags of a post changed by many at once end as one of them said, and its JSON says the same', async () => {
+test('concurrent tag changes of a post leave one of the requested sets, and its JSON agrees', async () => {
   const names = ['a1', 'a2', 'a3', 'a4', 'a5']
   for (const name of names) await tag(name)
   const { id } = await write()
@@ -213,7 +213,7 @@ test('the tags of a post changed by many at once end as one of them said, and it
   assert.equal((row!.tags as string[]).length, 1)
 })
 
-test('draft, published and archived: every transition, and when it was published first', async () => {
+test('every transition between draft, published and archived works and keeps the first publication time', async () => {
   const { id, slug } = await write()
   const go = async (to: string) => (await call(editor, 'POST', `/posts/${id}/${to}`)).json
   const seen = async () => (await call(null, 'GET', `/posts/${slug}`)).status
@@ -241,7 +241,7 @@ test('draft, published and archived: every transition, and when it was published
   await assertCounted(query)
 })
 
-test('a post is deleted from every state, and with it what it has of tags', async () => {
+test('a post can be deleted from every status, along with its tag assignments', async () => {
   await tag('Gone')
   for (const to of [null, 'publish', 'archive']) {
     const { id } = await write({ tag_slugs: ['gone'] })
@@ -254,7 +254,7 @@ test('a post is deleted from every state, and with it what it has of tags', asyn
   await assertCounted(query)
 })
 
-test('what is not there is 404, what is no id is 422', async () => {
+test('a missing post is 404 and an invalid id 422', async () => {
   for (const [method, path, json] of [
     ['PUT', '/posts/999999', { title: 'T' }],
     ['PUT', '/posts/999999', {}],
@@ -271,7 +271,7 @@ test('what is not there is 404, what is no id is 422', async () => {
   assertRefused(await call(null, 'GET', `/posts/${'x'.repeat(221)}`), 422)
 })
 
-test('a post is written once under one Idempotency-Key', async () => {
+test('one Idempotency-Key creates one post', async () => {
   const options = { json: { title: 'Only once' }, headers: { 'idempotency-key': 'k1' } }
   const [one, two] = [
     await call(editor, 'POST', '/posts', options),
@@ -282,7 +282,7 @@ test('a post is written once under one Idempotency-Key', async () => {
   assert.equal((await call(editor, 'POST', '/posts', other)).status, 422)
 })
 
-test('a post that is being deleted is missing to whoever publishes, archives or changes it', async () => {
+test('publishing, archiving or changing a post during its deletion is 404', async () => {
   for (const [method, path, json] of [
     ['POST', '/publish', undefined],
     ['POST', '/archive', undefined],

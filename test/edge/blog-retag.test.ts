@@ -6,7 +6,7 @@ import { blogWorld } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** Tags with more posts than one transaction changes. */
+/** Tests tags with more posts than one transaction changes. */
 
 const POSTS = RETAG_BATCH + 300
 
@@ -28,7 +28,7 @@ const showing = async (name: string): Promise<number> =>
   (await query(`select 1 from blog_post where tags like $1`, [`%"${name}"%`])).length
 const jobs = () => query(`select status, owner_id, queue from job where name = 'blog.retag' order by id`)
 
-test('a tag has its new name at once, and so have its first posts; a job brings it into the others', async () => {
+test('a renamed tag changes immediately in its first posts, and a job updates the others', async () => {
   const { id, name, slug } = await newBigTag()
   const put = await call(editor, 'PUT', `/tags/${id}`, { json: { name: 'Renamed', slug: 'renamed' } })
   assert.deepEqual([put.status, put.json.name, put.json.slug], [200, 'Renamed', 'renamed'])
@@ -38,7 +38,7 @@ test('a tag has its new name at once, and so have its first posts; a job brings 
   assert.deepEqual(await jobs(), [{ status: 'queued', owner_id: editor.id, queue: 'system' }])
 })
 
-test('a deleted tag is gone at once, its names are free, and its first posts have lost it', async () => {
+test('a deleted tag disappears immediately, frees its names and leaves its first posts', async () => {
   const { id, name, slug } = await newBigTag()
   assert.equal((await call(editor, 'DELETE', `/tags/${id}`)).status, 204)
   assertRefused(await call(editor, 'DELETE', `/tags/${id}`), 404, 'Tag not found')
@@ -52,7 +52,7 @@ test('a deleted tag is gone at once, its names are free, and its first posts hav
   assert.notEqual((await tag(name, slug)).id, id)
 })
 
-test('a tag of few posts needs no job', async () => {
+test('a tag with few posts needs no job', async () => {
   const before = await jobs()
   const { id } = await tag('Few')
   await query(
@@ -66,9 +66,9 @@ test('a tag of few posts needs no job', async () => {
   assert.deepEqual(await jobs(), before)
 })
 
-test('the jobs finish what the requests began', async () => {
+test('the jobs complete the changes of the requests', async () => {
   await startOwnWorker(url, 'system', {})
-  await until('they are done', async () => (await jobs()).every(({ status }) => status === 'done'))
+  await until('the jobs are done', async () => (await jobs()).every(({ status }) => status === 'done'))
   assert.equal(await showing('Renamed'), POSTS)
   assert.equal(await showing('Big 2'), 0)
   assert.deepEqual(await query('select 1 from blog_tag where applied_to is not null'), [])

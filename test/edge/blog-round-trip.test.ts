@@ -7,7 +7,7 @@ import { createImports } from '../tasks/import-help.ts'
 import { callerOf } from './blog-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 
-/** Exporting, importing into an empty blog and exporting again gives the same bytes. */
+/** Exporting, importing into an empty blog and exporting again must give the same bytes. */
 
 const { api, ...database } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'none' } })
 const { send, clear } = createImports(database)
@@ -15,7 +15,7 @@ const call = callerOf(api)
 const { query } = database
 const POSTS = LONG ? 5000 : 100
 
-// Text that may break front matter, Markdown, YAML, JSON or zip.
+// Text that could break front matter, Markdown, YAML, JSON or zip.
 const NASTY = [
   '',
   ' ',
@@ -150,12 +150,12 @@ const post = fc
     published_at: made.status === 'published' ? (made.published_at ?? made.created_at) : made.published_at,
   }))
 
-/** Writes posts straight into the tables, like those of years of use. */
+/** Inserts posts directly into the tables, like those of years of use. */
 async function write(): Promise<void> {
   const posts = fc.sample(post, { numRuns: POSTS, seed: SEED })
   const tags = fc.sample(fc.record({ name: text(70), slug: slug(90) }), { numRuns: 30, seed: SEED })
   const rows = posts.map((one, i) => ({ ...one, slug: `${one.slug}-${i}` }))
-  // Some slugs look like other syntax.
+  // Some slugs look like values in YAML or like file names.
   for (const [i, odd] of ['true', 'null', 'date', 'none', 'index', '2020', 'md'].entries())
     rows[i]!.slug = odd
   await query(
@@ -179,7 +179,7 @@ async function exportBlog(format: string): Promise<Buffer> {
   return answer.bytes
 }
 
-test('posts of every kind, as a zip archive and as JSON', async () => {
+test('posts of every kind survive a zip and a JSON round trip', async () => {
   await write()
   const [zip, json] = [await exportBlog('markdown'), await exportBlog('json')]
   const posts = JSON.parse(json.toString()) as Record<string, unknown>[]
@@ -192,7 +192,7 @@ test('posts of every kind, as a zip archive and as JSON', async () => {
     const { result, error } = await send(name, bytes)
     assert.equal(error, null, String(error?.detail ?? error?.stack))
     assert.deepEqual(result, { created: POSTS, updated: 0, skipped: 0, failed: 0, errors: [] })
-    // Compare posts first: the failure then shows the first different post instead of all bytes.
+    // Compare posts first, so that a failure shows the first different post instead of all bytes.
     for (const [i, again] of (JSON.parse((await exportBlog('json')).toString()) as object[]).entries())
       assert.deepEqual(again, posts[i])
     assert.ok((await exportBlog('json')).equals(json), `${name}: the same JSON`)

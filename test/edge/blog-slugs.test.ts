@@ -19,7 +19,7 @@ test('titles in any script give readable slugs', async () => {
   assert.ok(slug.length <= 220)
 })
 
-test('a slug that is derived and taken is 409 for posts and tags alike, until it is free again', async () => {
+test('a taken slug derived from a title is 409 for posts and tags until it is free again', async () => {
   const refused = 'A post with this slug already exists'
   const first = await write({ title: 'Same' })
   for (const title of ['Same', ' same! ', 'Şame'])
@@ -32,7 +32,7 @@ test('a slug that is derived and taken is 409 for posts and tags alike, until it
   assertRefused(await call(editor, 'POST', '/tags', { json: { name: '🎈' } }), 409)
 })
 
-test('of the same title ten times at once one is written', async () => {
+test('one of ten concurrent posts with the same title is created', async () => {
   const json = { title: 'At once' }
   const answers = await Promise.all(
     Array.from({ length: 10 }, () => call(editor, 'POST', '/posts', { json })),
@@ -40,7 +40,7 @@ test('of the same title ten times at once one is written', async () => {
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, ...Array(9).fill(409)])
 })
 
-test('a slug that is asked for and taken is 409, of many at once one gets it', async () => {
+test('a requested slug that is taken is 409, and one of many concurrent requests gets it', async () => {
   const first = await write({ slug: 'taken' })
   const second = await write()
   assertRefused(
@@ -57,7 +57,7 @@ test('a slug that is asked for and taken is 409, of many at once one gets it', a
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, ...Array(9).fill(409)])
 })
 
-test('a slug of which nothing is left is 422', async () => {
+test('a slug without any usable characters is 422', async () => {
   const { id } = await write()
   for (const slug of ['', '!!!', '🎉', '題'.repeat(220)]) {
     assertField(await call(editor, 'POST', '/posts', { json: { title: 'T', slug } }), 'slug')
@@ -65,7 +65,7 @@ test('a slug of which nothing is left is 422', async () => {
   }
 })
 
-test('a published post is read by its slug, which changes with it', async () => {
+test('a published post can be read by its current slug only', async () => {
   const post = await publish({ title: 'Read me', content: 'x'.repeat(3000) })
   const answer = await call(null, 'GET', '/posts/read-me')
   assert.deepEqual([answer.status, answer.json], [200, post])

@@ -11,7 +11,7 @@ import { newEmail, sharedEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 import { newSlug } from './orgs-help.ts'
 
-/** The package that `npm run client` generates, compiled and run against a service. */
+/** Generates, compiles and runs the package of `npm run client` against a service. */
 
 // The package is compiled during the test, so its types are unknown here. `use.ts` below checks them.
 // biome-ignore lint/suspicious/noExplicitAny: see above
@@ -39,7 +39,7 @@ const baseUrl = `http://127.0.0.1:${api.port}`
 const clientWith = (options: object = {}) => createClient({ baseUrl, key, ...options })
 const client = clientWith()
 
-/** A `fetch` that sends each request and then applies the next trick to its response. */
+/** Returns a `fetch` that applies the next trick to each response. */
 const tampering = (...tricks: readonly ((response: Response) => Response)[]) => {
   const seen: Request[] = []
   const send = async (input: unknown): Promise<Response> => {
@@ -66,11 +66,11 @@ const cutAfterOne = (response: Response): Response => {
   return new Response(response.body!.pipeThrough(cut), response)
 }
 
-test('the package has sources, what they compile to, and no more', () => {
+test('the package has its sources and compiled files only', () => {
   assert.deepEqual(files, ['README.md', 'dist', 'package.json', 'src', 'tsconfig.json'])
 })
 
-test('its types admit what the reference does, and refuse the rest', async () => {
+test('its types accept valid calls and reject invalid ones', async () => {
   const program = join(folder, 'use')
   await run('mkdir', [program])
   writeFileSync(
@@ -109,8 +109,8 @@ export const needed = () => createClient({ key: 'k' })
   await run(process.execPath, [tsc, '-p', program]).catch(({ stdout }) => assert.fail(String(stdout)))
 })
 
-describe('a key', () => {
-  test('goes with each request, also from a function that is asked each time', async () => {
+describe('the key', () => {
+  test('is sent with each request, also from a function called each time', async () => {
     const { data } = await client.GET('/api/v1/auth/me')
     assert.equal(data!.email, owner.email)
     let asked = 0
@@ -119,7 +119,7 @@ describe('a key', () => {
     assert.equal((await other.GET('/api/v1/auth/me')).data!.id, owner.id)
   })
 
-  test('gives way to a header of the request', async () => {
+  test('is overridden by a header of the request', async () => {
     const { response } = await client.GET('/api/v1/auth/me', { headers: { authorization: 'Bearer nothing' } })
     assert.equal(response.status, 401)
   })
@@ -128,7 +128,7 @@ describe('a key', () => {
 describe('a request without an answer', () => {
   const [slug, other] = [newSlug('mill'), newSlug('two')]
 
-  test('is sent again with its key, and has one effect', async () => {
+  test('is retried with its key and takes effect once', async () => {
     const { seen, fetch } = tampering(lost, lost)
     const { data, response } = await clientWith({ fetch }).POST('/api/v1/orgs', {
       body: { name: 'Mill', slug },
@@ -140,13 +140,13 @@ describe('a request without an answer', () => {
     assert.equal((await query('select from organization where slug = $1', [slug])).length, 1)
   })
 
-  test('ends in the error when it was sent as often as it may', async () => {
+  test('throws the error after the maximum retries', async () => {
     const { seen, fetch } = tampering(lost, lost, lost)
     await assert.rejects(clientWith({ fetch, retries: 1 }).GET('/api/v1/auth/me'), /fetch failed/)
     assert.equal(seen.length, 2)
   })
 
-  test('is sent again when the answer says so, and not when it refuses', async () => {
+  test('is retried for a retryable status, but not after a refusal', async () => {
     const busy = () => new Response('{"detail":"busy"}', { status: 503, headers: { 'retry-after': '0' } })
     const { seen, fetch } = tampering(busy, busy)
     assert.equal((await clientWith({ fetch }).GET('/api/v1/auth/me')).data!.id, owner.id)
@@ -159,7 +159,7 @@ describe('a request without an answer', () => {
     assert.equal(once.seen.length, 1)
   })
 
-  test('waits for the first one of its key', async () => {
+  test('waits for the first request with its key', async () => {
     const running = () =>
       new Response('{"detail":"running"}', { status: 409, headers: { 'retry-after': '0' } })
     const { seen, fetch } = tampering(lost, running)
@@ -168,7 +168,7 @@ describe('a request without an answer', () => {
     assert.deepEqual([data!.slug, seen.length], [other, 3])
   })
 
-  test('is not sent again once it was given up', async () => {
+  test('is not retried once aborted', async () => {
     const gone = new AbortController()
     const { seen, fetch } = tampering(() => {
       gone.abort(new Error('given up'))
@@ -182,14 +182,14 @@ describe('a request without an answer', () => {
   })
 })
 
-describe('the events of a job', () => {
+describe('job events', () => {
   const collect = async (stream: AsyncIterable<Frame>) => {
     const all: Frame[] = []
     for await (const frame of stream) all.push(frame)
     return all
   }
 
-  test('come as they happen, until its end', async () => {
+  test('arrive as they happen, until the job ends', async () => {
     const id = await ledger.add(owner.id)
     const seen: string[] = []
     for await (const { event, data } of client.jobs.events(id)) {
@@ -207,7 +207,7 @@ describe('the events of a job', () => {
     assert.deepEqual(await client.jobs.result(id), { read: 2 })
   })
 
-  test('go on after the last one when the connection is lost, and none comes twice', async () => {
+  test('resume after a lost connection without duplicates', async () => {
     const id = await ledger.add(owner.id)
     await ledger.claim(id)
     await ledger.progress(id, 'Page 1 of 2', 1, 2)
@@ -229,7 +229,7 @@ describe('the events of a job', () => {
     for (const id of resumed.slice(1)) assert.ok(ids.includes(Number(id)), String(id))
   })
 
-  test('that has ended has its result, or an error with its state', async () => {
+  test('end with the result, or with an error that has the state', async () => {
     const done = await ledger.addFinished(owner.id, 'done', { result: { n: 1 } })
     assert.deepEqual(await client.jobs.result(done), { n: 1 })
     const failed = await ledger.addFinished(owner.id, 'failed', { code: 'job.timeout', detail: 'Too slow' })
@@ -239,7 +239,7 @@ describe('the events of a job', () => {
     })
   })
 
-  test('of no job are a refusal, and given up with their signal', async () => {
+  test('of an unknown job are an error, and stop on abort', async () => {
     await assert.rejects(client.jobs.result('none'), (error: Loose) => {
       assert.deepEqual([error.name, error.response.status], ['RequestError', 404])
       return true
@@ -252,7 +252,7 @@ describe('the events of a job', () => {
     await assert.rejects(stream.next(), /given up|abort/i)
   })
 
-  test('a stream that has nothing after an event ends', async () => {
+  test('a stream without further events ends', async () => {
     const id = await ledger.addFinished(owner.id)
     const [last] = await collect(client.jobs.events(id))
     const after = client.events(`/api/v1/jobs/${id}/events`, { lastEventId: last!.id })
@@ -263,7 +263,7 @@ describe('the events of a job', () => {
 describe('an upload', () => {
   const bytes = Buffer.alloc(300_000, 'a mill grinds\n')
 
-  test('tells how far it is, and stores the file with its fields', async () => {
+  test('reports progress and stores the file with its fields', async () => {
     const loads: number[] = []
     const document = await client.documents.upload(new File([bytes], 'mill.txt', { type: 'text/plain' }), {
       title: 'The mill',
@@ -285,7 +285,7 @@ describe('an upload', () => {
     assert.ok(Buffer.from(content.data as ArrayBuffer).equals(bytes))
   })
 
-  test('whose answer was lost is sent again whole, and stored once', async () => {
+  test('is retried completely after a lost answer and stored once', async () => {
     const { seen, fetch } = tampering(lost)
     const document = await clientWith({ fetch }).documents.upload(new Blob([`${bytes}.`]), {
       filename: 'again.txt',
@@ -298,7 +298,7 @@ describe('an upload', () => {
     )
   })
 
-  test('that is refused says why', async () => {
+  test('throws the reason if it is rejected', async () => {
     await assert.rejects(
       client.documents.upload(new Blob(['x']), { kind: 'x'.repeat(100) }),
       (error: Loose) => {
@@ -311,7 +311,7 @@ describe('an upload', () => {
   })
 })
 
-test('a folder with anything else in it is left alone', async () => {
+test('a folder with other content stays unchanged', async () => {
   const other = mkdtempSync(join(tmpdir(), 'millrace-other-'))
   writeFileSync(join(other, 'letter.txt'), 'mine')
   await assert.rejects(writeClient(other), /neither empty nor/)

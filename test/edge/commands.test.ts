@@ -8,8 +8,6 @@ import { edgeAndDatabase, PASSWORD } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 import { enableTotp } from './totp-help.ts'
 
-/** `npm run admin`. */
-
 const { api, ...database } = await edgeAndDatabase({ env: { LOGIN_MAX_FAILURES: '2' } })
 const ledger = ledgerOf(database)
 const run = (...args: string[]): Promise<string[]> => runAdmin(args, database.db, jobSettings())
@@ -23,7 +21,7 @@ const audited = async (kind: string): Promise<unknown> =>
   (await database.query('select data from audit_event where kind = $1 order by id desc limit 1', [kind]))[0]
     ?.data
 
-test('create-admin makes an account with a password of its own, shown once', async () => {
+test('create-admin creates an account with a random password and prints it once', async () => {
   const lines = await run('create-admin', ' New@Example.com')
   assert.equal(lines[0], 'new@example.com is a new admin')
   const answer = await signIn('new@example.com', passwordIn(lines))
@@ -33,21 +31,21 @@ test('create-admin makes an account with a password of its own, shown once', asy
   assert.deepEqual(await audited('account.registered'), { by: 'command line', role: 'admin' })
 })
 
-test('create-admin promotes who is there, at once, and leaves the password unless told', async () => {
+test('create-admin promotes an existing account immediately and keeps its password by default', async () => {
   const ann = await api.register('ann@example.com')
   assert.equal((await api.get('/api/v1/auth/users', { token: ann.token })).status, 403)
   const kept = 'ann@example.com is now an admin; its password is unchanged (--new-password sets a new one)'
   assert.deepEqual(await run('create-admin', 'ann@example.com'), [kept, 'There are 2 active admins'])
-  await until('the edge hears of it', () => answers('/api/v1/auth/users', ann.token, 200))
+  await until('the edge sees the promotion', () => answers('/api/v1/auth/users', ann.token, 200))
   assert.equal((await signIn('ann@example.com', PASSWORD)).status, 200)
   const lines = await run('create-admin', 'ann@example.com', '--new-password')
   assert.equal(lines[0], 'ann@example.com is already an admin')
-  await until('old sessions are ended', () => answers('/api/v1/auth/me', ann.token, 401))
+  await until('earlier sessions have ended', () => answers('/api/v1/auth/me', ann.token, 401))
   assert.equal((await signIn('ann@example.com', PASSWORD)).status, 401)
   assert.equal((await signIn('ann@example.com', passwordIn(lines))).status, 200)
 })
 
-test('create-user makes an account that is no admin, even the first, and refuses a second of its address', async () => {
+test('create-user creates an account that is never an admin, and rejects a taken address', async () => {
   const lines = await run('create-user', ' Uma@Example.com')
   assert.equal(lines[0], 'uma@example.com is a new user')
   const answer = await signIn('uma@example.com', passwordIn(lines))
@@ -59,7 +57,7 @@ test('create-user makes an account that is no admin, even the first, and refuses
   assert.deepEqual(await empty.query('select role from account'), [{ role: 'user' }])
 })
 
-test('unlock lifts the lock of an address', async () => {
+test('unlock removes the lock of an address', async () => {
   await api.register('bob@example.com')
   for (let n = 0; n < 3; n++) await signIn('bob@example.com', 'wrong horse')
   assert.equal((await signIn('bob@example.com', PASSWORD)).status, 403)
@@ -68,7 +66,7 @@ test('unlock lifts the lock of an address', async () => {
   assert.deepEqual(await run('unlock', 'bob@example.com'), ['bob@example.com had no failed logins'])
 })
 
-test('disable-totp lets in who has lost their device', async () => {
+test('disable-totp lets an account sign in without its device', async () => {
   const { id, email } = await enableTotp(api, await api.register('lost@example.com'))
   assert.equal((await signIn(email, PASSWORD)).status, 401)
   assert.deepEqual(await run('disable-totp', email), [`One-time codes of ${email} are disabled`])
@@ -82,14 +80,14 @@ test('disable-totp lets in who has lost their device', async () => {
   assert.deepEqual(events, [{ data: { by: 'command line' } }])
 })
 
-test('revoke-sessions ends all sessions, their access tokens too', async () => {
+test('revoke-sessions ends all sessions and their access tokens', async () => {
   const cyd = await api.register('cyd@example.com')
   const second = (await signIn('cyd@example.com', PASSWORD)).json.access_token
   assert.deepEqual(await run('revoke-sessions', 'cyd@example.com'), [
     'Sessions of cyd@example.com revoked: 2',
   ])
   for (const token of [cyd.token, second])
-    await until('it is ended', () => answers('/api/v1/auth/me', token, 401))
+    await until('the session has ended', () => answers('/api/v1/auth/me', token, 401))
   assert.deepEqual(await run('revoke-sessions', 'cyd@example.com'), [
     'Sessions of cyd@example.com revoked: 0',
   ])
@@ -109,21 +107,21 @@ const fail = async (
 }
 
 let documents = 1000
-/** Job options for a new actor. */
+/** Returns job options with a new actor. */
 const newActor = () => ({ payload: { documentId: ++documents, force: true } })
 
-test('retry-failed does again what failed, once, and leaves what it can not run', async () => {
+test('retry-failed retries each failed job once and skips those it cannot run', async () => {
   const [one, two] = [await fail('documents'), await fail('other')]
   await fail('documents', { name: 'gone.task' })
   const again = async (id: string) =>
     (await database.query('select status from job where retry_of = $1', [id])).map(({ status }) => status)
   assert.deepEqual(await run('retry-failed', 'other'), ['Failed jobs retried: 1'])
-  // The retry of the second job joins the first one's live job of the same actor.
+  // The retry of the first job will join this live retry of the second, which has the same actor.
   assert.deepEqual([await again(one), await again(two)], [[], ['queued']])
   assert.deepEqual(await run('retry-failed'), ['Failed jobs retried: 1', 'Failed jobs skipped: 1'])
 })
 
-test('retry-failed takes what is asked for, or only says how many that are', async () => {
+test('retry-failed filters jobs and can print their number only', async () => {
   const { token } = await api.register('dan@example.com')
   const { id: dan } = (await api.get('/api/v1/auth/me', { token })).json
   const began = new Date().toISOString()
@@ -151,7 +149,7 @@ test('retry-failed takes what is asked for, or only says how many that are', asy
   assert.equal(await count('flock'), 3)
 })
 
-test('retry-failed ends, though what it retries fails again at once', async () => {
+test('retry-failed ends even if the retried jobs fail again immediately', async () => {
   for (let n = 0; n < 3; n++) await fail('again', newActor())
   const { db } = database
   let failing = 0
@@ -168,7 +166,7 @@ test('retry-failed ends, though what it retries fails again at once', async () =
   ])
 })
 
-test('a wrong call says how it is done', async () => {
+test('invalid arguments print the usage', async () => {
   for (const args of [
     [],
     ['create-admin'],

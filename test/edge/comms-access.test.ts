@@ -4,7 +4,7 @@ import { assertChallenge, castOf } from './accounts-help.ts'
 import { startOutside, startSender } from './comms-help.ts'
 import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Permission to send: each route at each level of authentication, with the area open and closed. */
+/** Tests who may send, on each route at each level of authentication, with the area open and closed. */
 
 const outside = await startOutside()
 const closed = { ...outside.env, OPEN_AREAS: 'ai' }
@@ -72,7 +72,7 @@ const expected: Readonly<Record<keyof typeof levels, Readonly<Record<Who, 'ok' |
 const at = Object.keys(levels) as (keyof typeof levels)[]
 const callersAt = (level: keyof typeof levels) => Object.entries(expected[level]) as [Who, 'ok' | 401 | 403][]
 
-// No worker runs yet: a new job shows that the edge admitted its caller.
+// No worker runs yet, so a new job shows that the edge admitted its caller.
 for (const level of at) {
   describe(level, () => {
     for (const [method, path, body, admitted] of routes) {
@@ -92,7 +92,7 @@ for (const level of at) {
   })
 }
 
-test('what is sent belongs to whom it was sent for', async () => {
+test('a message belongs to the account that it was sent for', async () => {
   const owners: readonly [keyof typeof levels, Who, number | null][] = [
     ['basic', 'user', user.id],
     ['rbac', 'admin', admin.id],
@@ -110,14 +110,14 @@ test('what is sent belongs to whom it was sent for', async () => {
   }
 })
 
-test('a page of another site can not send with the cookie of an admin', async () => {
+test("a page of another site cannot send with an admin's cookie", async () => {
   for (const [method, path, body] of routes.filter(([method]) => method === 'POST')) {
     const headers = { cookie: `millrace_session=${admin.token}`, origin: 'https://evil.example' }
     assert.equal((await ask(rbac, 'nobody', method, path, body(), headers)).status, 403)
   }
 })
 
-describe('without its settings', () => {
+describe('without the settings of a provider', () => {
   const cases: readonly [string, Record<string, string>, readonly string[], RegExp][] = [
     ['telephony', { TELEPHONY_AUTH_TOKEN: '' }, ['/sms/send', '/call'], /TELEPHONY_AUTH_TOKEN/],
     ['telephony', { TELEPHONY_ACCOUNT_SID: '' }, ['/sms/send', '/call'], /TELEPHONY_ACCOUNT_SID/],
@@ -130,7 +130,7 @@ describe('without its settings', () => {
     ],
   ]
   for (const [what, env, paths, name] of cases) {
-    test(`${what}: 503 that names ${name.source}, and no job`, async () => {
+    test(`${what}: 503 names ${name.source}, and no job is added`, async () => {
       const api = await startEdge(url, { env: { ...open, ...env } })
       const before = await query(
         'select (select count(*) from job) as jobs, (select count(*) from comms_send) as sends',
@@ -148,7 +148,7 @@ describe('without its settings', () => {
     })
   }
 
-  test('mail: 503 in production', async () => {
+  test('mail is 503 in production', async () => {
     const env = { NODE_ENV: 'production', DATABASE_URL: url, OPEN_AREAS: 'comms' }
     const api = await startEdge(url, { env })
     const answer = await ask(api, 'nobody', 'POST', '/email/send', routes[0]![2]())
@@ -162,7 +162,7 @@ describe('without its settings', () => {
   })
 })
 
-test('an admitted caller who waits gets the outcome, on each route and at each level', async () => {
+test('an admitted caller who waits gets the outcome on each route and level', async () => {
   await query('delete from job')
   await startSender(url, closed)
   for (const [method, path, body] of routes)

@@ -4,7 +4,9 @@ import { until } from '../until.ts'
 import { startOutside, startSender } from './comms-help.ts'
 import { type Answered, edgeAndDatabase } from './harness.ts'
 
-/** Behaviour that all channels share, through the edge, a worker, the real SDKs and stand-ins for the providers. */
+/**
+ * Tests the behaviour that all channels share, with an edge, a worker, the real SDKs and stand-ins for the providers.
+ */
 
 const outside = await startOutside()
 const { twilio, mail } = outside
@@ -19,7 +21,7 @@ const post = (path: string, json: unknown, headers = {}): Promise<Answered> =>
 const lastSend = async () =>
   (await query('select * from comms_send order by created_at desc, id desc limit 1'))[0]!
 
-describe('any of them', () => {
+describe('every channel', () => {
   const routes: Readonly<Record<string, () => object>> = {
     '/email/send': () => ({ to: ['a@example.com'], subject: 's', text: 't' }),
     '/sms/send': () => ({ to: newNumber(), body: 't' }),
@@ -39,7 +41,7 @@ describe('any of them', () => {
       assert.equal((await lastSend()).job_id, answer.json.job_id)
     })
 
-    test(`${path} under an Idempotency-Key is sent once`, async () => {
+    test(`${path} sends once per Idempotency-Key`, async () => {
       const [before, one] = [sent(), body()]
       const headers = { 'idempotency-key': `key of ${path}` }
       const first = await post(path, one, headers)
@@ -51,7 +53,7 @@ describe('any of them', () => {
       assert.deepEqual([mismatch.status, mismatch.json.errors[0].loc], [422, ['header', 'idempotency-key']])
     })
 
-    test(`${path} takes JSON only`, async () => {
+    test(`${path} accepts JSON only`, async () => {
       const form = await api.post(`/api/v1/comms${path}`, { form: { to: 'x' } })
       assert.equal(form.status, 415)
       const broken = await api.post(`/api/v1/comms${path}`, {

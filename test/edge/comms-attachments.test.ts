@@ -9,7 +9,7 @@ import { makeDue, startOutside, startSender } from './comms-help.ts'
 import { type Account, edgeAndDatabase, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Attached documents must belong to the caller, must exist, and must fit the size limit of a mail server. */
+/** Attached documents must exist, belong to the caller, and fit the size limit of a mail server. */
 
 const LIMIT = 100_000
 const outside = await startOutside()
@@ -59,8 +59,8 @@ const later = (): string => new Date(Date.now() + 3_600_000).toISOString()
 const missing = (...ids: number[]): string =>
   `The attached documents do not exist or were deleted: ${ids.join(', ')}`
 
-describe('documents that go with a mail', () => {
-  test('arrive as they are stored, with the name given or their title, and the message names them', async () => {
+describe('documents attached to mail', () => {
+  test('arrive unchanged under the given name or their title, and the message lists them', async () => {
     const bytes = randomBytes(60_000)
     const [picture, text] = [await uploaded(bytes, 'Grüße/../x.bin'), await uploaded('Hello', 'hello.txt')]
     const answer = await send([
@@ -84,7 +84,7 @@ describe('documents that go with a mail', () => {
     assert.deepEqual(job!.payload, { send_id: answer.json.id }, 'the job has none of it')
   })
 
-  test('are sent without authentication, too, of nobody', async () => {
+  test('can be sent without authentication, if they have no owner', async () => {
     const answer = await none.upload('', 'of nobody', { name: 'x.txt' })
     const sent = await none.post('/api/v1/comms/email/send', {
       json: { ...BODY, attachments: [{ document_id: answer.json.id }] },
@@ -92,7 +92,7 @@ describe('documents that go with a mail', () => {
     assert.equal(sent.status, 200, sent.text)
   })
 
-  test('may have as many bytes in all as the limit, and not one more', async () => {
+  test('may total exactly the size limit, but no more', async () => {
     const half = await uploaded(randomBytes(LIMIT / 2))
     const [rest, one] = [await uploaded(randomBytes(LIMIT / 2)), await uploaded('x')]
     assert.equal((await send([{ document_id: half }, { document_id: rest }])).status, 200)
@@ -107,7 +107,7 @@ describe('documents that go with a mail', () => {
     assert.deepEqual(await rows(), before)
   })
 
-  test('under a key are part of what is asked for', async () => {
+  test('count as part of the request under an idempotency key', async () => {
     const [one, two] = [await document(), await document()]
     const headers = { 'idempotency-key': randomUUID() }
     const first = await send([{ document_id: one }], {}, user.token, headers)
@@ -119,7 +119,7 @@ describe('documents that go with a mail', () => {
   })
 })
 
-describe('a mail is refused, and nothing is stored, with', () => {
+describe('mail is rejected and not stored, with', () => {
   const cases: readonly [string, () => Promise<readonly Attachment[]>, number, (string | RegExp)?][] = [
     ['a document that there is not', async () => [{ document_id: 999_999_999 }], 404, missing(999_999_999)],
     ['a number that no document has', async () => [{ document_id: Number.MAX_SAFE_INTEGER }], 404],
@@ -179,7 +179,7 @@ describe('a mail is refused, and nothing is stored, with', () => {
       assert.deepEqual(await rows(), before)
     })
 
-  test('a title of control characters has a name without', async () => {
+  test('control characters are removed from a title used as a file name', async () => {
     const id = await document()
     await query('update document set title = $1 where id = $2', ['a\r\nX-Evil: 1/\\..', id])
     const answer = await send([{ document_id: id }])
@@ -188,14 +188,14 @@ describe('a mail is refused, and nothing is stored, with', () => {
     assert.doesNotMatch(mail.raw.at(-1)!, /^X-Evil/m)
   })
 
-  test('a caller of the open area without a credential, who has no documents', async () => {
+  test('attachments of an anonymous caller, who has no documents', async () => {
     const answer = await none.upload('', `of nobody ${randomUUID()}`, { name: 'x.txt' })
     const json = { ...BODY, attachments: [{ document_id: answer.json.id }] }
     assertRefused(await open.post('/api/v1/comms/email/send', { json }), 401, 'Not authenticated')
     assert.equal((await open.post('/api/v1/comms/email/send', { json: BODY })).status, 200)
   })
 
-  test('an API key that may not read documents', async () => {
+  test('attachments for an API key that may not read documents', async () => {
     const attachments = [{ document_id: await document() }]
     const with_ = async (...scopes: string[]) => (await keyOf(api, user, { scopes })).key
     const narrow = await with_('comms:write', 'jobs:read')
@@ -206,16 +206,16 @@ describe('a mail is refused, and nothing is stored, with', () => {
   })
 })
 
-describe('what becomes of a document before its mail is sent', () => {
+describe('changes to a document before its mail is sent', () => {
   const failed = (id: string) =>
-    until('it has failed', async () => {
+    until('the message has failed', async () => {
       const row = await sendOf(id)
       assert.notEqual(row.status, 'sent')
       return row.status === 'failed' && row
     })
 
   for (const search of ['', '?permanent=true'])
-    test(`one that is deleted${search} fails it: it is never sent without`, async () => {
+    test(`a deleted one${search} fails the mail`, async () => {
       const [kept, gone] = [await document(), await document()]
       const attachments = [{ document_id: kept }, { document_id: gone }]
       const { id } = (await send(attachments, { send_at: later() })).json
@@ -224,7 +224,7 @@ describe('what becomes of a document before its mail is sent', () => {
       const row = await failed(id)
       assert.equal(row.detail, missing(gone))
       assert.deepEqual([row.requests, row.attachments.length], [0, 2])
-      const job = await until('so has its job', async () => {
+      const job = await until('the job has failed, too', async () => {
         const [job] = await query('select status, error_code, attempt from job where id = $1', [row.job_id])
         return job!.status === 'failed' && job
       })
@@ -232,7 +232,7 @@ describe('what becomes of a document before its mail is sent', () => {
       assert.ok(!mail.taken.some((taken) => taken.includes(id)))
     })
 
-  test('one that is restored in time is sent', async () => {
+  test('one restored in time is sent', async () => {
     const document_id = await document()
     const { id } = (await send([{ document_id }], { send_at: later() })).json
     await remove(document_id)
@@ -241,10 +241,10 @@ describe('what becomes of a document before its mail is sent', () => {
       200,
     )
     await makeDue(query, id)
-    await until('it is sent', async () => (await sendOf(id)).status === 'sent')
+    await until('the mail is sent', async () => (await sendOf(id)).status === 'sent')
   })
 
-  test('the limit is that of the worker that sends it', async () => {
+  test('the size limit of the sending worker applies', async () => {
     const document_id = await uploaded(randomBytes(LIMIT + 1))
     const answer = await generous.post('/api/v1/comms/email/send', {
       token: user.token,
@@ -253,7 +253,7 @@ describe('what becomes of a document before its mail is sent', () => {
     assertRefused(answer, 413, /the limit per email is 100000/)
   })
 
-  test('bytes that the store has lost fail it', async () => {
+  test('lost bytes fail the mail', async () => {
     const document_id = await document()
     const { id } = (await send([{ document_id }], { send_at: later() })).json
     await query(`delete from blob_chunk where blob_id = (select b.id from blob b join document d on d.sha256 = b.sha256

@@ -25,7 +25,7 @@ after(() => {
 const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
 const { api, url, query } = await edgeAndDatabase({ env })
 const { port } = silent.address() as net.AddressInfo
-// The SMTP client never gets a greeting.
+// At this server the SMTP client never gets a greeting.
 await startSender(url, { ...env, EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}` })
 const { user } = await castOf(api)
 
@@ -36,9 +36,9 @@ const sends = (status: string) =>
 const statusOfJob = async (id: unknown) =>
   (await query('select status from job where id = $1', [id]))[0]!.status
 
-test('mail that waits for its server is cancelled at once, and so is the request that waits for it', async () => {
+test('mail waiting for its server is cancelled immediately, along with the waiting request', async () => {
   const waiting = post('/email/send', { to: ['a@example.com'], subject: 's', text: 't' })
-  await until('its attempt connects', () => sockets.size > 0)
+  await until('its attempt has connected', () => sockets.size > 0)
   const [one] = await sends('queued')
   assert.equal(await statusOfJob(one!.job_id), 'running')
   const answer = await cancel(one!.id as string)
@@ -48,10 +48,10 @@ test('mail that waits for its server is cancelled at once, and so is the request
   assert.equal(mail.requests, 0)
 })
 
-test('a text message that its provider may have is not cancelled, and is sent', async () => {
+test('a text message that the provider may have received is not cancelled but sent', async () => {
   twilio.mode = () => 'hang before'
   const waiting = post('/sms/send', { to: '+14155552671', body: 't' })
-  const one = await until('its request is under way', async () => (await sends('sending'))[0])
+  const one = await until('its request is running', async () => (await sends('sending'))[0])
   assertRefused(await cancel(one.id as string), 409, 'The message can no longer be cancelled: it is sending')
   assert.equal(await statusOfJob(one.job_id), 'running')
   const [row] = await query('select cancel_requested_at from job where id = $1', [one.job_id])

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { startOutside, startSender } from './comms-help.ts'
 import { type Answered, edgeAndDatabase } from './harness.ts'
 
-/** Mail from the caller's side, through the edge, a worker, the real SDKs and stand-ins for the providers. */
+/** Tests mail with an edge, a worker, the real SDKs and stand-ins for the providers. */
 
 const outside = await startOutside()
 const { mail } = outside
@@ -21,7 +21,7 @@ describe('POST /comms/email/send', () => {
   const send = (more: object = {}, path = ''): Promise<Answered> =>
     post(`/email/send${path}`, { ...body, ...more })
 
-  test('answers with the id of what was sent', async () => {
+  test('answers with the id of the message', async () => {
     const answer = await send({
       to: ['a@example.com', 'B@Example.com'],
       cc: ['c@example.com'],
@@ -51,7 +51,7 @@ describe('POST /comms/email/send', () => {
     assert.deepEqual([row.id, row.status, row.recipients, row.requests], [id, 'sent', rest.to, 1])
   })
 
-  test('with html alone is fine', async () => {
+  test('html alone is enough', async () => {
     const answer = await post('/email/send', { to: ['a@example.com'], subject: 's', html: '<p>x</p>' })
     assert.equal(answer.status, 200)
   })
@@ -92,7 +92,7 @@ describe('POST /comms/email/send', () => {
     }
   })
 
-  test('502 for what the mail server refuses', async () => {
+  test('502 if the mail server rejects the message', async () => {
     mail.mode = () => ({ status: 550, at: 'rcpt' })
     const answer = await send()
     mail.mode = () => 'take'
@@ -102,7 +102,7 @@ describe('POST /comms/email/send', () => {
     )
   })
 
-  test('a server that is busy is tried again', async () => {
+  test('a busy server is retried', async () => {
     const before = mail.requests
     mail.mode = () => (mail.requests === before ? { status: 451, at: 'data' } : 'take')
     assert.equal((await send()).json.status, 'sent')
@@ -110,7 +110,7 @@ describe('POST /comms/email/send', () => {
     mail.mode = () => 'take'
   })
 
-  test('unknown is what became of a mail whose server fell silent after it', async () => {
+  test('the outcome is unknown if the server falls silent after receiving the mail', async () => {
     mail.mode = () => 'cut after'
     const before = mail.requests
     const answer = await send()

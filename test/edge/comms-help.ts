@@ -5,7 +5,7 @@ import { type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** The three provider stand-ins and the settings that point to them. */
+/** Stand-ins for the three providers, and the settings that point to them. */
 export interface Outside {
   readonly twilio: TwilioStandIn
   readonly resend: ResendStandIn
@@ -13,7 +13,7 @@ export interface Outside {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Starts the stand-ins; they stop after the file. `example.com` is a verified domain. */
+/** Starts the stand-ins with `example.com` as a verified domain. They stop after the test file. */
 export async function startOutside(): Promise<Outside> {
   const [twilio, resend, mail] = await Promise.all([twilioServer(), resendServer(), mailServer()])
   resend.domains.push(resendDomain('example.com'), resendDomain('new.example', 'pending'))
@@ -29,7 +29,7 @@ export async function startOutside(): Promise<Outside> {
   return { twilio, resend, mail, env }
 }
 
-/** Reschedules a message so that it is due in `ms`. */
+/** Reschedules a message to be due in `ms`. */
 export async function makeDue(query: TestDatabase['query'], id: string, ms = 0): Promise<void> {
   const [row] = await query(
     `with moved as (update comms_send set send_at = now() + make_interval(secs => $2 / 1000.0) where id = $1 returning job_id, send_at)
@@ -39,7 +39,7 @@ export async function makeDue(query: TestDatabase['query'], id: string, ms = 0):
   await query('select job_send(array[$1::uuid])', [row!.job_id])
 }
 
-/** Starts a worker for sends on a database; it stops after the file. */
+/** Starts a worker for messages on a database. The worker stops after the test file. */
 export async function startSender(url: string, env: Readonly<Record<string, string>>): Promise<void> {
   await startOwnWorker(url, 'comms', env)
 }

@@ -6,7 +6,7 @@ import { castOf } from './accounts-help.ts'
 import { startOutside, startSender } from './comms-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Configuration, delivery status of messages, and domains. */
+/** Tests the configuration report, the delivery status of messages, and domains. */
 
 const outside = await startOutside()
 const { resend } = outside
@@ -22,7 +22,7 @@ const post = (path: string, json?: object, token = admin.token) =>
   api.post(`/api/v1/comms${path}`, { token, ...(json === undefined ? {} : { json }) })
 
 describe('GET /comms/status', () => {
-  test('says what is configured, and no secret', async () => {
+  test('reports the configuration without secrets', async () => {
     const answer = await get('/status')
     const phone = { configured: true, provider: 'twilio', from: '+14155550100', missing: [] }
     assert.deepEqual(
@@ -41,7 +41,7 @@ describe('GET /comms/status', () => {
     for (const secret of ['hunter2', '127.0.0.1']) assert.ok(!answer.text.includes(secret))
   })
 
-  test('names what is missing', async () => {
+  test('names missing settings', async () => {
     const bare = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
     const { email, sms, domains } = (await bare.get('/api/v1/comms/status')).json
     assert.deepEqual([email.configured, email.provider, email.from], [true, 'outbox', 'millrace@localhost'])
@@ -66,7 +66,7 @@ describe('GET /comms/status', () => {
 })
 
 describe('GET /comms/sends', () => {
-  test('shows the own, newest first; admins see all, and an id of another is none', async () => {
+  test('lists own messages newest first; admins see all, and others get 404 by id', async () => {
     const email = { to: ['a@example.com'], subject: 's', text: 't' }
     const mine = (await post('/email/send', email, user.token)).json.id
     await post('/sms/send', { to: '+14155552671', body: 't' }, user.token)
@@ -115,12 +115,12 @@ describe('GET /comms/sends', () => {
     assert.equal((await get('/sends/nonsense')).status, 404)
   })
 
-  test('refuses what is out of range', async () => {
+  test('rejects values out of range', async () => {
     for (const query of ['limit=0', 'limit=1001', 'limit=x', 'channel=fax', 'status=lost', 'cursor=x'])
       assert.equal((await get(`/sends?${query}`)).status, 422, query)
   })
 
-  test('of an account that is gone, what was sent stays, is nobody’s, and is shown to admins alone', async () => {
+  test('keeps messages of a deleted account, without an owner and visible to admins only', async () => {
     const account = await newcomer()
     const email = { to: ['a@example.com'], subject: 's', text: 't' }
     const { id } = (await post('/email/send', email, account.token)).json
@@ -139,8 +139,8 @@ describe('GET /comms/sends', () => {
   })
 })
 
-describe('the domains', () => {
-  test('are listed, added and checked', async () => {
+describe('domains', () => {
+  test('can be listed, added and checked', async () => {
     const listed = await get('/domains')
     assert.equal(listed.status, 200)
     assert.deepEqual(
@@ -174,7 +174,7 @@ describe('the domains', () => {
     )
   })
 
-  test('have names', async () => {
+  test('must have valid names', async () => {
     for (const name of [
       '',
       'localhost',
@@ -191,7 +191,7 @@ describe('the domains', () => {
     assert.equal((await post('/domains/not%20one/check')).status, 422)
   })
 
-  test('are a 502 when the provider refuses, in words without the key', async () => {
+  test('answer 502 without the key if the provider refuses', async () => {
     resend.mode = () => ({
       status: 403,
       body: { name: 'validation_error', message: 'Upgrade to add more domains' },
@@ -202,7 +202,7 @@ describe('the domains', () => {
     assert.deepEqual([refused.status, refused.json], [502, { detail, code: 'domain.refused' }])
   })
 
-  test('are asked for again when the provider fails, and a 502 when it goes on', async () => {
+  test('are retried if the provider fails, then answer 502', async () => {
     const before = resend.asked.length
     resend.mode = () => (resend.asked.length === before + 1 ? 'error before' : 'take')
     assert.equal((await get('/domains')).status, 200)

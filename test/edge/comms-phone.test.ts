@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { startOutside, startSender } from './comms-help.ts'
 import { type Answered, edgeAndDatabase } from './harness.ts'
 
-/** Text messages and calls from the caller's side, through the edge, a worker, the real SDKs and stand-ins. */
+/** Tests text messages and calls with an edge, a worker, the real SDKs and stand-ins for the providers. */
 
 const outside = await startOutside()
 const { twilio } = outside
@@ -23,7 +23,7 @@ describe('POST /comms/sms/send', () => {
   const send = (more: object = {}): Promise<Answered> =>
     post('/sms/send', { to: newNumber(), body: 'Hello', ...more })
 
-  test('answers with the sid, and the number in its normal form', async () => {
+  test('answers with the sid and the normalized number', async () => {
     const answer = await send({ to: ' +49 171 / 123-4567 ' })
     const { id, sid, ...rest } = answer.json
     assert.deepEqual(
@@ -38,7 +38,7 @@ describe('POST /comms/sms/send', () => {
     assert.deepEqual([row.id, row.provider_id], [id, sid])
   })
 
-  test('counts the parts by the encoding', async () => {
+  test('counts the parts by encoding', async () => {
     for (const [body, segments] of [
       ['a'.repeat(160), 1],
       ['a'.repeat(161), 2],
@@ -71,7 +71,7 @@ describe('POST /comms/sms/send', () => {
     })
   }
 
-  test('502 in our words for what the provider refuses, whose own are secret', async () => {
+  test("502 if the provider refuses, with our text because the provider's is confidential", async () => {
     twilio.mode = () => ({ status: 400, body: { code: 21610, message: 'words', status: 400 } })
     const answer = await send()
     twilio.mode = () => 'take'
@@ -80,7 +80,7 @@ describe('POST /comms/sms/send', () => {
     assert.deepEqual([answer.status, answer.json], [502, { detail, code: 'telephony.refused' }])
   })
 
-  test('a provider that takes no more for now is asked again after its Retry-After', async () => {
+  test('a rate limit of the provider is retried after its Retry-After', async () => {
     const before = twilio.requests
     const startedAt = Date.now()
     twilio.mode = () =>
@@ -91,7 +91,7 @@ describe('POST /comms/sms/send', () => {
     assert.ok(Date.now() - startedAt >= 950, `${Date.now() - startedAt} ms`)
   })
 
-  test('what the provider took and then failed is found, and sent once', async () => {
+  test('a message that the provider accepted before failing is found, not sent twice', async () => {
     for (const mode of ['cut after', 'error after', 'garbage'] as const) {
       const before = twilio.taken.length
       twilio.mode = () => mode
@@ -102,7 +102,7 @@ describe('POST /comms/sms/send', () => {
     }
   })
 
-  test('what nobody can tell is unknown, listed as such, and found when it turns up', async () => {
+  test('an undetermined message is listed as unknown and resolved when it appears', async () => {
     const before = twilio.requests
     twilio.mode = () => 'cut before'
     const answer = await send()
@@ -118,7 +118,7 @@ describe('POST /comms/sms/send', () => {
     assert.ok((await api.get('/api/v1/comms/status')).json.unknown_sends >= 1)
   })
 
-  test('what was certainly not taken, as often as it is tried, is 502', async () => {
+  test('502 after every attempt was certainly not accepted', async () => {
     const before = twilio.requests
     twilio.mode = () => 'error before'
     const answer = await send()
@@ -165,7 +165,7 @@ describe('POST /comms/call', () => {
     })
   }
 
-  test('502 for what the provider refuses; what it took is found', async () => {
+  test('502 if the provider refuses; an accepted call is found', async () => {
     twilio.mode = () => ({ status: 400, body: { code: 21205, status: 400 } })
     const refused = await send()
     assert.deepEqual([refused.status, /the script URL/.test(refused.json.detail)], [502, true])

@@ -7,7 +7,7 @@ import { makeDue, startOutside, startSender } from './comms-help.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Scheduled messages: the edge answers immediately, and a worker sends them when due unless they are cancelled. */
+/** The edge must accept scheduled messages immediately, and a worker send them when due unless they are cancelled. */
 
 const outside = await startOutside()
 const { mail, twilio } = outside
@@ -48,7 +48,7 @@ const schedule = async (channel = 'email', more: object = {}): Promise<{ id: str
 
 for (const [channel, [path, body]] of Object.entries(CHANNELS))
   describe(`${path} with send_at`, () => {
-    test('answers at once that it is scheduled, and is cancelled with its job', async () => {
+    test('is accepted immediately, and can be cancelled by its job', async () => {
       const before = requests()
       const json = { ...body(), send_at: later() }
       const answer = await post(path, json)
@@ -77,11 +77,11 @@ for (const [channel, [path, body]] of Object.entries(CHANNELS))
       assert.equal(requests(), before)
     })
 
-    test('sends it at its time, and not before', async () => {
+    test('is sent at its time, not earlier', async () => {
       const { id } = await schedule(channel)
       await makeDue(query, id, 300)
       const { send_at: sendAt } = await sendOf(id)
-      const row = await until('it is sent', async () => {
+      const row = await until('the message is sent', async () => {
         const row = await sendOf(id)
         return row.status === 'sent' && row
       })
@@ -93,7 +93,7 @@ for (const [channel, [path, body]] of Object.entries(CHANNELS))
       }
     })
 
-    test('with a key is scheduled once, and another time is another request', async () => {
+    test('is scheduled once per key, and another time is another request', async () => {
       const [headers, json] = [{ 'idempotency-key': randomUUID() }, { ...body(), send_at: later() }]
       const first = await post(path, json, headers)
       assert.deepEqual((await post(path, json, headers)).json, first.json)
@@ -122,7 +122,7 @@ for (const [channel, [path, body]] of Object.entries(CHANNELS))
       })
   })
 
-test('a time has its offset; without one it is UTC', async () => {
+test('a time without an offset is UTC', async () => {
   const soon = new Date(Math.ceil(Date.now() / 1000) * 1000 + HOUR_MS)
   const inParis = `${new Date(soon.getTime() + 2 * HOUR_MS).toISOString().slice(0, 19)}+02:00`
   for (const send_at of [inParis, soon.toISOString().slice(0, 19)]) {
@@ -131,7 +131,7 @@ test('a time has its offset; without one it is UTC', async () => {
   }
 })
 
-test('a message to a number that is scheduled holds up no other to it', async () => {
+test('a scheduled message does not delay others to the same number', async () => {
   const to = newNumber()
   await schedule('sms', { to })
   assert.equal((await post('/sms/send', { to, body: 'now' })).json.status, 'queued')
@@ -139,19 +139,19 @@ test('a message to a number that is scheduled holds up no other to it', async ()
   assert.equal((await post('/call', { to, script_url: 'https://example.com/' })).status, 200)
 })
 
-test('what is suppressed meanwhile is not sent, and the message says why', async () => {
+test('a recipient suppressed meanwhile gets nothing, and the message has the reason', async () => {
   const { id } = await schedule('email', { to: ['gone@example.com'] })
   await query(
     `insert into comms_suppression (address, reason, send_id) values ('gone@example.com', 'bounced', $1)`,
     [id],
   )
   await makeDue(query, id)
-  const row = await until('it has failed', async () => {
+  const row = await until('the message has failed', async () => {
     const row = await sendOf(id)
     return row.status === 'failed' && row
   })
   assert.match(row.detail, /^Mail to gone@example.com is suppressed/)
-  const { error } = await until('so has its job', async () => {
+  const { error } = await until('the job has failed, too', async () => {
     const job = await jobOf(row.job_id)
     return job.status === 'failed' && job
   })
@@ -159,8 +159,8 @@ test('what is suppressed meanwhile is not sent, and the message says why', async
   assertRefused(await cancel(id), 409, 'The message can no longer be cancelled: it is failed')
 })
 
-describe('cancelling', () => {
-  test('is for the sender and admins; of nobody’s messages for admins', async () => {
+describe('cancelling a scheduled message', () => {
+  test('is allowed for its sender and admins; for messages without an owner, for admins only', async () => {
     const { id } = await schedule()
     assertRefused(await cancel(id, other.token), 404, 'Message not found')
     assert.equal((await cancel(id, admin.token)).json.status, 'cancelled')
@@ -174,12 +174,12 @@ describe('cancelling', () => {
     assert.equal((await cancel(nobodys.json.id, admin.token)).status, 200)
   })
 
-  test('finds no message of an id that there is not, or that is none', async () => {
+  test('is 404 for an unknown or invalid id', async () => {
     for (const id of [randomUUID(), 'nonsense', '1'])
       assertRefused(await cancel(id, admin.token), 404, 'Message not found')
   })
 
-  test('its job is the same', async () => {
+  test('gives the same result by its job', async () => {
     for (const channel of ['email', 'sms']) {
       const { id } = await schedule(channel)
       const { job_id } = await sendOf(id)
@@ -190,7 +190,7 @@ describe('cancelling', () => {
     }
   })
 
-  test('tells the URL that its job was to call, in the background', async () => {
+  test('calls the callback URL of the job in the background', async () => {
     const [path, body] = CHANNELS.sms!
     const query_ = `?background=true&callback_url=${encodeURIComponent('https://example.com/hook')}`
     const answer = await post(`${path}${query_}`, { ...body(), send_at: later() })

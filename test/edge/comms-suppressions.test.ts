@@ -6,7 +6,7 @@ import { startOutside, startSender } from './comms-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Addresses with permanent bounces or spam complaints are suppressed until an admin lifts the suppression. */
+/** Permanent bounces and spam complaints must suppress an address until an admin lifts the suppression. */
 
 const outside = await startOutside()
 const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
@@ -25,7 +25,7 @@ const tell = (type: string, more: Parameters<typeof mailEvent>[1] & object, id?:
     '/api/v1/comms/webhooks/resend',
     signedEvent(mailEvent(type, more), id === undefined ? {} : { id }),
   )
-/** Sends mail to an address, then delivers a provider event about it; returns the id of the message. */
+/** Sends mail to an address, then delivers a provider event about the mail. Returns the id of the message. */
 async function sendAndReport(to: string, type: string, more: object = {}, event?: string): Promise<string> {
   const { id } = (await send({ to: [to] })).json
   assert.equal((await tell(type, { id, to, ...more }, event)).status, 200)
@@ -70,14 +70,14 @@ describe('an address is suppressed', () => {
       assert.deepEqual(await list(), [])
     })
 
-  test('but none of several that an event names at once', async () => {
+  test('but not if the event names several addresses', async () => {
     const { id } = (await send({ to: ['a@example.com', 'b@example.com'] })).json
     await tell('email.complained', { id, to: ['a@example.com', 'b@example.com'] })
     assert.deepEqual(await list(), [])
   })
 })
 
-test('a refused request leaves no message and no job, and names every address', async () => {
+test('a rejected request leaves no message or job and names every suppressed address', async () => {
   await sendAndReport('x@example.com', 'email.complained')
   await sendAndReport('y@example.com', 'email.bounced', PERMANENT)
   const rows = () =>
@@ -89,7 +89,7 @@ test('a refused request leaves no message and no job, and names every address', 
   for (const address of ['x@example.com', 'y@example.com']) await lift(address)
 })
 
-test('a suppression that an admin has lifted does not come back with the event, and is audited', async () => {
+test('lifting a suppression is audited, and a repeated event does not restore it', async () => {
   const event = 'msg_again'
   const id = await sendAndReport('carl@example.com', 'email.complained', {}, event)
   await lift('carl@example.com')
@@ -102,7 +102,7 @@ test('a suppression that an admin has lifted does not come back with the event, 
   assert.deepEqual(audited, [{ actor_id: admin.id, data: { address: 'carl@example.com' } }])
 })
 
-test('the list is in pages, for admins', async () => {
+test('only admins list suppressions, in pages', async () => {
   await query(`insert into comms_suppression (address, reason, send_id, created_at)
     select n || '@example.com', 'bounced', gen_random_uuid(), now() - n / 2 * interval '1 minute' from generate_series(1, 5) n`)
   const found: string[] = []

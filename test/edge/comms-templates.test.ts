@@ -7,7 +7,7 @@ import { makeDue, startOutside, startSender } from './comms-help.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Message templates: admins manage them, senders use them, and sent messages keep their rendered text. */
+/** Admins manage templates, senders use them, and sent messages keep their rendered text. */
 
 const outside = await startOutside()
 const { mail, twilio } = outside
@@ -39,8 +39,8 @@ const made = async (fields: object = WELCOME): Promise<string> => {
   return name
 }
 
-describe('managing', () => {
-  test('adds, shows, replaces and deletes, and is audited', async () => {
+describe('managing templates', () => {
+  test('adds, shows, replaces and deletes them, with audit events', async () => {
     const added = await call('POST', '', { name: 'welcome', ...WELCOME })
     const { created_at, ...rest } = added.json
     assert.deepEqual([added.status, rest], [201, { name: 'welcome', ...WELCOME, updated_at: null }])
@@ -69,7 +69,7 @@ describe('managing', () => {
     )
   })
 
-  test('is for admins, reading and previewing for whoever may send', async () => {
+  test('is limited to admins; all senders may read and preview', async () => {
     const name = await made()
     for (const token of [user.token, moderator.token]) {
       assert.equal((await call('POST', '', { name: 'mine', ...CODE }, token)).status, 403)
@@ -81,7 +81,7 @@ describe('managing', () => {
     assert.equal((await api.get(PATH)).status, 401)
   })
 
-  test('adds a name once, also at once and with a key', async () => {
+  test('adds a name once, also concurrently and with a key', async () => {
     const json = { name: 'once', ...CODE }
     const all = await Promise.all(Array.from({ length: 5 }, () => call('POST', '', json)))
     assert.deepEqual(all.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
@@ -116,7 +116,7 @@ describe('managing', () => {
       assert.deepEqual(answer.json.errors[0].loc.map(String), ['body', ...loc])
     })
 
-  test('lists by name, in pages, without the texts', async () => {
+  test('lists by name, in pages, without the content', async () => {
     await query('delete from comms_template')
     for (const name of ['c', 'a', 'b']) await call('POST', '', { name, ...WELCOME })
     const seen: string[] = []
@@ -135,7 +135,7 @@ describe('managing', () => {
 })
 
 describe('a preview', () => {
-  test('shows what would be sent, and sends nothing', async () => {
+  test('renders the message and sends nothing', async () => {
     const [email, sms] = [await made(), await made(CODE)]
     const before = await query('select count(*)::int as n from comms_send')
     const shown = await call('POST', `/${email}/preview`, { variables: { name: '<Ada>' } })
@@ -151,7 +151,7 @@ describe('a preview', () => {
     assert.deepEqual(await query('select count(*)::int as n from comms_send'), before)
   })
 
-  test('names what is missing', async () => {
+  test('names missing values', async () => {
     const answer = await call('POST', `/${await made()}/preview`, {})
     assert.deepEqual(
       [answer.status, answer.json.detail, answer.json.errors[0].loc],
@@ -160,10 +160,10 @@ describe('a preview', () => {
   })
 })
 
-describe('a message of a template', () => {
+describe('a message from a template', () => {
   const to = ['a@example.com']
 
-  test('is sent with its values, and says of which template it is', async () => {
+  test('is sent with its values and names its template', async () => {
     const name = await made()
     const answer = await send('/email/send', {
       to,
@@ -179,14 +179,14 @@ describe('a message of a template', () => {
     assert.equal(template, name)
   })
 
-  test('in a text message counts its parts when it is filled in', async () => {
+  test('counts the parts of a text message after rendering', async () => {
     const name = await made(CODE)
     const json = { to: '+14155550001', template: name, variables: { code: '1'.repeat(160) } }
     assert.equal((await send('/sms/send', json)).json.segments, 2)
     assert.equal(twilio.taken.at(-1)!.content, `Your code is ${'1'.repeat(160)}`)
   })
 
-  test('that is scheduled keeps what it said, whatever becomes of the template', async () => {
+  test('keeps its text when scheduled, even if the template changes', async () => {
     const name = await made()
     const send_at = new Date(Date.now() + 3_600_000).toISOString()
     const json = { to, template: name, variables: { name: 'Bob' }, send_at }
@@ -194,7 +194,7 @@ describe('a message of a template', () => {
     await call('PUT', `/${name}`, { ...WELCOME, subject: 'Changed', variables: WELCOME.variables })
     await call('DELETE', `/${name}`)
     await makeDue(query, id)
-    const raw = await until('it comes', () => mail.raw.find((one) => one.includes(id)))
+    const raw = await until('the message arrives', () => mail.raw.find((one) => one.includes(id)))
     assert.match(raw, /^Subject: Welcome, Bob\r$/m)
   })
 
@@ -237,7 +237,7 @@ describe('a message of a template', () => {
     ['a template that is none', { template: 'Not A Name' }, 422, undefined],
     ['a template that there is not', { template: 'missing' }, 404, 'There is no template named missing'],
   ] as const)
-    test(`is refused with ${what}`, async () => {
+    test(`is rejected with ${what}`, async () => {
       const template = await made()
       const before = await query(
         'select (select count(*) from job) as jobs, (select count(*) from comms_send) as sends',
@@ -249,7 +249,7 @@ describe('a message of a template', () => {
       )
     })
 
-  test('is not of a template of another channel, nor has values without one', async () => {
+  test('is rejected for a template of another channel, or with values but no template', async () => {
     const [email, sms] = [await made(), await made(CODE)]
     assertRefused(await send('/email/send', { to, template: sms }), 422, 'template: is for sms')
     assertRefused(
@@ -271,7 +271,7 @@ describe('a message of a template', () => {
     )
   })
 
-  test('under a key is another one with other values', async () => {
+  test('counts as another request if its values differ under the same key', async () => {
     const template = await made()
     const headers = { 'idempotency-key': randomUUID() }
     const post = (name: string) =>

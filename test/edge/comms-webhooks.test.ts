@@ -8,7 +8,7 @@ import { signedCallback, TOKEN, twilioEnv } from '../standins/twilio.ts'
 import { sharedEdge, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Provider events about messages: accepted with a valid signature, otherwise all refused the same way. */
+/** Provider events about messages must be accepted with a valid signature and otherwise rejected the same way. */
 
 const BASE = 'https://mill.example.com/base'
 const env = {
@@ -44,7 +44,7 @@ describe('a callback of the telephony provider', () => {
   const call = (parameters: Readonly<Record<string, string>>, search = '', token = TOKEN, to = api) =>
     to.post(`${TWILIO}${search}`, signedCallback(`${BASE}${TWILIO}${search}`, parameters, token))
 
-  test('is signed as its own SDK checks it', () => {
+  test("is signed as the provider's SDK expects", () => {
     const { headers } = signedCallback(`${BASE}?a=b`, { B: '2', A: '1 &' })
     assert.ok(validateRequest(TOKEN, headers['x-twilio-signature']!, `${BASE}?a=b`, { A: '1 &', B: '2' }))
   })
@@ -59,7 +59,7 @@ describe('a callback of the telephony provider', () => {
     ['of a later version', 'sent', null],
     ['constructor', 'sent', null],
   ] as const)
-    test(`of a text message that is ${given}`, async () => {
+    test(`sets the status of a text message: ${given}`, async () => {
       const sid = `SM${randomUUID()}`
       const id = await addSentMessage('sms', sid)
       const answer = await call({ MessageSid: sid, MessageStatus: given, ErrorCode: '30003' })
@@ -77,14 +77,14 @@ describe('a callback of the telephony provider', () => {
     ['busy', 'failed'],
     ['no-answer', 'failed'],
   ] as const)
-    test(`of a call that is ${given}`, async () => {
+    test(`sets the status of a call: ${given}`, async () => {
       const sid = `CA${randomUUID()}`
       const id = await addSentMessage('call', sid)
       assert.equal((await call({ CallSid: sid, CallStatus: given })).status, 200)
       assert.equal(await statusOf(id), status)
     })
 
-  test('finds a message whose id of the provider is not stored yet', async () => {
+  test('finds a message whose provider id is not stored yet', async () => {
     const id = randomUUID()
     await db.run(insertSend({ id, channel: 'sms', ownerId: null, jobId: id, recipients: ['x'], message: {} }))
     await db.one(beginRequest(id, { id, attempt: 1 }, false))
@@ -93,14 +93,14 @@ describe('a callback of the telephony provider', () => {
     assert.deepEqual([await statusOf(id), (await row(id)).provider_id], ['delivered', `SM${id}`])
   })
 
-  test('of nothing that is known changes nothing', async () => {
+  test('changes nothing for an unknown message', async () => {
     const told = { MessageSid: 'SMunknown', MessageStatus: 'delivered' }
     for (const parameters of [told, { MessageSid: 'SM1' }, { MessageStatus: 'sent' }, {}] as const)
       assert.equal((await call(parameters)).status, 200)
     assert.deepEqual(await query(`select from comms_send where provider_id = 'SMunknown'`), [])
   })
 
-  test('that is not signed, or not like this, is refused', async () => {
+  test('is rejected without a valid signature', async () => {
     const sid = `SM${randomUUID()}`
     const id = await addSentMessage('sms', sid)
     const told = { MessageSid: sid, MessageStatus: 'delivered' }
@@ -116,12 +116,12 @@ describe('a callback of the telephony provider', () => {
     ] as const
     for (const [path, options] of requests) assertRefused(await api.post(path, options), 400, INVALID)
     assert.equal(await statusOf(id), 'sent')
-    // A repeated signed event changes nothing.
+    // A repeated signed event must change nothing.
     for (let n = 0; n < 2; n++) assert.equal((await api.post(TWILIO, { body, headers })).status, 200)
     assert.equal(await statusOf(id), 'delivered')
   })
 
-  test('is not taken where telephony is not configured', async () => {
+  test('is rejected if telephony is not configured', async () => {
     const answer = await call({ MessageSid: 'SM1', MessageStatus: 'sent' }, '', TOKEN, bare)
     assertRefused(answer, 503, /TELEPHONY_AUTH_TOKEN/)
   })
@@ -130,7 +130,7 @@ describe('a callback of the telephony provider', () => {
 describe('an event of the email provider', () => {
   const tell = (event: object, options: Parameters<typeof signedEvent>[1] = {}) =>
     api.post(RESEND, signedEvent(event, options))
-  /** Stops the edge's clock at a whole second. */
+  /** Stops the edge's clock at a whole second and returns that second. */
   const stopClock = (t: TestContext): number => {
     const now = Math.floor(Date.now() / 1000) * 1000
     t.mock.method(api.serving.edge.healthCheck, 'now', () => now)
@@ -169,7 +169,7 @@ describe('an event of the email provider', () => {
       assert.equal(found.error_code, status === 'failed' ? 'email.undelivered' : null)
     })
 
-  test('finds a message by our header or Message-ID, and later by the id of the provider alone', async () => {
+  test('finds a message by our header or Message-ID, and later by the provider id alone', async () => {
     const named: ((id: string) => object)[] = [
       (id) => ({ id }),
       (id) => ({ message_id: `<${id}@mail.example.com>` }),
@@ -185,14 +185,14 @@ describe('an event of the email provider', () => {
     }
   })
 
-  test('of nothing that is known changes nothing', async () => {
+  test('changes nothing for an unknown message', async () => {
     const before = await query('select * from comms_send order by id')
     for (const id of [undefined, randomUUID(), 'x'])
       assert.equal((await tell(mailEvent('email.delivered', id === undefined ? {} : { id }))).status, 200)
     assert.deepEqual(await query('select * from comms_send order by id'), before)
   })
 
-  test('is taken when one of several signatures is right, and at the edge of the tolerance', async (t) => {
+  test('is accepted if any signature is valid, up to the time tolerance', async (t) => {
     const event = mailEvent('email.delivered')
     const { body, headers } = signedEvent(event)
     const wrong = signedEvent(event, { secret: `whsec_${Buffer.from('another secret').toString('base64')}` })
@@ -204,7 +204,7 @@ describe('an event of the email provider', () => {
       assert.equal((await tell(event, { at: now + seconds * 1000 })).status, 200)
   })
 
-  test('that is not signed, or not like this, is refused', async (t) => {
+  test('is rejected without a valid signature', async (t) => {
     const now = stopClock(t)
     const id = await addSentMessage('email', null)
     const event = mailEvent('email.delivered', { id })
@@ -243,7 +243,7 @@ describe('an event of the email provider', () => {
     assert.equal(await statusOf(id), 'sent')
   })
 
-  test('is not taken without its secret', async () => {
+  test('is rejected without a configured secret', async () => {
     const answer = await bare.post(RESEND, signedEvent(mailEvent('email.delivered')))
     assertRefused(answer, 503, /EMAIL_PROVIDER_WEBHOOK_SECRET/)
   })

@@ -7,7 +7,7 @@ import { sharedBlog } from './blog-help.ts'
 import { ledgerOf } from './ledger.ts'
 import { newSlug } from './orgs-help.ts'
 
-/** All JSON has the format of JSON.stringify, whichever part produces it. */
+/** All JSON must have the format of JSON.stringify, whichever part produces it. */
 
 const { api, call, editor, write, publish, tag, admin, ...database } = await sharedBlog()
 const { query } = database
@@ -17,8 +17,8 @@ function assertCompact(text: string, what: string): void {
   assert.equal(text, JSON.stringify(JSON.parse(text)), what)
 }
 
-describe('compact', () => {
-  test('takes the white space between the parts of any JSON, and none of what is in its texts', () => {
+describe('compact JSON', () => {
+  test('removes white space between tokens and keeps it inside strings', () => {
     const nasty = fc.constantFrom('"', '\\', '\\"', ' : ', ', ', '\n', '" : "', '", "', '{ }', 'é', '🜁', ' ')
     const texts = fc.array(fc.oneof(nasty, fc.string())).map((parts) => parts.join(''))
     fc.assert(
@@ -31,7 +31,7 @@ describe('compact', () => {
     )
   })
 
-  test('gives back what PostgreSQL says', async () => {
+  test('preserves the values from PostgreSQL', async () => {
     const value = { a: ' " : , ', b: [1, { c: null }, 'x\\'], 'k : "': '', d: { e: [] } }
     for (const sql of [
       '$1::jsonb',
@@ -46,7 +46,7 @@ describe('compact', () => {
   })
 })
 
-test('answers and frames have no white space between their parts', async () => {
+test('answers and frames contain no white space between tokens', async () => {
   const one = await tag(newSlug('one tag'))
   const another = await tag(`Another "tag" : , ${newSlug()}`)
   const post = await publish({

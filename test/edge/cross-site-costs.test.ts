@@ -25,7 +25,7 @@ const own = [
 ]
 
 for (const path of PATHS) {
-  test(`GET ${path} is refused from another site, with and without a cookie`, async () => {
+  test(`GET ${path} is rejected from another site, with and without a cookie`, async () => {
     for (const headers of foreign) {
       const { status, json } = await api.get(path, { headers })
       assert.deepEqual(
@@ -36,14 +36,14 @@ for (const path of PATHS) {
     }
   })
 
-  test(`GET ${path} goes on from our own pages, from programs, and with a bearer token`, async () => {
-    // 503: the request passes the check, and then no provider key is configured.
+  test(`GET ${path} is accepted from the own origin, from programs, and with a bearer token`, async () => {
+    // 503 shows that the request passed the origin check, because no provider key is configured.
     for (const headers of own)
       assert.equal((await api.get(path, { headers })).status, 503, JSON.stringify(headers))
   })
 }
 
-test('a GET that costs nothing is open to every page', async () => {
+test('a GET without cost is accepted from any page', async () => {
   const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
   assert.equal((await api.get('/voice/catalog/summary', { headers })).status, 200)
 })

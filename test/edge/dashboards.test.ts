@@ -6,7 +6,7 @@ import { addTallies, HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 
-/** The alert rules and the dashboard in `deploy` use only metrics that `/metrics` has. */
+/** The alert rules and the dashboard in `deploy` must use only metrics of `/metrics`. */
 
 const { api, db, query } = await edgeAndDatabase()
 const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
@@ -29,13 +29,13 @@ interface Panel {
 }
 const { panels } = JSON.parse(fileAt('deploy/grafana/millrace.json')) as { panels: Panel[] }
 
-// Metrics of Prometheus itself, and of an edge with a replica.
+// Metrics of Prometheus itself and of an edge with a replica, which this edge does not have.
 const ELSEWHERE = ['up', 'replica_used', 'replica_behind_bytes', 'slow_reads_total']
 const WORDS = new Set(
   'sum max by on rate increase absent histogram_quantile topk and or le instance'.split(' '),
 )
 
-/** The metrics in an expression and the labels that it uses of each. */
+/** Returns the metrics in an expression, each with its labels. */
 function metricsIn(expr: string): { name: string; labels: string[] }[] {
   const plain = expr.replace(/"[^"]*"/g, '""').replace(/\[[^\]]*\]/g, '')
   const grouped = plain.replace(/\b(?:by|on) \([^)]*\)/g, '')
@@ -47,7 +47,7 @@ function metricsIn(expr: string): { name: string; labels: string[] }[] {
     .filter(({ name }) => !WORDS.has(name))
 }
 
-test('every expression is about metrics and labels that there are', async () => {
+test('every expression uses existing metrics and labels', async () => {
   const times = new Array(HISTOGRAM_BOUNDS.length + 1).fill(1)
   const of = {
     queue: 'ai',
@@ -72,7 +72,7 @@ test('every expression is about metrics and labels that there are', async () => 
   )
   await query(`insert into job_count (queue, queued, running) values ('ai', 1, 1)`)
   await api.get('/nowhere')
-  const text = await until('all is in the text', async () => {
+  const text = await until('the text has all metrics', async () => {
     const { text } = await api.get('/metrics')
     return text.includes('jobs_ended_total{') && text.includes('http_refusals_total{') && text
   })
@@ -105,7 +105,7 @@ test('every expression is about metrics and labels that there are', async () => 
         )
 })
 
-test('rules have names, severities and words of their own; panels their places', () => {
+test('rules have unique names, severities and descriptions, and panels have positions', () => {
   assert.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length)
   for (const { alert, labels, annotations } of rules) {
     assert.match(alert, /^Millrace[A-Z][A-Za-z]+$/)
@@ -117,7 +117,7 @@ test('rules have names, severities and words of their own; panels their places',
   assert.equal(new Set(panels.flatMap(({ id, title }) => [String(id), title])).size, panels.length * 2)
 })
 
-test('what names a path of the monitor names one that there is', async () => {
+test('paths of the monitor exist', async () => {
   const paths = rules.flatMap(({ annotations }) =>
     [...annotations.summary!.matchAll(/\/monitor\S*/g)].map(([path]) => path),
   )

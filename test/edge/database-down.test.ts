@@ -4,7 +4,7 @@ import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { cuttableLine, startEdge } from './harness.ts'
 
-/** The database goes down and comes back under a running edge. */
+/** Tests a running edge while the database goes down and comes back. */
 
 const { url, query } = await testDatabase()
 const line = await cuttableLine(url)
@@ -12,14 +12,14 @@ const api = await startEdge(line.url)
 const { token } = await api.register('owner@example.com')
 const stranger = await api.register('stranger@example.com')
 
-// One path for each way to the database: pipelined reads, the pool, a transaction.
+// One path for each way to reach the database: pipelined reads, the pool, a transaction.
 const paths = [
   ['GET', '/api/v1/documents', 200],
   ['GET', '/api/v1/documents/1/content', 404],
   ['POST', '/api/v1/documents/1/extract', 404],
 ] as const
 
-test('while PostgreSQL is down requests are 503, soon and without its words', async () => {
+test('requests are 503 soon after PostgreSQL goes down, without its error text', async () => {
   await line.cut()
   for (const [method, path] of paths) {
     const startedAt = performance.now()
@@ -35,7 +35,7 @@ test('while PostgreSQL is down requests are 503, soon and without its words', as
   }
 })
 
-test('a credential that can not be checked is 503, not 401', async () => {
+test('a credential that cannot be checked is 503, not 401', async () => {
   const json = { email: 'later@example.com', password: 'correct horse' }
   assert.equal((await api.post('/api/v1/auth/register', { json })).status, 503)
   api.serving.edge.accounts.forget(stranger.id)
@@ -44,7 +44,7 @@ test('a credential that can not be checked is 503, not 401', async () => {
   assert.equal(answer.headers['www-authenticate'], undefined)
 })
 
-test('the process is healthy, but not ready, whoever asks', async () => {
+test('the process is healthy but not ready, for every caller', async () => {
   assert.equal((await api.get('/health')).status, 200)
   api.serving.edge.accounts.forget(null)
   assert.equal((await api.get('/health', { token: stranger.token })).status, 200)
@@ -68,23 +68,23 @@ test('the process is healthy, but not ready, whoever asks', async () => {
   )
 })
 
-test('measurements are there when they are needed most', async () => {
+test('metrics are still available', async () => {
   const answer = await api.get('/metrics')
   assert.equal(answer.status, 200)
   assert.match(answer.text, /http_requests_total\{[^}]*status="5xx"[^}]*\} [1-9]/)
 })
 
-test('when PostgreSQL is back, so is the service, listening again', async (t) => {
+test('the service recovers with PostgreSQL and listens again', async (t) => {
   await line.restore()
   await until(
-    'it is there',
+    'the service answers',
     async () => (await api.get('/api/v1/auth/me', { token: stranger.token })).status === 200,
   )
   for (const [method, path, status] of paths) {
     await until(`${path} works`, async () => (await api.call(method, path, { token })).status === status)
   }
   assert.equal((await api.get('/ready')).status, 200)
-  // The clock stands still: otherwise the cached account would expire without a notification.
+  // Stop the clock: otherwise the cached account would expire without a notification.
   const now = performance.now()
   t.mock.method(performance, 'now', () => now)
   assert.equal((await api.get('/api/v1/auth/me', { token: stranger.token })).status, 200)

@@ -7,7 +7,7 @@ import { assertRefused, login, me, refresh, TOKEN_INVALID } from './accounts-hel
 import { PASSWORD } from './harness.ts'
 import { orgsWorld, type Person } from './orgs-help.ts'
 
-/** Deleted things disappear for every caller immediately, although no worker has pruned their rows yet. */
+/** Deleted accounts and organizations must disappear for every caller before a worker has pruned their rows. */
 
 const { api, call, create, org, roles, people, db, query } = await orgsWorld()
 const admin = await api.register('admin@example.com')
@@ -20,7 +20,7 @@ const idsIn = (list: readonly { id?: number; user_id?: number }[]) =>
   list.map(({ id, user_id }) => user_id ?? id)
 
 describe('a deleted account', () => {
-  test('is not found, not listed and not changed', async () => {
+  test('cannot be found, listed or changed', async () => {
     const { id } = await api.register('one@example.com', { full_name: 'One' })
     await remove(id)
     assert.deepEqual(
@@ -45,7 +45,7 @@ describe('a deleted account', () => {
     assert.ok(!idsIn(listed).includes(id))
   })
 
-  test('cannot sign in, refresh or sign out, and no token of it is good', async () => {
+  test('cannot sign in, refresh or sign out, and all its tokens are invalid', async () => {
     const account = await api.register('two@example.com')
     for (const kind of ['reset', 'verify'] as const)
       await db.one(insertMailedToken(randomUUID(), account.id, kind, digestOf(kind), 60))
@@ -67,7 +67,7 @@ describe('a deleted account', () => {
     assert.deepEqual(last, [{ kind: 'account.deleted' }])
   })
 
-  test('has given its address back', async () => {
+  test('frees its address', async () => {
     const { id, email } = await api.register('three@example.com')
     await remove(id)
     const again = await api.register(email)
@@ -75,7 +75,7 @@ describe('a deleted account', () => {
     assert.equal((await login(api, email, PASSWORD)).status, 200)
   })
 
-  test('is no member, and cannot become one', async () => {
+  test('is not a member and cannot become one', async () => {
     const { id, owner, member, outsider } = await org()
     const invite = (await call(owner, 'POST', `/${id}/invites`, { json: { email: 'four@example.com' } })).json
     for (const { id: gone } of [member, outsider]) await remove(gone)
@@ -96,7 +96,7 @@ describe('a deleted account', () => {
     assert.equal(again.status, 'pending', 'nobody has the address')
   })
 
-  test('is purged by a job of nobody, also when it deletes itself', async () => {
+  test('is purged by a job without an owner, also after deleting itself', async () => {
     const [before, [one]] = [(await purges()).length, (await people(1, 'admin')) as [Person]]
     const answer = await api.call('DELETE', `${USERS}/${one.id}`, { token: one.token })
     assert.equal(answer.status, 204)
@@ -120,7 +120,7 @@ describe('a deleted organization', () => {
     return { ...world, email, invite, slug }
   }
 
-  test('is not found by its members, and not listed', async () => {
+  test('is not found or listed by its members', async () => {
     const { id, owner, admin: ruler, member } = await gone()
     for (const who of [owner, ruler, member]) {
       for (const path of ['', '/members', '/members/details', '/invites'])
@@ -140,7 +140,7 @@ describe('a deleted organization', () => {
     assert.ok(!members.includes(owner.id))
   })
 
-  test('has given its slug back, and its name in the trail is the old one', async () => {
+  test('frees its slug, and the audit trail keeps its old name', async () => {
     const { id, slug, outsider } = await gone()
     assert.notEqual(await create(outsider, { slug }), id)
     const [event] = await query(
@@ -150,7 +150,7 @@ describe('a deleted organization', () => {
     assert.deepEqual(event, { data: { slug } })
   })
 
-  test('invites nobody any more', async () => {
+  test('cannot invite', async () => {
     const { id, email, invite } = await gone()
     const guest = await api.register(email)
     assert.deepEqual((await call(guest, 'GET', '')).json, [])
@@ -166,7 +166,7 @@ describe('a deleted organization', () => {
     assert.deepEqual(joined, [])
   })
 
-  test('is purged by a job of nobody', async () => {
+  test('is purged by a job without an owner', async () => {
     const before = (await purges()).length
     await gone()
     assert.deepEqual((await purges()).slice(before), [{ status: 'queued', owner_id: null }])

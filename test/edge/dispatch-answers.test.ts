@@ -9,7 +9,7 @@ import { edgeAndDatabase, startEdge } from './harness.ts'
 
 const lines: string[] = []
 const log = pino({ level: 'info', base: null }, { write: (line: string) => void lines.push(line) })
-/** The access-log lines; an edge also logs its own health. */
+/** Returns the access-log lines. The log also has lines about the health of the edge. */
 const answered = () => lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'Answered')
 const text = (bytes: number): string => JSON.stringify('x'.repeat(bytes - 2))
 const throwing = (path: string, work: () => never) =>
@@ -58,7 +58,7 @@ const sized = (bytes: number, acceptEncoding?: string, method = 'GET') =>
     headers: acceptEncoding === undefined ? {} : { 'accept-encoding': acceptEncoding },
   })
 
-test('JSON of 1 KiB is sent in gzip to who takes gzip', async () => {
+test('compresses JSON of 1 KiB or more with gzip if accepted', async () => {
   const answer = await sized(1024, 'gzip')
   assert.equal(answer.headers['content-encoding'], 'gzip')
   assert.equal(answer.headers.vary, 'accept-encoding')
@@ -68,21 +68,21 @@ test('JSON of 1 KiB is sent in gzip to who takes gzip', async () => {
   assert.equal(gunzipSync(answer.bytes).toString(), text(1024))
 })
 
-test('and in brotli to who takes brotli', async () => {
+test('compresses with brotli if accepted', async () => {
   const answer = await sized(50_000, 'gzip, deflate, br')
   assert.equal(answer.headers['content-encoding'], 'br')
   assert.equal(answer.headers.vary, 'accept-encoding')
   assert.equal(brotliDecompressSync(answer.bytes).toString(), text(50_000))
 })
 
-test('below 1 KiB nothing is compressed, and nothing varies', async () => {
+test('sends less than 1 KiB uncompressed and without Vary', async () => {
   const answer = await sized(1023, 'gzip, br')
   assert.equal(answer.headers['content-encoding'], undefined)
   assert.equal(answer.headers.vary, undefined)
   assert.equal(answer.text, text(1023))
 })
 
-test('who names no coding gets none, and caches are told that it varies', async () => {
+test('sends an uncompressed answer with Vary if no coding is accepted', async () => {
   for (const header of [undefined, '', 'identity', 'deflate', 'zstd']) {
     const answer = await sized(2000, header)
     assert.equal(answer.headers['content-encoding'], undefined, header)
@@ -91,7 +91,7 @@ test('who names no coding gets none, and caches are told that it varies', async 
   }
 })
 
-test('weights decide: zero forbids, the highest wins, a star stands for what is not named', async () => {
+test('honours weights: zero forbids, the highest wins, a star covers unnamed codings', async () => {
   const expected: Readonly<Record<string, string | undefined>> = {
     'gzip;q=1.0, br;q=0.5': 'gzip',
     'gzip;q=0.5, br;q=0.8': 'br',
@@ -116,14 +116,14 @@ test('weights decide: zero forbids, the highest wins, a star stands for what is 
   }
 })
 
-test('HEAD of a compressed answer has the length of GET', async () => {
+test('HEAD of a compressed answer has the same length as GET', async () => {
   const get = await sized(3000, 'br')
   const head = await sized(3000, 'br', 'HEAD')
   assert.deepEqual([head.headers['content-length'], head.bytes.length], [String(get.bytes.length), 0])
   assert.equal(head.headers['content-encoding'], 'br')
 })
 
-test('an exception is a 500 that says nothing but the request id, which the log has with the exception', async () => {
+test('an exception is a 500 with only the request id, and the log has the exception', async () => {
   lines.length = 0
   const answer = await api.get('/throws', { headers: { 'x-request-id': 'req-42' } })
   assert.equal(answer.status, 500)
@@ -136,7 +136,7 @@ test('an exception is a 500 that says nothing but the request id, which the log 
   assert.ok(answered().some(({ status, requestId }) => status === 500 && requestId === 'req-42'))
 })
 
-test('whatever is thrown, the answer is the same and the next one is served', async () => {
+test('any thrown value gives the same answer, and the next request succeeds', async () => {
   for (const path of ['/type', '/string', '/broken']) {
     const answer = await api.get(path)
     assert.equal(answer.status, 500, path)
@@ -146,7 +146,7 @@ test('whatever is thrown, the answer is the same and the next one is served', as
   assert.equal((await sized(10)).status, 200)
 })
 
-test('overload is a 503 that says when to come back', async () => {
+test('overload is a 503 with Retry-After', async () => {
   const answer = await api.get('/busy')
   assert.equal(answer.status, 503)
   assert.deepEqual(answer.json, {
@@ -164,7 +164,7 @@ test('204 has no body, no length and no type', async () => {
   assert.ok(answer.headers['x-request-id'])
 })
 
-test('reads, writes and refusals are logged in one line with their request id', async () => {
+test('reads, writes and refusals log one line with their request id', async () => {
   lines.length = 0
   const read = await sized(10)
   await api.post('/posted', { json: {}, headers: { 'x-request-id': 'w-1' } })
@@ -183,7 +183,7 @@ test('reads, writes and refusals are logged in one line with their request id', 
   ])
 })
 
-test('behind a proxy that is trusted the log names the client that it names', async () => {
+test('behind a trusted proxy the log has the client address from the proxy', async () => {
   const proxied = await startEdge(url, { areas, log, env: { TRUST_PROXY: 'true' } })
   // The proxy appends its peer's address; the client controls everything before it.
   const headers = { 'x-forwarded-for': '10.0.0.1, 203.0.113.7' }

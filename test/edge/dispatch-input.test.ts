@@ -91,12 +91,12 @@ function assertProblems(answer: Answered, status: number, locations: unknown[][]
     assert.ok(detail.startsWith(errors[0].loc.slice(1).join('.')), 'and names its place')
 }
 
-test('a good body arrives with its defaults', async () => {
+test('a valid body arrives with its defaults', async () => {
   const answer = await api.post('/a/json', { json: { name: 'ab' } })
   assert.deepEqual([answer.status, answer.json], [200, { name: 'ab', size: 1 }])
 })
 
-test('invalid input is 422 with every problem and its place', async () => {
+test('invalid input is 422 with every problem and its location', async () => {
   const answer = await api.post('/a/json', { json: { name: 'a', size: 11, tags: ['x', 1] } })
   assertProblems(answer, 422, [
     ['body', 'name'],
@@ -105,13 +105,13 @@ test('invalid input is 422 with every problem and its place', async () => {
   ])
 })
 
-test('places begin with query, path and header too', async () => {
+test('locations may start with query, path or header', async () => {
   assertProblems(await api.get('/a/list?page=0'), 422, [['query', 'page']])
   assertProblems(await api.get('/a/rows/x'), 422, [['path', 'id']])
   assertProblems(await api.get('/a/refusing'), 422, [['header', 'x-thing']])
 })
 
-test('a missing body says so at the body', async () => {
+test('a missing body is an error at `body`', async () => {
   assertProblems(await api.post('/a/json'), 422, [['body']])
   assertProblems(await api.post('/a/json', { headers: { 'content-type': 'application/json' } }), 422, [
     ['body'],
@@ -121,20 +121,20 @@ test('a missing body says so at the body', async () => {
   assertProblems(await api.post('/a/form'), 422, [['body', 'name']])
 })
 
-test('an area may answer 400 to invalid input, in the same shape', async () => {
+test('an area may use 400 for invalid input, in the same format', async () => {
   assertProblems(await api.post('/b/json', { json: { name: 'a' } }), 400, [['body', 'name']])
   assertProblems(await api.get('/b/list?page=6'), 400, [['query', 'page']])
   assertProblems(await api.get('/b/rows/0'), 400, [['path', 'id']])
   assertProblems(await api.get('/b/refusing'), 400, [['header', 'x-thing']])
 })
 
-test('a field that is not known is refused and named', async () => {
+test('unknown fields are rejected by name', async () => {
   const answer = await api.post('/a/json', { json: { name: 'ab', nmae: 'typo' } })
   assertProblems(answer, 422, [['body']])
   assert.match(answer.json.detail, /nmae/)
 })
 
-test('unknown query parameters are refused, each by its name', async () => {
+test('unknown query parameters are rejected by name', async () => {
   const answer = await api.get('/a/list?page=2&utm_source=x&__proto__=y&constructor=z')
   assertProblems(answer, 422, [
     ['query', 'utm_source'],
@@ -143,7 +143,7 @@ test('unknown query parameters are refused, each by its name', async () => {
   ])
 })
 
-test('numbers out of range are refused, never changed', async () => {
+test('numbers out of range are rejected, never clamped', async () => {
   for (const page of ['0', '-1', '6', '1.5', '1e0', '', 'x', '99999999999', ' 1', '0x1', 'NaN']) {
     const answer = await api.get(`/a/list?page=${encodeURIComponent(page)}`)
     assertProblems(answer, 422, [['query', 'page']])
@@ -187,7 +187,7 @@ test('invalid UTF-8 is 400', async () => {
   }
 })
 
-test('a NUL character, which no text column can hold, is 422 at its place', async () => {
+test('a NUL character is 422 at its location, because no text column can hold it', async () => {
   assertProblems(await api.post('/a/json', { json: { name: 'a\0b', tags: ['fine', 'no\0'] } }), 422, [
     ['body', 'name'],
     ['body', 'tags', 1],
@@ -196,7 +196,7 @@ test('a NUL character, which no text column can hold, is 422 at its place', asyn
   assertProblems(await api.get('/a/list?kind=%00'), 422, [['query', 'kind']])
 })
 
-test('a wrong content type is 415 and says the right one', async () => {
+test('a wrong content type is 415 and names the right one', async () => {
   const types = [
     'text/plain',
     'application/x-www-form-urlencoded',
@@ -222,7 +222,7 @@ test('a wrong content type is 415 and says the right one', async () => {
   )
 })
 
-test('parameters and the case of a content type do not matter', async () => {
+test('content type parameters and case are ignored', async () => {
   for (const type of [
     'application/json; charset=utf-8',
     'Application/JSON',
@@ -237,7 +237,7 @@ test('parameters and the case of a content type do not matter', async () => {
   }
 })
 
-test('a body over MAX_JSON_BYTES is 413, one of exactly that size is read', async () => {
+test('a body over MAX_JSON_BYTES is 413, and one of exactly that size is accepted', async () => {
   const sized = (bytes: number) =>
     JSON.stringify({ name: 'x'.repeat(bytes - JSON.stringify({ name: '' }).length) })
   const send = (body: string, headers = {}) =>
@@ -253,7 +253,7 @@ test('a body over MAX_JSON_BYTES is 413, one of exactly that size is read', asyn
   assert.equal((await api.get('/a/list')).status, 200)
 })
 
-test('MAX_JSON_BYTES holds for routes that take more by default, too', async () => {
+test('MAX_JSON_BYTES also applies to routes with a higher default', async () => {
   const body = JSON.stringify({ name: 'x'.repeat(2 ** 20) })
   const send = (edge: Api, path: string, text = body) =>
     edge.post(path, { body: text, headers: { 'content-type': 'application/json' } })
@@ -268,7 +268,7 @@ test('a form over MAX_JSON_BYTES is 413', async () => {
   assert.equal((await api.post('/a/form', { form: { name: 'x'.repeat(LIMIT) } })).status, 413)
 })
 
-test('a key named __proto__ does no harm', async () => {
+test('a key named __proto__ is harmless', async () => {
   const body = '{"name":"ab","__proto__":{"size":3}}'
   const answer = await api.post('/a/json', { body, headers: { 'content-type': 'application/json' } })
   assert.equal(answer.status, 422)

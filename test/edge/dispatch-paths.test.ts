@@ -51,11 +51,11 @@ test('an unknown path is 404 with a detail and a request id', async () => {
   }
 })
 
-test('an empty segment is no parameter', async () => {
+test('an empty segment does not match a parameter', async () => {
   assert.equal((await api.get('/things/')).status, 404)
 })
 
-test('a wrong method is 405 and names the right ones', async () => {
+test('a wrong method is 405 and lists the allowed ones', async () => {
   const answer = await api.call('PUT', '/things', { json: {} })
   assert.equal(answer.status, 405)
   assert.equal(answer.headers.allow, 'GET, POST, HEAD, OPTIONS')
@@ -74,14 +74,14 @@ test('HEAD of a path without GET is 405', async () => {
   assert.deepEqual([answer.status, answer.headers.allow, answer.bytes.length], [405, 'DELETE, OPTIONS', 0])
 })
 
-test('a method that nobody knows is 405', async (t) => {
+test('an unknown method is 405', async (t) => {
   const client = await Client.connect(t, api.port)
   const { text } = await client.send('FROBNICATE /things HTTP/1.1\r\nHost: localhost\r\n\r\n').has('\r\n\r\n')
   assert.match(text, /^HTTP\/1\.1 405 /)
   assert.match(text, /\r\nallow: GET, POST, HEAD, OPTIONS\r\n/)
 })
 
-test('OPTIONS answers 204 with the methods of the path, and 404 without one', async () => {
+test('OPTIONS is 204 with the methods of the path, and 404 for an unknown path', async () => {
   const answer = await noCors.call('OPTIONS', '/things/x')
   assert.deepEqual(
     [answer.status, answer.headers.allow, answer.bytes.length],
@@ -91,12 +91,12 @@ test('OPTIONS answers 204 with the methods of the path, and 404 without one', as
   assert.equal((await noCors.call('OPTIONS', '/nothing')).status, 404)
 })
 
-test('a literal segment wins over a parameter', async () => {
+test('a literal segment takes precedence over a parameter', async () => {
   assert.equal((await api.get('/things/special')).json, 'literal')
   assert.equal((await api.get('/things/other')).json, 'other')
 })
 
-test('a parameter is percent-decoded, and broken encoding is 400', async () => {
+test('a parameter is percent-decoded, and invalid encoding is 400', async () => {
   assert.equal((await api.get('/things/caf%C3%A9%2F%20x')).json, 'café/ x')
   for (const path of ['/things/%zz', '/things/%', '/things/%C3', '/things/%ff']) {
     const answer = await api.get(path)
@@ -108,7 +108,7 @@ test('a parameter is percent-decoded, and broken encoding is 400', async () => {
   }
 })
 
-test('a page of an allowed origin may read the answer, with credentials', async () => {
+test('a page of an allowed origin may read answers, with credentials', async () => {
   const answer = await api.get('/things', { headers: { origin: ALLOWED } })
   assert.equal(answer.headers['access-control-allow-origin'], ALLOWED)
   assert.equal(answer.headers['access-control-allow-credentials'], 'true')
@@ -116,7 +116,7 @@ test('a page of an allowed origin may read the answer, with credentials', async 
   assert.match(answer.headers.vary as string, /origin/)
 })
 
-test('a page of another origin may not read the answer, and caches are told', async () => {
+test('a page of another origin may not read answers, which vary by Origin', async () => {
   for (const origin of [
     'https://evil.example',
     `${ALLOWED}.evil.example`,
@@ -132,14 +132,14 @@ test('a page of another origin may not read the answer, and caches are told', as
   }
 })
 
-test('refusals can be read by allowed pages too', async () => {
+test('allowed pages can read refusals, too', async () => {
   for (const path of ['/nothing', '/things/%zz']) {
     const answer = await api.get(path, { headers: { origin: ALLOWED } })
     assert.equal(answer.headers['access-control-allow-origin'], ALLOWED)
   }
 })
 
-test('a preflight of an allowed origin is told methods, headers and how long', async () => {
+test('a preflight of an allowed origin gets methods, headers and a max age', async () => {
   const headers = { origin: ALLOWED, 'access-control-request-method': 'POST' }
   const answer = await api.call('OPTIONS', '/things', { headers })
   assert.equal(answer.status, 204)
@@ -174,7 +174,7 @@ test('HEAD has the headers of GET and no body', async (t) => {
   assert.match(next, /^HTTP\/1\.1 200 OK/, 'what follows the head is the next answer')
 })
 
-test('every answer has a request id of its own', async () => {
+test('every answer has its own request id', async () => {
   const ids = await Promise.all(
     Array.from({ length: 20 }, async () => (await api.get('/things')).headers['x-request-id']),
   )
@@ -182,7 +182,7 @@ test('every answer has a request id of its own', async () => {
   for (const id of ids) assert.match(id as string, /^[A-Za-z0-9._:-]{1,64}$/)
 })
 
-test('a sane request id of the client is kept', async () => {
+test('a valid request id of the client is kept', async () => {
   for (const id of ['a', 'trace-1:2.3_4', 'x'.repeat(64)]) {
     assert.equal((await api.get('/things', { headers: { 'x-request-id': id } })).headers['x-request-id'], id)
   }
@@ -197,13 +197,13 @@ test('any other request id is replaced', async () => {
   }
 })
 
-test('two routes for one place do not start', () => {
+test('conflicting routes fail at startup', () => {
   const get = route({ method: 'get', path: '/x', summary: 'x', response: z.string(), handle: () => '' })
   const twice = [area('one', '/a', { auth: 'public' }, [get]), area('two', '/a', { auth: 'public' }, [get])]
   assert.throws(() => createMatcher(twice), /Two routes for GET \/a\/x/)
 })
 
-test('two names for one parameter do not start', () => {
+test('conflicting parameter names fail at startup', () => {
   const of = (path: string, method: 'get' | 'delete') =>
     route({ method, path, summary: 'x', response: z.string(), handle: () => '' })
   const both = [area('one', '', { auth: 'public' }, [of('/:id', 'get'), of('/:name', 'delete')])]

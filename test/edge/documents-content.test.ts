@@ -14,7 +14,7 @@ const ETAG = `"${sha256}"`
 const get = (headers: http.OutgoingHttpHeaders = {}, document = id, method = 'GET') =>
   api.call(method, `/api/v1/documents/${document}/content`, { token, headers })
 
-test('the content comes whole, with its type, length and tag', async () => {
+test('GET returns the content with its type, length and ETag', async () => {
   const answer = await get()
   assert.equal(answer.status, 200)
   assert.equal(Buffer.compare(answer.bytes, bytes), 0)
@@ -26,7 +26,7 @@ test('the content comes whole, with its type, length and tag', async () => {
   assert.equal(answer.headers['content-range'], undefined)
 })
 
-test('the bytes are kept in chunks of one size', async () => {
+test('the bytes are stored in chunks of equal size', async () => {
   const chunks = await query(
     `select length(c.bytes) as n from blob_chunk c join blob b on b.id = c.blob_id where b.sha256 = decode($1, 'hex') order by ordinal`,
     [sha256],
@@ -44,7 +44,7 @@ test('HEAD has the same headers and no body', async () => {
   assert.deepEqual([head.status, head.bytes.length], [200, 0])
 })
 
-test('HEAD is of the whole content: ranges are for GET', async () => {
+test('HEAD ignores Range', async () => {
   for (const range of ['bytes=0-9', `bytes=${SIZE}-`]) {
     const { status, headers, bytes: none } = await get({ range }, id, 'HEAD')
     assert.deepEqual([status, headers['content-length'], none.length], [200, String(SIZE), 0], range)
@@ -53,7 +53,7 @@ test('HEAD is of the whole content: ranges are for GET', async () => {
   assert.equal((await get({ 'if-none-match': ETAG }, id, 'HEAD')).status, 304)
 })
 
-test('who has the bytes gets 304', async () => {
+test('a matching ETag gives 304', async () => {
   for (const tag of [ETAG, `W/${ETAG}`, `"other", ${ETAG}`, '*']) {
     const answer = await get({ 'if-none-match': tag })
     assert.deepEqual([answer.status, answer.bytes.length, answer.headers.etag], [304, 0, ETAG], tag)
@@ -61,12 +61,12 @@ test('who has the bytes gets 304', async () => {
   assert.equal((await get({ 'if-none-match': ETAG, range: 'bytes=0-1' })).status, 304)
 })
 
-test('who has other bytes gets these', async () => {
+test('another ETag gives the content', async () => {
   for (const tag of ['"other"', sha256, ETAG.slice(0, -2), ''])
     assert.equal((await get({ 'if-none-match': tag })).status, 200, tag)
 })
 
-test('a range is served: within a chunk, across chunks, open at either end', async () => {
+test('a range is served within a chunk, across chunks, and with either end open', async () => {
   const ranges: readonly [string, number, number][] = [
     ['bytes=0-0', 0, 1],
     ['bytes=0-99', 0, 100],
@@ -90,7 +90,7 @@ test('a range is served: within a chunk, across chunks, open at either end', asy
   }
 })
 
-test('a range outside the content is 416 and says how long it is', async () => {
+test('a range outside the content is 416 with the total length', async () => {
   for (const range of [`bytes=${SIZE}-`, `bytes=${SIZE}-${SIZE + 5}`, 'bytes=99999999999-', 'bytes=-0']) {
     const answer = await get({ range })
     assert.equal(answer.status, 416, range)
@@ -99,7 +99,7 @@ test('a range outside the content is 416 and says how long it is', async () => {
   }
 })
 
-test('what is no single range of bytes is not honoured: the whole content', async () => {
+test('an invalid or multiple range is ignored and gives the whole content', async () => {
   for (const range of [
     'bytes=5-3',
     'bytes=',
@@ -116,7 +116,7 @@ test('what is no single range of bytes is not honoured: the whole content', asyn
   }
 })
 
-test('If-Range serves the part of the same bytes, and the whole of others', async () => {
+test('If-Range serves the range if the ETag matches, otherwise the whole content', async () => {
   const range = 'bytes=0-9'
   assert.equal((await get({ range, 'if-range': ETAG })).status, 206)
   for (const tag of ['"other"', `W/${ETAG}`, 'Wed, 21 Oct 2015 07:28:00 GMT']) {
@@ -136,7 +136,7 @@ const announced = async (content: string | Uint8Array, options: UploadOptions) =
   }
 }
 
-test('safe types are shown inline, everything else is saved, and nothing is sniffed or run', async () => {
+test('safe types are shown inline, other types are downloads, and sniffing and scripts are disabled', async () => {
   const cases: readonly [string | Buffer, string, RegExp, string][] = [
     ['%PDF-1.4\n', 'a.pdf', /^application\/pdf$/, 'inline'],
     [Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1'), 'a.gif', /^image\/gif$/, 'inline'],
@@ -161,7 +161,7 @@ test('safe types are shown inline, everything else is saved, and nothing is snif
   }
 })
 
-test('a document whose type runs scripts is offered for saving, wherever that type came from', async () => {
+test('a document type that can run scripts is always a download, whatever the source of its type', async () => {
   const { document } = await announced('<p>older row</p>', { name: 'old.html' })
   for (const type of [
     'text/html',
@@ -177,7 +177,7 @@ test('a document whose type runs scripts is offered for saving, wherever that ty
   }
 })
 
-test('a title reaches the client in any script, quoted so that it can not break the header', async () => {
+test('a title in any script reaches the client, quoted so that it cannot break the header', async () => {
   const titles: readonly [string, string, string][] = [
     ['Résumé 履歴書.txt', 'R_sum_ ___.txt', 'R%C3%A9sum%C3%A9%20%E5%B1%A5%E6%AD%B4%E6%9B%B8.txt'],
     ['a"b\\c;d.txt', 'a_b_c;d.txt', 'a%22b%5Cc%3Bd.txt'],
@@ -192,7 +192,7 @@ test('a title reaches the client in any script, quoted so that it can not break 
   }
 })
 
-test('bytes that are gone are 502', async () => {
+test('missing bytes are 502', async () => {
   const { document } = await announced('soon gone', {})
   await query(`delete from blob where sha256 = decode($1, 'hex')`, [document.sha256])
   const answer = await get({}, document.id)
@@ -202,7 +202,7 @@ test('bytes that are gone are 502', async () => {
   )
 })
 
-test('a first chunk that is gone is 502; a later one cuts the connection, since the length is promised', async () => {
+test('a missing first chunk is 502; a later one cuts the connection, because the length has been sent', async () => {
   for (const [ordinal, expected] of [
     [0, /^502 /],
     [1, /^cut$/],
@@ -223,7 +223,7 @@ test('a first chunk that is gone is 502; a later one cuts the connection, since 
   }
 })
 
-test('a slow client gets all of it, while others are served', async () => {
+test('a slow client gets the whole content while others are served', async () => {
   const received = await new Promise<number>((resolve, reject) => {
     const request = http.get({
       port: api.port,

@@ -19,7 +19,7 @@ const list = async (search = '', token = ann.token) => {
 const titles = async (search = '', token = ann.token): Promise<string[]> =>
   (await list(search, token)).items.map(({ title }) => title)
 
-/** The titles of a list, read with cursors, one document a page. */
+/** Returns the titles of a list, following cursors with one document per page. */
 async function followTitles(search: string, token = ann.token): Promise<string[]> {
   const found: string[] = []
   for (let next: string | null = ''; next !== null; ) {
@@ -52,7 +52,7 @@ await query(
   [ids.get('Annual report')],
 )
 
-test('documents of the caller, newest first, with totals', async () => {
+test('lists own documents, newest first, with totals', async () => {
   const { items, ...rest } = await list()
   assert.deepEqual(rest, { total: 4, total_is_exact: true, page: 1, page_size: 50, next: null })
   assert.deepEqual(
@@ -65,7 +65,7 @@ test('documents of the caller, newest first, with totals', async () => {
   )
 })
 
-test('another owner sees their own, and an admin no more than that', async () => {
+test('another owner and an admin see only their own documents', async () => {
   assert.deepEqual(await titles('', bob.token), ['Not for Ann'])
   const setRole = async (role: string): Promise<void> => {
     const path = `/api/v1/auth/users/${bob.id}/role?role=${role}`
@@ -80,7 +80,7 @@ test('another owner sees their own, and an admin no more than that', async () =>
   }
 })
 
-test('who has nothing gets an empty page', async () => {
+test('an owner without documents gets an empty page', async () => {
   const { token } = await api.register(newEmail('nobody'))
   assert.deepEqual(await list('', token), {
     items: [],
@@ -92,7 +92,7 @@ test('who has nothing gets an empty page', async () => {
   })
 })
 
-test('pages follow each other without a gap; the total stays', async () => {
+test('pages have no gaps, and the total stays the same', async () => {
   const first = await list('?page_size=3')
   const second = await list('?page=2&page_size=3')
   assert.deepEqual(
@@ -110,7 +110,7 @@ test('pages follow each other without a gap; the total stays', async () => {
   })
 })
 
-test('page and page_size have bounds', async () => {
+test('page and page_size have limits', async () => {
   for (const search of [
     'page=0',
     'page=-1',
@@ -130,7 +130,7 @@ test('page and page_size have bounds', async () => {
   assert.equal((await list('?page=51&page_size=200')).items.length, 0)
 })
 
-test('a cursor leads on past the longest titles, whatever they are written in', async () => {
+test('a cursor works after titles of maximum length in any script', async () => {
   const cat = await api.register(newEmail('cat'))
   const longest = ['\u6b63'.repeat(300), '"'.repeat(300), `a${'\u0001'.repeat(298)}z`, 'z']
   for (const title of longest) await upload(cat.token, title, { note: 'kept' })
@@ -138,7 +138,7 @@ test('a cursor leads on past the longest titles, whatever they are written in', 
     assert.equal((await followTitles(search, cat.token)).length, longest.length, search)
 })
 
-test('a cursor leads on, in the order in which the list is: newest first, or best first', async () => {
+test('a cursor continues in the order of the list, by date or by relevance', async () => {
   for (const search of ['', 'tag=2024', 'search=invoice', 'search=the']) {
     const all = await titles(`?page_size=200&${search}`)
     assert.deepEqual(await followTitles(search), all)
@@ -149,7 +149,7 @@ test('a cursor leads on, in the order in which the list is: newest first, or bes
   assert.deepEqual([refused.status, refused.json.errors[0].loc], [422, ['query', 'cursor']])
 })
 
-test('filters by kind and by tag, together too', async () => {
+test('filters by kind and tag, also combined', async () => {
   assert.deepEqual(await titles('?kind=invoice'), ['Invoice 8', 'Invoice 7'])
   assert.deepEqual(await titles('?tag=2024'), ['Contract', 'Invoice 7'])
   assert.deepEqual(await titles('?tag=2024&kind=invoice'), ['Invoice 7'])
@@ -157,7 +157,7 @@ test('filters by kind and by tag, together too', async () => {
   assert.equal((await list('?kind=invoice&page_size=1')).total, 2, 'the total counts what the filter leaves')
 })
 
-test('a tag that is repeated: documents with each of them', async () => {
+test('repeated tags select documents with all of them', async () => {
   assert.deepEqual(await titles('?tag=2024&tag=paid'), ['Invoice 7'])
   assert.deepEqual(await titles('?tag=2024&tag=2024'), ['Contract', 'Invoice 7'])
   assert.deepEqual(await titles('?tag=2024&tag=none'), [])
@@ -166,7 +166,7 @@ test('a tag that is repeated: documents with each of them', async () => {
   assert.equal((await api.get(`/api/v1/documents?${many}`, { token: ann.token })).status, 422)
 })
 
-test('sorted by title, date or arrival, up and down; from and to name days', async () => {
+test('sorts by title, date or creation, in both directions; `from` and `to` accept days', async () => {
   const { id, token } = await api.register(newEmail('sorter'))
   for (const [title, document_date] of [
     ['beta', '2026-03-01'],
@@ -208,7 +208,7 @@ test('sorted by title, date or arrival, up and down; from and to name days', asy
   }
 })
 
-test('with tags in every order, whichever tag is the rarer one', async () => {
+test('filters by tags in every order, whichever tag is rarer', async () => {
   const { token } = await api.register(newEmail('tagger'))
   for (const [title, kind, document_date, tags] of [
     ['beta', 'letter', '2026-03-01', ['often', 'seldom']],
@@ -255,7 +255,7 @@ test('searches titles, notes, tags and the text of pages', async () => {
   assert.deepEqual(await titles('?search=invoice&tag=paid'), ['Invoice 7'])
 })
 
-test('a search of nothing is none, and no words or operators break it', async () => {
+test('an empty search is ignored, and no words or operators cause an error', async () => {
   assert.equal((await list('?search=')).total, 4)
   for (const words of ['!!!', '"', "'; drop table document --", '\\', '&|!()', ':*', 'or or', '-']) {
     assert.equal(
@@ -266,7 +266,7 @@ test('a search of nothing is none, and no words or operators break it', async ()
   }
 })
 
-test('superseded documents are hidden unless asked for', async () => {
+test('superseded documents are hidden by default', async () => {
   await query('update document set supersedes_id = $1 where id = $2', [
     ids.get('Invoice 7'),
     ids.get('Invoice 8'),
@@ -293,7 +293,7 @@ test('superseded documents are hidden unless asked for', async () => {
   )
 })
 
-test('a deleted document is in no list, and what it superseded is back', async () => {
+test('a deleted document is in no list, and the one that it superseded returns', async () => {
   assert.equal(
     (await api.call('DELETE', `/api/v1/documents/${ids.get('Invoice 8')}`, { token: ann.token })).status,
     204,

@@ -18,7 +18,7 @@ const patch = (id: number | string, json: unknown, token = owner.token) =>
 const get = async (id: number) => (await api.get(`${PATH}/${id}`, { token: owner.token })).json
 
 describe('changing a document', () => {
-  test('every field, and only those that are given', async () => {
+  test('changes exactly the given fields', async () => {
     const id = await document(owner.token, { title: 'Before', note: 'stays' })
     const before = await get(id)
     const changes = {
@@ -37,7 +37,7 @@ describe('changing a document', () => {
     assert.deepEqual(await get(id), answer.json)
   })
 
-  test('null clears what may be absent, and leaves what may not', async () => {
+  test('null clears optional fields and leaves required ones unchanged', async () => {
     const id = await document(owner.token, { note: 'n', channel: 'c', document_date: '2024-01-01' })
     const cleared = await patch(id, { note: null, channel: null, document_date: null, supersedes_id: null })
     const { note, channel, document_date, supersedes_id } = cleared.json
@@ -48,14 +48,14 @@ describe('changing a document', () => {
     }
   })
 
-  test('nothing given changes nothing', async () => {
+  test('without fields changes nothing', async () => {
     const id = await document()
     const before = await get(id)
     const answer = await patch(id, {})
     assert.deepEqual([answer.status, answer.json], [200, before])
   })
 
-  test('bad values are refused and change nothing', async () => {
+  test('rejects invalid values and changes nothing', async () => {
     const id = await document()
     const before = await get(id)
     const bad = [
@@ -78,7 +78,7 @@ describe('changing a document', () => {
     assert.deepEqual(await get(id), before)
   })
 
-  test('missing, deleted and foreign documents are 404, all alike', async () => {
+  test("missing, deleted and other owners' documents give the same 404", async () => {
     const [foreign, deleted] = [await document(other.token), await document()]
     await api.call('DELETE', `${PATH}/${deleted}`, { token: owner.token })
     for (const id of [foreign, deleted, 999_999]) {
@@ -96,7 +96,7 @@ describe('changing a document', () => {
 })
 
 describe('protection', () => {
-  test('a protected document stays, until it is not protected any more', async () => {
+  test('a protected document cannot be deleted until its protection is removed', async () => {
     const id = await document()
     await patch(id, { protected: true })
     const refused = await api.call('DELETE', `${PATH}/${id}`, { token: owner.token })
@@ -114,7 +114,7 @@ describe('supersession', () => {
       (item: { id: number }) => item.id,
     )
 
-  test('the superseded one leaves the default list, says by whom, and comes back', async () => {
+  test('a superseded document leaves the default list, names its successor, and can return', async () => {
     const [old, young] = [await document(), await document()]
     const answer = await patch(young, { supersedes_id: old })
     assert.deepEqual([answer.status, answer.json.supersedes_id], [200, old])
@@ -126,12 +126,12 @@ describe('supersession', () => {
     assert.equal((await listed()).includes(old), true)
   })
 
-  test('the same again changes nothing', async () => {
+  test('repeating a supersession changes nothing', async () => {
     const [old, young] = [await document(), await document()]
     for (let i = 0; i < 2; i++) assert.equal((await patch(young, { supersedes_id: old })).status, 200)
   })
 
-  test('itself, a missing, foreign or deleted one, one that is taken, and a circle are 400, each in words', async () => {
+  test('superseding itself, a missing, deleted, foreign or taken document, or in a cycle is 400 with the reason', async () => {
     const [a, b, c, d] = [await document(), await document(), await document(), await document()]
     const [foreign, deleted] = [await document(other.token), await document()]
     await api.call('DELETE', `${PATH}/${deleted}`, { token: owner.token })
@@ -152,7 +152,7 @@ describe('supersession', () => {
     }
   })
 
-  test('when the younger one is deleted, the older one is listed again and can be superseded anew', async () => {
+  test('deleting the successor lists the older document again, which can then be superseded', async () => {
     const [old, young, next] = [await document(), await document(), await document()]
     await patch(young, { supersedes_id: old })
     await api.call('DELETE', `${PATH}/${young}`, { token: owner.token })
@@ -160,7 +160,7 @@ describe('supersession', () => {
     assert.equal((await patch(next, { supersedes_id: old })).status, 200)
   })
 
-  test('one whose superseded document was deleted changes like any other', async () => {
+  test('a document whose superseded document was deleted can be changed', async () => {
     const [old, young] = [await document(), await document()]
     await patch(young, { supersedes_id: old })
     await api.call('DELETE', `${PATH}/${old}`, { token: owner.token })
@@ -168,7 +168,7 @@ describe('supersession', () => {
     assert.deepEqual([answer.status, answer.json.title], [200, 'still mine'], answer.text)
   })
 
-  test('of many that supersede one at once, one does; of two that supersede each other, one does', async () => {
+  test('concurrent supersessions of one document, or of each other, let exactly one succeed', async () => {
     for (let round = 0; round < 8; round++) {
       const target = await document()
       const rivals = await Promise.all(Array.from({ length: 5 }, () => document()))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { newEmail, sharedEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** One document: its pages, its deletion, and callers that must not see it. */
+/** Tests the pages and deletion of a document, and callers that must not see it. */
 
 const { api, ...database } = await sharedEdge()
 const { query } = database
@@ -66,7 +66,7 @@ test('pages are listed in order, without their text', async () => {
   assert.deepEqual([answer.status, answer.json], [200, PAGES])
 })
 
-test('a document that nobody has read has no pages', async () => {
+test('a document that was never extracted has no pages', async () => {
   const answer = await get(at(await newDocument(), '/pages'))
   assert.deepEqual([answer.status, answer.json], [200, []])
 })
@@ -82,7 +82,7 @@ test('a page comes with its text', async () => {
   }
 })
 
-test('a page that is not there is 404, a number that is none 422', async () => {
+test('a missing page is 404 and an invalid number 422', async () => {
   for (const path of [at(id, '/pages/4'), at(999_999, '/pages/1')]) {
     const answer = await get(path)
     assert.deepEqual(
@@ -96,7 +96,7 @@ test('a page that is not there is 404, a number that is none 422', async () => {
   }
 })
 
-test('a page’s image is a PNG with a tag', async () => {
+test('a page image is a PNG with an ETag', async () => {
   const answer = await get(at(id, '/pages/2/image'))
   assert.deepEqual(
     [answer.status, answer.headers['content-type'], answer.headers['x-content-type-options']],
@@ -114,7 +114,7 @@ test('a page’s image is a PNG with a tag', async () => {
   )
 })
 
-test('the tag of an image changes when the page is read again', async () => {
+test('the ETag of an image changes when the page is extracted again', async () => {
   const before = (await get(at(id, '/pages/2/image'))).headers.etag as string
   await query(`update document_page set job_id = gen_random_uuid() where document_id = $1`, [id])
   const answer = await get(at(id, '/pages/2/image'), { 'if-none-match': before })
@@ -122,7 +122,7 @@ test('the tag of an image changes when the page is read again', async () => {
   assert.notEqual(answer.headers.etag, before)
 })
 
-test('an image that is not there is 404, and says whether the page is', async () => {
+test('a missing image is 404 and tells whether the page exists', async () => {
   assert.deepEqual((await get(at(id, '/pages/1/image'))).json, {
     detail: 'The page has no image',
     code: 'document.image_missing',
@@ -134,7 +134,7 @@ test('an image that is not there is 404, and says whether the page is', async ()
   for (const number of [1, 9]) assert.equal((await get(at(id, `/pages/${number}/image`))).status, 404)
 })
 
-test('a document of another owner is 404 on every route, as one that does not exist', async () => {
+test("another owner's document is the same 404 as a missing one on every route", async () => {
   const routes = [
     ['GET', ''],
     ['DELETE', ''],
@@ -159,12 +159,12 @@ test('a document of another owner is 404 on every route, as one that does not ex
   assert.deepEqual(await extractions(), before)
 })
 
-test('nobody without a credential sees a document', async () => {
+test('an anonymous caller sees no documents', async () => {
   for (const rest of ['', '/content', '/pages', '/pages/1', '/pages/2/image'])
     assert.equal((await api.get(at(id, rest))).status, 401)
 })
 
-test('deleting is 204, then every route is 404', async () => {
+test('DELETE is 204, then every route is 404', async () => {
   const gone = await newDocument()
   await query(
     `insert into document_page (document_id, page_number, status, method, text, job_id) values ($1, 1, 'read', 'text_layer', 'x', $2)`,
@@ -178,7 +178,7 @@ test('deleting is 204, then every route is 404', async () => {
   assert.equal((await api.post(at(gone, '/extract'), { token: ann.token })).status, 404)
 })
 
-test('deleting keeps the row, and the same bytes make a new document', async () => {
+test('DELETE keeps the row, and the same bytes create a new document', async () => {
   const text = 'deleted and uploaded again'
   const first = (await api.upload(ann.token, text)).json
   await remove(first.id)
@@ -192,7 +192,7 @@ test('deleting keeps the row, and the same bytes make a new document', async () 
   assert.equal(content.text, text)
 })
 
-test('a protected document is 409, and stays', async () => {
+test('DELETE of a protected document is 409', async () => {
   const kept = await newDocument()
   await query('update document set protected = true where id = $1', [kept])
   const answer = await remove(kept)
@@ -206,20 +206,20 @@ test('a protected document is 409, and stays', async () => {
   )
 })
 
-test('of ten deletions at once one is 204', async () => {
+test('one of ten concurrent deletions is 204', async () => {
   const contested = await newDocument()
   const answers = await Promise.all(Array.from({ length: 10 }, () => remove(contested)))
   assert.deepEqual(answers.map(({ status }) => status).sort(), [204, ...Array(9).fill(404)])
 })
 
-test('an id that is none is 422', async () => {
+test('an invalid id is 422', async () => {
   for (const wrong of ['0', '-1', 'x', '9007199254740992', '1e3']) {
     const answer = await get(at(wrong))
     assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['path', 'id']], wrong)
   }
 })
 
-test('the extraction under way is named, and nothing once it has ended', async () => {
+test('a document names its running extraction until it ends', async () => {
   const document = await newDocument()
   const extraction = async () => (await get(at(document, '/extraction'))).json
   assert.deepEqual(await extraction(), { job_id: null })
@@ -229,7 +229,7 @@ test('the extraction under way is named, and nothing once it has ended', async (
   assert.deepEqual(await extraction(), { job_id: null })
 })
 
-test('a forced extraction never becomes one that skips: it runs after it', async () => {
+test('a forced extraction does not join an unforced one, but runs after it', async () => {
   const document = await newDocument()
   const start = async (force: boolean) =>
     (await api.post(at(document, `/extract?background=true&force=${force}`), { token: ann.token })).json
@@ -252,7 +252,7 @@ test('a forced extraction never becomes one that skips: it runs after it', async
   ])
 })
 
-test('an extraction in a language joins only one in the same; a language without its data is refused', async () => {
+test('an extraction joins only one in the same language; a language without OCR data is rejected', async () => {
   const document = await newDocument()
   const start = (rest: string) =>
     api.post(at(document, `/extract?background=true${rest}`), { token: ann.token })
@@ -282,7 +282,7 @@ test('an extraction in a language joins only one in the same; a language without
 })
 
 for (const rest of ['', '?permanent=true'])
-  test(`DELETE${rest} cancels the extractions of the document, and none when it is refused`, async () => {
+  test(`DELETE${rest} cancels the extractions of the document unless it is rejected`, async () => {
     const remove = (token = ann.token) => api.call('DELETE', at(document, rest), { token })
     const document = await newDocument()
     const ids: string[] = []

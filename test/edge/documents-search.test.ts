@@ -15,7 +15,7 @@ interface Given {
   readonly pages?: readonly string[]
 }
 
-/** A document with extracted pages. */
+/** Inserts a document with extracted pages. */
 async function document(
   token: string,
   { title = 'Untitled', note, tag, pages = [] }: Given,
@@ -39,7 +39,7 @@ const search = async (token: string, text: string, more = ''): Promise<number[]>
 }
 
 describe('searching documents', () => {
-  test('marks and spaces beyond ASCII part words as those of ASCII do, and are shown', async () => {
+  test('punctuation and spaces beyond ASCII separate words and appear in results', async () => {
     const token = await somebody()
     const text =
       'the “invoice” of mill—wind, Total\u00a0amount €1,284.50… l’école «merci» 10–20 e\u2010mail co\u00adop'
@@ -54,7 +54,7 @@ describe('searching documents', () => {
     assert.match(shown[0].snippet, /the “invoice” of mill—wind, Total\u00a0amount €1,284\.50/)
   })
 
-  test('finds words in title, note, tags and the text of any page', async () => {
+  test('finds words in the title, the note, tags and the text of any page', async () => {
     const token = await somebody()
     const ids = [
       await document(token, { title: 'About the mill' }),
@@ -66,7 +66,7 @@ describe('searching documents', () => {
     assert.deepEqual((await search(token, 'mill')).sort(), ids.sort())
   })
 
-  test('with hits, shows the first pages that match and some of their words', async () => {
+  test('hits have the first matching pages with snippets', async () => {
     const token = await somebody()
     const filler = 'word '.repeat(60)
     const pages = ['nothing', `${filler}the Müller and ${filler}`, 'a miller', 'millers', 'mill']
@@ -90,7 +90,7 @@ describe('searching documents', () => {
     assert.equal('hits' in listed, false)
   })
 
-  test('every term must occur, in whichever place', async () => {
+  test('requires every term, in any field', async () => {
     const token = await somebody()
     const both = await document(token, { title: 'Invoice', pages: ['from Rotterdam'] })
     await document(token, { title: 'Invoice', pages: ['from Antwerp'] })
@@ -98,14 +98,14 @@ describe('searching documents', () => {
     assert.deepEqual((await search(token, 'rotterdam invoice')).sort(), [both, pages].sort())
   })
 
-  test('accents and case do not matter, on either side', async () => {
+  test('ignores accents and case in query and text', async () => {
     const token = await somebody()
     const id = await document(token, { pages: ['Señor Müller mag Crème brûlée, Ångström und Łódź'] })
     for (const text of ['senor', 'MULLER', 'creme brulee', 'Crème', 'angstrom', 'łodz'])
       assert.deepEqual(await search(token, text), [id], text)
   })
 
-  test('finds words by their beginning and by a part, the whole word first', async () => {
+  test('finds words by prefix and substring, and ranks whole words first', async () => {
     const token = await somebody()
     const part = await document(token, { pages: ['proforma preinvoiced'] })
     const start = await document(token, { pages: ['the invoices'] })
@@ -117,7 +117,7 @@ describe('searching documents', () => {
     assert.deepEqual(await search(token, '%voice'), [whole, start, part])
   })
 
-  test('quoted words stand together, in that order', async () => {
+  test('finds quoted words only as a phrase', async () => {
     const token = await somebody()
     const id = await document(token, { pages: ['the quick brown fox'] })
     await document(token, { pages: ['brown and quick is the fox'] })
@@ -127,7 +127,7 @@ describe('searching documents', () => {
     assert.deepEqual(await search(token, '"quick brown'), [id], 'an open quote ends with the text')
   })
 
-  test('what a minus is before must not occur', async () => {
+  test('excludes documents with a term after a minus', async () => {
     const token = await somebody()
     const id = await document(token, { title: 'mill', pages: ['water'] })
     await document(token, { title: 'mill', pages: ['wind power'] })
@@ -135,7 +135,7 @@ describe('searching documents', () => {
     assert.deepEqual(await search(token, 'mill -"wind power"'), [id])
   })
 
-  test('the title counts more than the note, the note more than the text', async () => {
+  test('ranks title over note, and note over text', async () => {
     const token = await somebody()
     const text = await document(token, { pages: ['lighthouse'] })
     const note = await document(token, { note: 'lighthouse' })
@@ -143,13 +143,13 @@ describe('searching documents', () => {
     assert.deepEqual(await search(token, 'lighthouse'), [title, note, text])
   })
 
-  test('parts of words in scripts without spaces', async () => {
+  test('finds parts of words in scripts without spaces', async () => {
     const token = await somebody()
     const id = await document(token, { pages: ['日本国憲法の前文'] })
     assert.deepEqual(await search(token, '憲法'), [id])
   })
 
-  test('only the own documents, not deleted, with the other filters, page by page', async () => {
+  test('finds only own documents that are not deleted, with other filters, in pages', async () => {
     const [token, stranger] = [await somebody(), await somebody()]
     await document(stranger, { title: 'shared word' })
     const ids: number[] = []
@@ -164,7 +164,7 @@ describe('searching documents', () => {
     assert.equal((await search(token, 'shared', '&include_superseded=true')).includes(ids[0]!), true)
   })
 
-  test('a word is whole that was divided at the end of a line, and its parts are words', async () => {
+  test('finds a hyphenated word at a line break both as a whole and by its parts', async () => {
     const token = await somebody()
     const id = await document(token, {
       pages: ['We read of hyphen-\nation and of a well-\n  known mill, of Anna-\nMaria and Grö\u00ad\nße.'],
@@ -185,7 +185,7 @@ describe('searching documents', () => {
     assert.match(hits[0].snippet, /of hyphenation and/)
   })
 
-  test('an amount is found in any notation', async () => {
+  test('finds an amount in any notation', async () => {
     const token = await somebody()
     const notations = ['1,284.50', '1.284,50', '1284.50', '1284,50', "1'284.50", '1 284,50']
     const ids: number[] = []
@@ -203,7 +203,7 @@ describe('searching documents', () => {
     assert.deepEqual(await search(token, 'fee -12,50'), [], 'an amount that must not occur')
   })
 
-  test('a day is found in any notation', async () => {
+  test('finds a date in any notation', async () => {
     const token = await somebody()
     const written = [
       '2026-03-14',
@@ -249,7 +249,7 @@ describe('searching documents', () => {
     assert.deepEqual((await search(token, '04/05/2026')).sort(), [either, other].sort(), 'either order')
   })
 
-  test('a long word is found in spite of one mistake, if nothing is found as it is', async () => {
+  test('finds a long word despite one typo if there is no exact match', async () => {
     const token = await somebody()
     const id = await document(token, { title: 'The harbour office', pages: ['invoices of Müller'] })
     for (const typed of [
@@ -276,7 +276,7 @@ describe('searching documents', () => {
     assert.deepEqual(await search(token, 'harbuor'), [exact], 'what is there as typed is not guessed')
   })
 
-  test('whatever is typed is no error', async () => {
+  test('accepts any input without an error', async () => {
     const token = await somebody()
     const id = await document(token, { title: `O'Neil's C:\\path a&b (c|d) <-> !x 50%` })
     const odd = [
@@ -308,7 +308,7 @@ describe('searching documents', () => {
     assert.equal((await api.get(`${PATH}?search=%00`, { token })).status, 422)
   })
 
-  test('a page of any length is stored, and found by how it begins', async () => {
+  test('stores a page of any length and finds it by its beginning', async () => {
     const token = await somebody()
     const words = Array.from({ length: 150_000 }, (_, i) => `w${i.toString(36)}漢${i}`).join(' ')
     const id = await document(token, { pages: [`beginning ${words}`] })

@@ -9,7 +9,7 @@ import { startS3 } from '../s3.ts'
 import { until } from '../until.ts'
 import { type Api, multipart, startEdge } from './harness.ts'
 
-/** HTTP uploads and downloads behave the same with every blob store. */
+/** HTTP uploads and downloads must behave the same with every blob store. */
 
 const database = await testDatabase()
 const { query } = database
@@ -52,7 +52,7 @@ for (const kind of kinds) {
       assert.deepEqual([await kind.count(), await unfinished()], [1, 0])
     })
 
-    test('come back whole and in parts', async () => {
+    test('can be read completely and by range', async () => {
       const whole = await get()
       assert.equal(whole.status, 200)
       assert.equal(Buffer.compare(whole.bytes, bytes), 0)
@@ -72,7 +72,7 @@ for (const kind of kinds) {
       assert.equal((await get({ range: `bytes=${size}-` })).status, 416)
     })
 
-    test('are answered with tags, conditions and heads like any other', async () => {
+    test('support ETags, conditional requests and HEAD', async () => {
       assert.deepEqual(
         [(await get({ 'if-none-match': etag })).status, (await get({ 'if-none-match': '"x"' })).status],
         [304, 200],
@@ -88,7 +88,7 @@ for (const kind of kinds) {
       assert.match(head.headers['content-disposition'] as string, /^attachment; /)
     })
 
-    test('are refused without a trace when they are empty, too large or invalid', async () => {
+    test('are rejected without a trace if empty, too large or invalid', async () => {
       const before = await kind.count()
       assert.equal((await api.upload(token, '')).status, 400)
       assert.equal((await api.upload(token, randomBytes(LIMIT + 1))).status, 413)
@@ -96,7 +96,7 @@ for (const kind of kinds) {
       assert.deepEqual([await kind.count(), await unfinished()], [before, 0])
     })
 
-    test('leave nothing when their client leaves in the middle', async () => {
+    test('leave nothing behind when the client disconnects during the upload', async () => {
       const before = await kind.count()
       const { body, type } = multipart(randomBytes(LIMIT - 1000))
       const socket = net.connect(api.port, '127.0.0.1')
@@ -104,15 +104,15 @@ for (const kind of kinds) {
         `POST /api/v1/documents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`,
       )
       socket.write(body.subarray(0, 6_500_000))
-      await until('some of it is stored', async () => (await kind.count()) > before)
+      await until('some bytes are stored', async () => (await kind.count()) > before)
       socket.destroy()
       await until(
-        'nothing of it is',
+        'no bytes are stored',
         async () => (await kind.count()) === before && (await unfinished()) === 0,
       )
     })
 
-    test('are 502 once their bytes have vanished, and heal when they are uploaded again', async () => {
+    test('are 502 when their bytes are lost, and work again after another upload', async () => {
       await kind.lose()
       for (const [method, headers] of [
         ['GET', {}],
@@ -133,7 +133,7 @@ for (const kind of kinds) {
       assert.equal(Buffer.compare((await get()).bytes, bytes), 0)
     })
 
-    test('are read by edges that store elsewhere, and shared with uploads to there', async () => {
+    test('can be read by edges that write to another store, and share bytes with uploads there', async () => {
       const text = `stored in ${kind.name}`
       const { json } = await api.upload(token, text)
       for (const [name, other] of elsewhere) {
@@ -150,7 +150,7 @@ for (const kind of kinds) {
   })
 }
 
-test('files of bytes are for the service alone', async () => {
+test('stored files are readable by the service only', async () => {
   const file = kinds.find(({ name }) => name === 'file')!
   assert.equal(statSync(file.env.BLOB_STORE!.slice('file:'.length)).isDirectory(), true)
   await query(`update blob set key = gen_random_uuid() where store like 'file:%'`)
@@ -161,12 +161,12 @@ test('files of bytes are for the service alone', async () => {
   assert.equal(answer.status, 502)
 })
 
-describe('a store that does not answer', { concurrency: false }, async () => {
+describe('a store that does not respond', { concurrency: false }, async () => {
   const server = await startS3()
   after(() => server.stop())
   const api = await startEdge(database.url, { env: server.env })
 
-  test('is 503: for an upload, of which nothing is left, and for a content', async () => {
+  test('makes uploads and downloads 503, and uploads leave nothing behind', async () => {
     const { json } = await api.upload(token, 'before the outage')
     server.failing = true
     for (const answer of [
@@ -184,13 +184,13 @@ describe('a store that does not answer', { concurrency: false }, async () => {
     assert.equal(server.files().length, 1)
   })
 
-  test('takes nothing from who has no right to it', async () => {
+  test('stores nothing for callers without permission', async () => {
     const wrong = await startEdge(database.url, { env: { ...server.env, S3_SECRET_KEY: 'wrong' } })
     assert.equal((await wrong.upload(token, 'who goes there')).status, 503)
     assert.equal(server.files().length, 1)
   })
 
-  test('is not asked for anything when the client has the bytes already', async () => {
+  test('receives no request if the client already has the bytes', async () => {
     const { json } = await api.upload(token, 'asked for twice')
     server.requests.length = 0
     const headers = { 'if-none-match': `"${json.sha256}"` }
@@ -199,7 +199,7 @@ describe('a store that does not answer', { concurrency: false }, async () => {
   })
 })
 
-test('a folder that can not be made is 503', async () => {
+test('a folder that cannot be created is 503', async () => {
   const api = await startEdge(database.url, { env: { BLOB_STORE: 'file:/etc/passwd/blobs' } })
   assert.equal((await api.upload(token, 'no place to be')).status, 503)
 })

@@ -19,7 +19,7 @@ const remove = (id: number | string, label: string, token = owner) =>
   api.call('DELETE', `${PATH}/${id}/tags/${encodeURIComponent(label)}`, { token })
 const tags = async (token: string) => (await api.get(`${PATH}/tags`, { token })).json
 
-test('a tag is added trimmed, once, in the order of adding; the answer is the document', async () => {
+test('adding a tag trims it, keeps the order, ignores duplicates, and returns the document', async () => {
   const id = await document(owner)
   assert.deepEqual((await add(id, ' b ')).json.tags, ['b'])
   assert.deepEqual((await add(id, 'a')).json.tags, ['b', 'a'])
@@ -28,7 +28,7 @@ test('a tag is added trimmed, once, in the order of adding; the answer is the do
   assert.deepEqual(again.json, (await api.get(`${PATH}/${id}`, { token: owner })).json)
 })
 
-test('a tag is removed by its label, whatever is in it', async () => {
+test('a tag with any characters can be removed by its label', async () => {
   const labels = ['plain', 'with space', 'a/b', '100 %', 'Ünï', '?#&', '日本']
   const id = await document(owner, ...labels)
   for (const [i, label] of labels.entries()) {
@@ -37,7 +37,7 @@ test('a tag is removed by its label, whatever is in it', async () => {
   }
 })
 
-test('a tag that is not there is 404, and so is a document that is not', async () => {
+test('a missing tag or document is 404', async () => {
   const id = await document(owner, 'x')
   assert.deepEqual((await remove(id, 'y')).json, {
     detail: 'The document has no such tag',
@@ -61,7 +61,7 @@ test('a label has 1 to 64 characters', async () => {
   assert.equal((await add(id, 'x'.repeat(64))).status, 200)
 })
 
-test('a document has at most 100 tags, also when they are added at once', async () => {
+test('a document has at most 100 tags, even when they are added concurrently', async () => {
   const id = await document(owner)
   await query(
     `update document set tags = array(select 't' || n from generate_series(1, 90) n) where id = $1`,
@@ -73,7 +73,7 @@ test('a document has at most 100 tags, also when they are added at once', async 
   assert.equal((await add(id, 'u0')).status, answers[0]!.status)
 })
 
-test('tags have their counts, most used first, of all own documents, superseded ones too', async () => {
+test('tags are listed with their counts over all own documents, most used first', async () => {
   const token = await somebody()
   assert.deepEqual(await tags(token), [])
   const [a] = [
@@ -99,7 +99,7 @@ test('tags have their counts, most used first, of all own documents, superseded 
   assert.equal((await api.get(`${PATH}/tags`)).status, 401)
 })
 
-test('the list filters by tag, and counts what it shows', async () => {
+test('the list filters by tag and counts the matches', async () => {
   const token = await somebody()
   const [one, old] = [await document(token, 'a'), await document(token, 'a')]
   const young = await document(token, 'ab')

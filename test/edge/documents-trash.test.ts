@@ -5,7 +5,7 @@ import { insertDocument } from '../../sql/documents.ts'
 import { until } from '../until.ts'
 import { multipart, newEmail, sharedEdge, startEdge } from './harness.ts'
 
-/** The trash: deleted documents can be restored for a while, except after permanent deletion. */
+/** Deleted documents can be restored for a while, except after permanent deletion. */
 
 const { api, url, db, query } = await sharedEdge()
 const withoutTrash = await startEdge(url, { env: { TRASH_DAYS: '0' } })
@@ -43,8 +43,8 @@ async function trash(token = owner, more = ''): Promise<Listed> {
 const idsOf = ({ items }: Listed): number[] => items.map(({ id }) => id)
 const trashed = async (token = owner): Promise<number[]> => idsOf(await trash(token))
 
-describe('the list', () => {
-  test('shows a deleted document as it was, with when it was deleted and until when it can be restored', async () => {
+describe('the trash list', () => {
+  test('shows a deleted document unchanged, with its deletion time and restore deadline', async () => {
     const token = await somebody()
     const id = await add(token, { title: 'a "quoted" title', note: 'n' })
     const { json: before } = await get(at(id), token)
@@ -57,7 +57,7 @@ describe('the list', () => {
     assert.equal((await get(PATH, token)).json.total, 0)
   })
 
-  test('has the one deleted last first, in pages and by cursor, but nothing that has expired', async () => {
+  test('is sorted by deletion, latest first, in pages and by cursor, without expired documents', async () => {
     const token = await somebody()
     const [a, b, c, d] = [await add(token), await add(token), await add(token), await add(token)]
     for (const id of [b, d, c, a]) await remove(id, '', token)
@@ -75,7 +75,7 @@ describe('the list', () => {
     assert.deepEqual(followed, [a, c, b])
   })
 
-  test('takes no cursor of another list, and gives none to it', async () => {
+  test('rejects cursors of other lists, and its own are rejected there', async () => {
     const token = await somebody()
     const ids = [await add(token), await add(token), await add(token), await add(token)]
     for (const id of ids.slice(2)) await remove(id, '', token)
@@ -89,7 +89,7 @@ describe('the list', () => {
     }
   })
 
-  test('is filtered by kind and tag, and leaves out no superseded ones', async () => {
+  test('filters by kind and tag, and includes superseded documents', async () => {
     const token = await somebody()
     const [old, young] = [await add(token, { kind: 'letter' }), await add(token, { kind: 'letter' })]
     const other = await add(token)
@@ -109,7 +109,7 @@ describe('the list', () => {
     }
   })
 
-  test('is not searched', async () => {
+  test('is not searchable', async () => {
     const answer = await get(`${PATH}?trashed=true&search=text`)
     assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['query', 'search']])
     assert.match(answer.json.detail, /cannot be combined with `trashed`/)
@@ -117,8 +117,8 @@ describe('the list', () => {
   })
 })
 
-describe('restoring', () => {
-  test('brings back the document with its pages, tags and words', async () => {
+describe('restoring a document', () => {
+  test('restores its pages, tags and search index', async () => {
     const token = await somebody()
     const id = await add(token, { title: 'Report' })
     await api.post(at(id, '/tags'), { token, json: { label: 'red' } })
@@ -146,7 +146,7 @@ describe('restoring', () => {
     assert.deepEqual(await trashed(token), [])
   })
 
-  test('finds nothing that is live, missing, expired or another’s, all alike', async () => {
+  test("gives the same 404 for live, missing, expired and other owners' documents", async () => {
     const other = await somebody()
     const [live, expired, foreign] = [await add(), await add(), await add(other)]
     await remove(foreign, '', other)
@@ -161,7 +161,7 @@ describe('restoring', () => {
     assert.equal((await api.post(at(foreign, '/restore'))).status, 401)
   })
 
-  test('is done once; under an Idempotency-Key a repetition has the same answer', async () => {
+  test('happens once, and repetitions under an Idempotency-Key get the same answer', async () => {
     const id = await add()
     await remove(id)
     const answers = await Promise.all(Array.from({ length: 10 }, () => restore(id)))
@@ -173,7 +173,7 @@ describe('restoring', () => {
     assert.deepEqual([first.status, again.status, again.text], [200, 200, first.text])
   })
 
-  test('is refused when the same bytes are stored again', async () => {
+  test('is rejected if the same bytes were uploaded again', async () => {
     const text = 'the same bytes'
     const first = (await api.upload(owner, text)).json.id
     await remove(first)
@@ -188,7 +188,7 @@ describe('restoring', () => {
     assert.equal((await restore(second)).status, 409)
   })
 
-  test('waits for an upload of the same bytes that is committing', async () => {
+  test('waits for a concurrent upload of the same bytes', async () => {
     const id = await add()
     await remove(id)
     const [row] = await query('select owner_id, sha256 from document where id = $1', [id])
@@ -197,7 +197,7 @@ describe('restoring', () => {
     await db.transaction(async (tx) => {
       await tx.run(lockDigest(sha256))
       restored ??= restore(id)
-      await until('it waits', async () => {
+      await until('the restore waits', async () => {
         const [waiting] = await query(`select from pg_locks where locktype = 'advisory' and not granted
           and database = (select oid from pg_database where datname = current_database())`)
         return waiting
@@ -209,7 +209,7 @@ describe('restoring', () => {
     assert.equal((await restored!).status, 409)
   })
 
-  test('and uploading the same bytes at once leave one document', async () => {
+  test('and uploading the same bytes concurrently leave one document', async () => {
     for (let round = 0; round < 10; round++) {
       const text = `contested ${round}`
       const { id } = (await api.upload(owner, text)).json
@@ -222,7 +222,7 @@ describe('restoring', () => {
   })
 })
 
-describe('what a restored document supersedes', () => {
+describe('supersession after a restore', () => {
   const superseding = async (): Promise<{ old: number; young: number }> => {
     const [old, young] = [await add(), await add()]
     await patch(young, { supersedes_id: old })
@@ -233,7 +233,7 @@ describe('what a restored document supersedes', () => {
     return { supersedes_id, superseded_by_id }
   }
 
-  test('is what it superseded before', async () => {
+  test('is restored', async () => {
     const { old, young } = await superseding()
     await remove(young)
     assert.deepEqual(await of(old), { supersedes_id: null, superseded_by_id: null })
@@ -241,7 +241,7 @@ describe('what a restored document supersedes', () => {
     assert.deepEqual(await of(old), { supersedes_id: null, superseded_by_id: young })
   })
 
-  test('is nothing when another document supersedes that by now', async () => {
+  test('is dropped if another document has superseded the older one', async () => {
     const { old, young } = await superseding()
     const other = await add()
     await remove(young)
@@ -250,7 +250,7 @@ describe('what a restored document supersedes', () => {
     assert.deepEqual(await of(old), { supersedes_id: null, superseded_by_id: other })
   })
 
-  test('is nothing when that has been deleted; restored itself, it is superseded by nothing', async () => {
+  test('is dropped on both sides if both documents were deleted', async () => {
     const { old, young } = await superseding()
     await remove(young)
     await remove(old)
@@ -258,13 +258,13 @@ describe('what a restored document supersedes', () => {
     assert.equal((await restore(old)).json.superseded_by_id, null)
   })
 
-  test('does not matter to one that is superseded: it is so again', async () => {
+  test('still applies to a restored document that was superseded', async () => {
     const { old, young } = await superseding()
     await remove(old)
     assert.equal((await restore(old)).json.superseded_by_id, young)
   })
 
-  test('is one thing: of two that superseded it and are restored at once, one does', async () => {
+  test('is kept for one of two successors restored concurrently', async () => {
     for (let round = 0; round < 8; round++) {
       const { old, young } = await superseding()
       const other = await add()
@@ -278,8 +278,8 @@ describe('what a restored document supersedes', () => {
   })
 })
 
-describe('deleting permanently', () => {
-  test('leaves nothing in the trash, and takes from it what is there', async () => {
+describe('permanent deletion', () => {
+  test('skips the trash and also deletes from it', async () => {
     const [live, deleted] = [await add(), await add()]
     await remove(deleted)
     for (const id of [live, deleted]) {
@@ -291,7 +291,7 @@ describe('deleting permanently', () => {
     }
   })
 
-  test('is up to its owner; without it, what is in the trash is missing', async () => {
+  test('is allowed to the owner only; after it the document is missing from the trash', async () => {
     const id = await add()
     await remove(id)
     for (const answer of [await permanently(id, await somebody()), await remove(id)])
@@ -300,7 +300,7 @@ describe('deleting permanently', () => {
     assert.equal((await remove(id, '?permanent=perhaps')).status, 422)
   })
 
-  test('is refused for a protected document', async () => {
+  test('is rejected for a protected document', async () => {
     const id = await add()
     await patch(id, { protected: true })
     const answer = await permanently(id)
@@ -309,7 +309,7 @@ describe('deleting permanently', () => {
     assert.equal((await get(at(id))).status, 200)
   })
 
-  test('is final, whatever is done at once', async () => {
+  test('is final, whatever runs concurrently', async () => {
     for (let round = 0; round < 10; round++) {
       const id = await add()
       await remove(id)
@@ -320,15 +320,15 @@ describe('deleting permanently', () => {
   })
 })
 
-describe('other deployments', () => {
-  test('with TRASH_DAYS=0 a deleted document is gone at once', async () => {
+describe('other settings', () => {
+  test('with TRASH_DAYS=0 a deleted document is gone immediately', async () => {
     const id = await add()
     assert.equal((await withoutTrash.call('DELETE', at(id), { token: owner })).status, 204)
     assert.ok(!(await trashed()).includes(id))
     assert.equal((await restore(id)).status, 404)
   })
 
-  test('with AUTH_LEVEL=none the trash is nobody’s', async () => {
+  test('with AUTH_LEVEL=none documents in the trash have no owner', async () => {
     const nobodys = async () => idsOf((await open.get(`${PATH}?trashed=true`)).json)
     const before = await nobodys()
     const { body, type } = multipart('of nobody')

@@ -20,7 +20,7 @@ const blobs = async () =>
 let count = 0
 const fresh = (): string => `document number ${++count}`
 
-/** Asserts that a refused upload leaves nothing behind. */
+/** Asserts that a rejected upload leaves nothing behind. */
 async function assertNothingLeft(work: () => Promise<unknown>): Promise<void> {
   const before = await blobs()
   const documents = await query('select count(*) from document')
@@ -41,7 +41,7 @@ function assertField(answer: Answered, field: string): void {
   )
 }
 
-test('a file becomes a document with all its fields', async () => {
+test('an upload creates a document with all its fields', async () => {
   const text = fresh()
   const answer = await upload(text, { name: 'notes.txt' })
   assert.equal(answer.status, 201)
@@ -70,7 +70,7 @@ test('a file becomes a document with all its fields', async () => {
   assert.deepEqual([again.status, again.json], [200, answer.json])
 })
 
-test('fields of the form are kept, whatever their order; an empty one is one that was not filled in', async () => {
+test('form fields are stored in any order, and an empty field counts as missing', async () => {
   const fields = {
     title: ' A title ',
     kind: 'invoice',
@@ -92,7 +92,7 @@ test('fields of the form are kept, whatever their order; an empty one is one tha
   )
 })
 
-test('fields behind the file count too', async () => {
+test('fields after the file count, too', async () => {
   const text = 'the file comes first'
   const parts = [
     `--b\r\ncontent-disposition: form-data; name="file"; filename="f.txt"\r\n\r\n${text}\r\n`,
@@ -106,7 +106,7 @@ test('fields behind the file count too', async () => {
   assert.deepEqual([answer.status, answer.json.title, answer.json.byte_size], [201, 'Late', text.length])
 })
 
-test('each limit is refused at its field, and nothing is stored', async () => {
+test('a field beyond its limit is rejected by name, and nothing is stored', async () => {
   const wrong: Readonly<Record<string, readonly string[]>> = {
     title: ['x'.repeat(301), '   ', 'nul\0'],
     kind: ['x'.repeat(33), ' '],
@@ -130,7 +130,7 @@ test('each limit is refused at its field, and nothing is stored', async () => {
   })
 })
 
-test('a field that it does not have is refused by its name, and nothing is stored', async () => {
+test('an unknown field is rejected by name, and nothing is stored', async () => {
   await assertNothingLeft(async () => {
     const answer = await upload(fresh(), { fields: { titel: 'x' } })
     assert.deepEqual(answer.json.errors, [
@@ -144,7 +144,7 @@ test('a field that it does not have is refused by its name, and nothing is store
   })
 })
 
-test('the longest values of all fields are stored', async () => {
+test('fields of maximum length are stored', async () => {
   const fields = {
     title: '题'.repeat(300),
     kind: 'k'.repeat(32),
@@ -158,7 +158,7 @@ test('the longest values of all fields are stored', async () => {
   for (const [field, value] of Object.entries(fields)) assert.equal(json[field], value)
 })
 
-test('identical bytes of one owner are one document: 200 and the one that is there', async () => {
+test('identical bytes of one owner give the existing document with 200', async () => {
   const text = fresh()
   const first = await upload(text, { fields: { title: 'first' } })
   const again = await upload(text, { name: 'other.txt', fields: { title: 'second' } })
@@ -167,7 +167,7 @@ test('identical bytes of one owner are one document: 200 and the one that is the
   assert.equal(again.headers.location, first.headers.location)
 })
 
-test('another owner has a document of their own, over the same stored bytes', async () => {
+test('another owner gets a separate document with the same stored bytes', async () => {
   const text = fresh()
   const [one, two] = [await upload(text), await upload(text, {}, bob.token)]
   assert.deepEqual([one.status, two.status], [201, 201])
@@ -178,7 +178,7 @@ test('another owner has a document of their own, over the same stored bytes', as
   assert.equal(row!.n, 1)
 })
 
-test('the same bytes twenty times at once are one document and one blob', async () => {
+test('twenty concurrent uploads of the same bytes create one document and one blob', async () => {
   const bytes = randomBytes(300_000)
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, i) => upload(bytes, { fields: { title: `t${i}` } })),
@@ -193,7 +193,7 @@ test('the same bytes twenty times at once are one document and one blob', async 
   assert.deepEqual(row, { documents: 1, blobs: 1, unfinished: 0 })
 })
 
-test('the media type is what the bytes are, not what the client says', async () => {
+test('the media type comes from the bytes, not from the client', async () => {
   const png = Buffer.from(
     'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
     'base64',
@@ -223,7 +223,7 @@ test('an empty file is 400', async () => {
   })
 })
 
-test('a form without a file is 422 at the file', async () => {
+test('a form without a file is 422 at `file`', async () => {
   const post = (body: string) =>
     api.post('/api/v1/documents', {
       token: ann.token,
@@ -238,7 +238,7 @@ test('a form without a file is 422 at the file', async () => {
   }
 })
 
-test('what is no form is 415, a broken one 400', async () => {
+test('a body that is not a form is 415, and a malformed form 400', async () => {
   assert.equal((await api.post('/api/v1/documents', { token: ann.token, json: { file: 'x' } })).status, 415)
   assert.equal((await api.post('/api/v1/documents', { token: ann.token })).status, 415)
   const { body, type } = multipart(fresh())
@@ -258,7 +258,7 @@ test('what is no form is 415, a broken one 400', async () => {
   })
 })
 
-test('a file of exactly MAX_UPLOAD_BYTES is stored, one byte more is 413 and leaves nothing', async () => {
+test('a file of exactly MAX_UPLOAD_BYTES is stored; a larger one is 413 and leaves nothing behind', async () => {
   assert.equal((await upload(randomBytes(LIMIT))).status, 201)
   await assertNothingLeft(async () => {
     const answer = await upload(randomBytes(LIMIT + 1))
@@ -270,7 +270,7 @@ test('a file of exactly MAX_UPLOAD_BYTES is stored, one byte more is 413 and lea
   })
 })
 
-test('a client that leaves in the middle leaves nothing', async () => {
+test('a client that disconnects during the upload leaves nothing behind', async () => {
   await assertNothingLeft(async () => {
     const { body, type } = multipart(randomBytes(500_000))
     const socket = net.connect(api.port, '127.0.0.1')
@@ -278,20 +278,20 @@ test('a client that leaves in the middle leaves nothing', async () => {
     socket.write(head)
     socket.write(body.subarray(0, 400_000))
     await until(
-      'some of it is stored',
+      'some bytes are stored',
       async () =>
         (await query('select 1 from blob b join blob_chunk c on c.blob_id = b.id where b.sha256 is null'))
           .length > 0,
     )
     socket.destroy()
     await until(
-      'it is gone',
+      'the bytes are gone',
       async () => (await query('select 1 from blob where sha256 is null')).length === 0,
     )
   })
 })
 
-test('paths and control characters in a file name do not reach the title', async () => {
+test('paths and control characters are removed from the file name for the title', async () => {
   for (const [name, title] of [
     ['../../etc/passwd', 'passwd'],
     ['C:\\\\Users\\\\me\\\\plan.txt', 'plan.txt'],
@@ -303,7 +303,7 @@ test('paths and control characters in a file name do not reach the title', async
   }
 })
 
-test('an upload needs an account', async () => {
+test('an upload requires an account', async () => {
   await assertNothingLeft(async () => {
     assert.equal((await upload(fresh(), {}, 'nonsense')).status, 401)
   })

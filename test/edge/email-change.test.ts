@@ -33,7 +33,7 @@ const trail = (id: number) =>
     id,
   ])
 
-/** Requests a change; returns the tokens that both addresses received. */
+/** Requests a change and returns the tokens that both addresses received. */
 async function beginChange(who: Account, email = address()) {
   await mails()
   const answer = await ask(who, email)
@@ -43,8 +43,8 @@ async function beginChange(who: Account, email = address()) {
   return { email, old: of(who.email).token, new: of(email).token, got }
 }
 
-describe('asking for another address', () => {
-  test('mails both addresses, and changes nothing yet', async () => {
+describe('requesting an email change', () => {
+  test('mails both addresses and changes nothing yet', async () => {
     const who = await newcomer()
     await mails()
     const email = address()
@@ -73,7 +73,7 @@ describe('asking for another address', () => {
     assert.deepEqual(row!.new_digest, digestOf(got.find(({ to }) => to === email)!.token))
   })
 
-  test('answers the same for an address that has an account, whose owner is told', async () => {
+  test('gives the same answer for a taken address and notifies its owner', async () => {
     const [who, other] = [await newcomer(), await newcomer()]
     await mails()
     const seen = ({ status, headers, json }: Answered) => {
@@ -95,7 +95,7 @@ describe('asking for another address', () => {
     assert.equal(await emailOf(who.id), who.email)
   })
 
-  test('needs the password, which counts as a failed login when it is wrong', async () => {
+  test('requires the password and counts wrong ones as failed logins', async () => {
     const who = await newcomer()
     for (let i = 0; i < 5; i++)
       assertRefused(
@@ -120,7 +120,7 @@ describe('asking for another address', () => {
     assertRefused(await pending(who), 404, 'No email change is pending')
   })
 
-  test('without it, needs a sign-in of the last ten minutes, by the clock of the database', async () => {
+  test("accepts a sign-in within the last ten minutes by the database's clock instead", async () => {
     const who = await newcomer()
     assert.equal((await ask(who, address(), {})).status, 201)
     assert.equal((await ask(who, address(), { password: null })).status, 201)
@@ -143,7 +143,7 @@ describe('asking for another address', () => {
     assert.equal((await ask(who, address())).status, 201)
   })
 
-  test('of an API key is refused, and of nobody', async () => {
+  test('is rejected for API keys and anonymous callers', async () => {
     const who = await newcomer()
     const key = await api.post('/api/v1/auth/keys', {
       token: who.token,
@@ -168,7 +168,7 @@ describe('asking for another address', () => {
     assertRefused(await none.call('DELETE', path), 404)
   })
 
-  test('for what is no other address is refused', async () => {
+  test('is rejected for an invalid or unchanged address', async () => {
     const who = await newcomer()
     assertRefused(await ask(who, who.email.toUpperCase()), 400, 'The account already uses this address')
     for (const email of ['', 'nobody', 'a@b', `${'a'.repeat(320)}@example.com`, 'a\u0000@example.com'])
@@ -178,7 +178,7 @@ describe('asking for another address', () => {
     assertRefused(await pending(who), 404)
   })
 
-  test('is limited as resets of passwords are', async () => {
+  test('has the same rate limits as a password reset', async () => {
     const limited = await startEdge(url, { env: { RATE_LIMIT_PASSWORD_RESET: '2/60' } })
     const who = await newcomer()
     const statuses: number[] = []
@@ -194,7 +194,7 @@ describe('asking for another address', () => {
     assert.deepEqual(statuses, [201, 201, 429])
   })
 
-  test('a second time replaces the first, whose tokens are good for nothing, also those that are mailed late', async () => {
+  test('replaces an earlier request and invalidates its tokens, even if mailed later', async () => {
     const who = await newcomer()
     const first = await beginChange(who)
     assert.equal((await confirm(first.old)).status, 200)
@@ -210,7 +210,7 @@ describe('asking for another address', () => {
     assert.equal((await mails()).length, 2, 'and what was replaced before it was mailed is not mailed')
   })
 
-  test('is done once for an Idempotency-Key', async () => {
+  test('takes effect once per Idempotency-Key', async () => {
     const who = await newcomer()
     await mails()
     const email = address()
@@ -221,12 +221,12 @@ describe('asking for another address', () => {
   })
 })
 
-describe('confirming', () => {
+describe('confirming an email change', () => {
   for (const order of [
     ['old', 'new'],
     ['new', 'old'],
   ] as const)
-    test(`first the ${order[0]} address, then the ${order[1]} one: it changes`, async () => {
+    test(`changes the address after confirmation by first the ${order[0]}, then the ${order[1]} address`, async () => {
       const who = await newcomer()
       const change = await beginChange(who)
       const first = await confirm(change[order[0]])
@@ -256,7 +256,7 @@ describe('confirming', () => {
       ])
     })
 
-  test('ends every session but the one that asked, and what was mailed to the previous address', async () => {
+  test('ends every session except the requesting one, and invalidates mail to the previous address', async () => {
     const who = await newcomer()
     const other = await login(api, who.email)
     await api.post('/api/v1/auth/password-reset/request', { json: { email: who.email } })
@@ -277,7 +277,7 @@ describe('confirming', () => {
     }
   })
 
-  test('a session that asked and was ended since stays ended', async () => {
+  test('does not revive the requesting session if it has ended', async () => {
     const who = await newcomer()
     const change = await beginChange(who)
     const json = { current_password: PASSWORD, new_password: 'another password' }
@@ -289,7 +289,7 @@ describe('confirming', () => {
     assert.equal((await login(api, change.email, 'another password')).status, 200)
   })
 
-  test('takes no token that is expired, of another kind, of another side or none at all', async () => {
+  test('rejects an expired token, a token of another kind or side, and a malformed one', async () => {
     const who = await newcomer()
     const change = await beginChange(who)
     const [{ id }] = (await query('select id from email_change where account_id = $1', [who.id])) as [
@@ -313,7 +313,7 @@ describe('confirming', () => {
     assert.equal(await emailOf(who.id), who.email)
   })
 
-  test('raced by ten at once with each token, it changes once', async () => {
+  test('happens once when each token is sent ten times concurrently', async () => {
     const who = await newcomer()
     const change = await beginChange(who)
     const answers = await Promise.all(
@@ -324,14 +324,14 @@ describe('confirming', () => {
     assert.equal(await emailOf(who.id), change.email)
   })
 
-  test('is done once for an Idempotency-Key', async () => {
+  test('takes effect once per Idempotency-Key', async () => {
     const change = await beginChange(await newcomer())
     const key = { 'idempotency-key': 'confirm' }
     const answers = [await confirm(change.old, key), await confirm(change.old, key)]
     assert.deepEqual([answers[1]!.status, answers[1]!.json], [200, answers[0]!.json])
   })
 
-  test('of an account that is gone or deactivated is nothing', async () => {
+  test('is rejected if the account is deleted or deactivated', async () => {
     const [gone, off] = [await newcomer(), await newcomer()]
     const [one, two] = [await beginChange(gone), await beginChange(off)]
     await confirm(one.old)
@@ -346,9 +346,9 @@ describe('confirming', () => {
   })
 })
 
-describe('refusing, and taking back', () => {
+describe('refusing and cancelling', () => {
   for (const side of ['old', 'new'] as const)
-    test(`with the token of the ${side} address ends it`, async () => {
+    test(`the token of the ${side} address cancels the change`, async () => {
       const who = await newcomer()
       const change = await beginChange(who)
       await confirm(change.old)
@@ -366,7 +366,7 @@ describe('refusing, and taking back', () => {
       })
     })
 
-  test('DELETE takes it back', async () => {
+  test('DELETE cancels the change', async () => {
     const who = await newcomer()
     const change = await beginChange(who)
     const answer = await cancel(who)
@@ -380,7 +380,7 @@ describe('refusing, and taking back', () => {
     })
   })
 
-  test('against the confirmation, either comes first and nothing is half done', async () => {
+  test('a cancellation and a confirmation may race: one wins completely', async () => {
     for (let round = 0; round < 8; round++) {
       const who = await newcomer()
       const change = await beginChange(who)
@@ -395,8 +395,8 @@ describe('refusing, and taking back', () => {
   })
 })
 
-describe('an address that two want', () => {
-  test('goes to the account that is confirmed first; the other one is told, and its change is over', async () => {
+describe('an address that two accounts request', () => {
+  test('goes to the first confirmed change; the other account is notified and its change ends', async () => {
     const [one, two] = [await newcomer(), await newcomer()]
     const email = address()
     const [first, second] = [await beginChange(one, email), await beginChange(two, email)]
@@ -408,7 +408,7 @@ describe('an address that two want', () => {
     assert.equal((await me(api, two.token)).status, 200, 'it stays signed in')
   })
 
-  test('at once goes to one of them', async () => {
+  test('goes to one of them if both confirm concurrently', async () => {
     for (let round = 0; round < 6; round++) {
       const all = await Promise.all(Array.from({ length: 3 }, newcomer))
       const email = address()
@@ -425,7 +425,7 @@ describe('an address that two want', () => {
     }
   })
 
-  test('of which one registers with it goes to one of them, and neither waits for the other for ever', async () => {
+  test('goes to one of them if one registers with it, without a deadlock', async () => {
     for (let round = 0; round < 8; round++) {
       const who = await newcomer()
       const change = await beginChange(who)
@@ -443,7 +443,7 @@ describe('an address that two want', () => {
     }
   })
 
-  test('that an account gives up is free again', async () => {
+  test('is free again when an account gives it up', async () => {
     const who = await newcomer()
     const change = await beginChange(who)
     await confirm(change.old)
@@ -455,7 +455,7 @@ describe('an address that two want', () => {
   })
 })
 
-describe('invites of the new address', () => {
+describe('invites to the new address', () => {
   const invite = async (owner: Account, id: number, email: string, role = 'member') =>
     (await api.post(`/api/v1/orgs/${id}/invites`, { token: owner.token, json: { email, role } })).json
   const organization = async (owner: Account): Promise<number> =>
@@ -469,7 +469,7 @@ describe('invites of the new address', () => {
       ])
     )[0]?.role
 
-  test('are accepted with the change, and who is a member already keeps their role', async () => {
+  test('are accepted with the change, and existing members keep their role', async () => {
     const [owner, who] = [await newcomer(), await newcomer()]
     const [one, two] = [await organization(owner), await organization(owner)]
     await invite(owner, two, who.email)
@@ -491,7 +491,7 @@ describe('invites of the new address', () => {
     assert.deepEqual(added, [{ organization_id: one, data: { role: 'admin', invite: made[0].id } }])
   })
 
-  test('made while it changes: whichever comes first, the account is a member', async () => {
+  test('make the account a member even if sent during the change', async () => {
     const owner = await newcomer()
     const id = await organization(owner)
     for (let round = 0; round < 8; round++) {
@@ -507,12 +507,12 @@ describe('invites of the new address', () => {
   })
 })
 
-test('every edge knows the new address at once', async () => {
+test('every edge sees the new address immediately', async () => {
   const other = await startEdge(url)
   const who = await newcomer()
   assert.equal((await me(other, who.token)).json.email, who.email)
   const change = await beginChange(who)
   await confirm(change.old)
   await confirm(change.new)
-  await until('it does', async () => (await me(other, who.token)).json.email === change.email)
+  await until('the other edge sees it', async () => (await me(other, who.token)).json.email === change.email)
 })

@@ -4,11 +4,11 @@ import { createEnqueuer } from '../../edge/pipeline/enqueuer.ts'
 import { type ErrorCode, fail } from '../../sql/errors.ts'
 import type { JobSpec } from '../../sql/jobs.ts'
 
-/** Requests that arrive together share a statement. */
+/** Requests that arrive together must share a statement. */
 
 const jobs = (...ids: string[]): JobSpec[] => ids.map((id) => ({ id }) as JobSpec)
 
-/** A database that records the ids of each statement and rejects statements with `bad`. */
+/** Creates a database that records the ids of each statement and rejects statements with the id `bad`. */
 function database(gate: Promise<unknown> = Promise.resolve()) {
   const statements: string[][] = []
   const any = async ({ values }: { values: readonly unknown[] }) => {
@@ -28,7 +28,7 @@ function database(gate: Promise<unknown> = Promise.resolve()) {
 }
 const idsOf = (rows: readonly { job_id: string }[]) => rows.map(({ job_id }) => job_id)
 
-test('requests of one turn are one statement, and each gets its own jobs', async () => {
+test('requests in one event-loop turn share a statement, and each gets its own jobs', async () => {
   const { statements, marked, enqueuer } = database()
   const answers = await Promise.all([
     enqueuer.add(jobs('a')),
@@ -40,7 +40,7 @@ test('requests of one turn are one statement, and each gets its own jobs', async
   assert.deepEqual(marked, ['a later', 'b later', 'c later', 'd later'])
 })
 
-test('those that arrive while a statement is under way are the next one', async () => {
+test('requests that arrive during a statement share the next one', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   const { statements, enqueuer } = database(promise)
   const first = enqueuer.add(jobs('a'))
@@ -52,7 +52,7 @@ test('those that arrive while a statement is under way are the next one', async 
   assert.deepEqual(statements, [['a'], ['b', 'c']])
 })
 
-test('one that is refused is told so, and the others are added', async () => {
+test('a rejected request gets its error, and the others are added', async () => {
   const { statements, enqueuer } = database()
   const ends = await Promise.allSettled([
     enqueuer.add(jobs('a')),
@@ -66,7 +66,7 @@ test('one that is refused is told so, and the others are added', async () => {
   assert.deepEqual(statements.slice(1), [['a'], ['bad'], ['c']])
 })
 
-test('a statement has its most, and whoever adds many waits for its own alone', async () => {
+test('a statement has a maximum size, and a larger request gets its own statement', async () => {
   const { statements, enqueuer } = database()
   const many = jobs(...Array.from({ length: 600 }, (_, n) => `m${n}`))
   await Promise.all([
@@ -80,7 +80,7 @@ test('a statement has its most, and whoever adds many waits for its own alone', 
 })
 
 for (const code of ['database.down', 'database.too_slow', 'database.busy'] satisfies ErrorCode[])
-  test(`${code} is no request's own: all that wait are told so at once, and nothing is tried again`, async () => {
+  test(`${code} rejects all waiting requests immediately without a retry`, async () => {
     const { promise, reject } = Promise.withResolvers<void>()
     const { statements, marked, enqueuer } = database(promise)
     const together = [enqueuer.add(jobs('a')), enqueuer.add(jobs('b'))]
@@ -92,7 +92,7 @@ for (const code of ['database.down', 'database.too_slow', 'database.busy'] satis
     assert.deepEqual([statements, marked], [[['a', 'b']], []])
   })
 
-test('an outage that begins while they are tried alone ends that', async () => {
+test('an outage during the individual retries ends them', async () => {
   const statements: number[] = []
   const any = async ({ values }: { values: readonly unknown[] }) => {
     statements.push(JSON.parse(String(values[0])).length)

@@ -9,7 +9,10 @@ const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
 const operation = { method: 'GET', path: '/', parameters: [], responses: {} }
 const sent: Sent = { operation, method: 'GET', target: '/', headers: {}, caller: 'nobody', body: null }
 
-/** A client of a server that answers `good` requests per connection and then closes it instead of answering. */
+/**
+ * Creates a client of a server that answers `good` requests per connection, and then sends `instead` and closes the
+ * connection.
+ */
 async function clientOf(good: () => number, instead = ''): Promise<Client> {
   const server = net.createServer((socket) => {
     let left = good()
@@ -25,13 +28,13 @@ async function clientOf(good: () => number, instead = ''): Promise<Client> {
   return client
 }
 
-test('a request whose reused connection closes before an answer is sent once more, and counted', async () => {
+test('a request on a reused connection that closes before an answer is retried once and counted', async () => {
   const client = await clientOf(() => 1)
   for (const repeated of [0, 1])
     assert.deepEqual([(await client.send(sent)).status, client.repeated], [200, repeated])
 })
 
-test('a new connection that closes before an answer fails its request', async () => {
+test('a request on a new connection that closes before an answer fails', async () => {
   const never = await clientOf(() => 0)
   await assert.rejects(never.send(sent), { code: 'ECONNRESET' })
   assert.equal(never.repeated, 0)
@@ -42,7 +45,7 @@ test('a new connection that closes before an answer fails its request', async ()
   assert.equal(once.repeated, 1)
 })
 
-test('an answer that breaks off fails its request', async () => {
+test('a truncated answer fails its request', async () => {
   for (const part of ['HTTP/1.1 2', OK.slice(0, -1)]) {
     const client = await clientOf(() => 1, part)
     await client.send(sent)

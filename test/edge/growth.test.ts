@@ -12,15 +12,17 @@ import { startStack } from '../perf/stack.ts'
 import { LONG } from '../runs.ts'
 import { startEdge } from './harness.ts'
 
-/** The cost of a read depends on the page size, not on the table size. `npm run bench -- growth` shows the times. */
+/**
+ * The cost of a read must depend on the page size, not on the table size. `npm run bench -- growth` shows the times.
+ */
 
 const { url } = await testDatabase()
-// With half of this share some calls would have no row to request.
+// With half of this share, some calls would have no row to request.
 await seedShare(url, 0.1)
 const { port } = await startEdge(url, { env: EDGE_SETTINGS })
 const uncounted = { begin: async () => {}, end: async () => [] }
 
-test('every GET route has arguments that it takes, and every known offender is a call', async () => {
+test('every GET route has valid arguments, and every known offender is a call', async () => {
   const costs = await costsOn({ url, port }, uncounted, { warmUp: 0, calls: 1, budgetMs: 0 })
   assert.deepEqual(
     Object.keys({ ...KNOWN, ...KNOWN_AT_FULL_SIZE }).filter((name) => !costs.has(name)),
@@ -30,7 +32,8 @@ test('every GET route has arguments that it takes, and every known offender is a
 
 if (LONG)
   test(`ten times the data costs a read at most ${LIMIT} times the buffers`, async () => {
-    // A dedicated server counts the buffers that each statement touches, so no other test may use it.
+    // Use a dedicated server, because it counts the buffers that each statement touches, including those of other
+    // tests.
     const stack = await startStack(COUNTING)
     after(() => stack.stop())
     const effort = { warmUp: UNTIL_PLANNED, calls: 3, budgetMs: 5_000 }

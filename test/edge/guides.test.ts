@@ -8,7 +8,7 @@ const GUIDES = new URL('../../edge/guides/', import.meta.url)
 const files = globSync('*.md', { cwd: GUIDES })
 const names = new Set(areas.map(({ name }) => name))
 
-test('each area has its guide, and each guide its area', () => {
+test('each area has a guide, and each guide an area', () => {
   assertListed(
     [...names],
     files.filter((file) => file !== 'README.md').map((file) => file.replace('.md', '')),
@@ -16,7 +16,7 @@ test('each area has its guide, and each guide its area', () => {
   )
 })
 
-test('a guide has a title and a sentence first, and no link that the reference cannot follow', () => {
+test('a guide starts with a title and a sentence and links only to pages of the reference', () => {
   for (const file of files) {
     const text = readFileSync(new URL(file, GUIDES), 'utf8')
     assert.match(text, /^# .+\n\n[A-Z][^\n]+/, file)

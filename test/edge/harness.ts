@@ -11,7 +11,7 @@ import { type TestDatabase, testDatabase } from '../database.ts'
 import { listenOn, listenOnFreePort } from '../free-port.ts'
 import { sharedByFiles, stopAfterFile } from '../services.ts'
 
-/** An edge in this process and a client that shows the exact answers. */
+/** Runs an edge in this process, with a client that exposes raw answers. */
 
 export const SECRET = 'a secret for tests, long enough to be one'
 export const PASSWORD = 'correct horse'
@@ -26,7 +26,7 @@ export interface CallOptions {
   readonly token?: string
 }
 
-/** A raw answer: no decoding, no redirects. */
+/** A raw answer, neither decoded nor redirected. */
 export class Answered {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
@@ -51,7 +51,7 @@ export class Answered {
     return this.headers['set-cookie'] ?? []
   }
 
-  /** The value of a cookie that the answer sets; `name` has no `__Host-` or `__Secure-` prefix. */
+  /** Returns the value of a cookie that the answer sets; `name` has no `__Host-` or `__Secure-` prefix. */
   cookie(name: string): string {
     const found = this.cookies.find((cookie) =>
       cookie.replace(/^__(Host|Secure)-/, '').startsWith(`${name}=`),
@@ -80,7 +80,7 @@ export class Api {
   }
 
   async call(method: string, path: string, options: CallOptions = {}): Promise<Answered> {
-    // After a long computation some keep-alive connections are already closed; this turn lets Node notice it.
+    // Let Node notice keep-alive connections that closed during a long computation.
     await setImmediate()
     const headers: http.OutgoingHttpHeaders = { ...options.headers }
     if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
@@ -119,7 +119,7 @@ export class Api {
     return this.call('POST', path, options)
   }
 
-  /** Registers an account; returns it with the tokens from its cookies. */
+  /** Registers an account and returns it with the tokens from its cookies. */
   async register(email: string, more: Readonly<Record<string, unknown>> = {}): Promise<Account> {
     const answer = await this.post('/api/v1/auth/register', {
       json: { email, password: PASSWORD, ...more },
@@ -138,7 +138,7 @@ export class Api {
     })
   }
 
-  /** Sends text over a new socket; returns all data until the server closes or is silent for `quietMs`. */
+  /** Sends text over a new socket. Returns all data until the server closes or sends nothing for `quietMs`. */
   raw(text: string, quietMs = 60): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket = net.connect(this.port, '127.0.0.1', () => socket.write(text))
@@ -166,7 +166,7 @@ export interface UploadOptions {
   readonly headers?: http.OutgoingHttpHeaders
 }
 
-/** A multipart form: the fields, then the file. */
+/** Builds a multipart form with the fields before the file. */
 export function multipart(
   bytes: string | Uint8Array,
   options: UploadOptions = {},
@@ -185,10 +185,9 @@ export function multipart(
   return { body, type: `multipart/form-data; boundary=${boundary}` }
 }
 
-// All edges of the process share it; its cost is a hundredth of the real one.
+// All edges of the process share one hasher, whose cost is a hundredth of the real one.
 const passwords = createPasswords({ cost: { memoryCost: 64, timeCost: 1 } })
 
-/** Options of an edge under test. */
 export interface EdgeOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly areas?: readonly Area[]
@@ -203,7 +202,7 @@ export interface EdgeOptions {
 
 const silent = await createLog('silent', 'edge')
 
-// All requests of a test come from one address, so rate limits are off. Tests of limits set their own.
+// All requests of a test come from one address, so rate limits are off by default.
 const UNLIMITED = {
   RATE_LIMIT_LOGIN: '0',
   RATE_LIMIT_REGISTER: '0',
@@ -211,12 +210,12 @@ const UNLIMITED = {
   RATE_LIMIT_INVITE: '0',
 }
 
-// Long read timeouts: here only a stalled machine makes a read slow, and the edge would refuse it.
+// Long read timeouts, so that the edge does not abort reads that are slow because the machine stalls.
 const PATIENT = { READ_TIMEOUT_SECONDS: '60', LIST_TIMEOUT_SECONDS: '60' }
-// A stalled machine also makes the database look silent, so this is long, too.
+// Long for the same reason: on a stalled machine the database looks silent.
 const SILENCE_MS = 30_000
 
-/** Serves an edge on a free port; it stops after the file. Call it at the top of the file, not in a hook. */
+/** Serves an edge on a free port until the end of the test file. Call this at the top of the file, not in a hook. */
 export async function startEdge(url: string, options: EdgeOptions = {}): Promise<Api> {
   const given = { NODE_ENV: 'test', PORT: '0', SECRET_KEY: SECRET, ...UNLIMITED, ...PATIENT, ...options.env }
   const settings = parseSettings(given)
@@ -240,15 +239,16 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
   return new Api(serving)
 }
 
-/** A new database and an edge on it. */
+/** Creates a database and starts an edge on it. */
 export async function edgeAndDatabase(options: EdgeOptions = {}): Promise<{ api: Api } & TestDatabase> {
   const database = await testDatabase()
   return { api: await startEdge(database.url, options), ...database }
 }
 
 /**
- * An edge with default settings and its database, shared by all files of this process that call it. It has rows of
- * other files; accounts isolate them. `admin` is the only admin; register other accounts with `newEmail()`.
+ * Returns an edge with default settings and its database, shared by all files of this process that call it. The
+ * database has rows of other files, so use new accounts for isolation. `admin` is the only admin. Register other
+ * accounts with `newEmail()`.
  */
 export const sharedEdge = sharedByFiles(async () => {
   const base = await edgeAndDatabase()
@@ -256,17 +256,17 @@ export const sharedEdge = sharedByFiles(async () => {
   return { ...base, admin }
 })
 
-/** An address that no other file uses. */
+/** Returns an address that no other test file uses. */
 export const newEmail = (name = 'user'): string => `${name}-${randomBytes(6).toString('hex')}@example.com`
 
-/** A connection to PostgreSQL that tests can cut; `url` goes through it. */
+/** A connection to PostgreSQL that tests can cut. `url` leads through it. */
 export interface Line {
   readonly url: string
   cut(): Promise<void>
   restore(): Promise<void>
 }
 
-/** Puts a proxy before the database's socket. */
+/** Starts a proxy in front of the database's socket. */
 export async function cuttableLine(url: string): Promise<Line> {
   const [, user, folder, port0, name] = /^postgresql:\/\/([^@]+)@([^:]+):(\d+)\/(.+)$/.exec(url)!
   const file = `${decodeURIComponent(folder!)}/.s.PGSQL.${port0}`

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { freePort } from '../free-port.ts'
 import { edgeAndDatabase, newEmail, startEdge } from './harness.ts'
 
-/** Security headers on every kind of answer. */
+/** Every kind of answer must have its security headers. */
 
 const metricsPort = await freePort()
 const { api, url } = await edgeAndDatabase({ env: { METRICS_PORT: String(metricsPort) } })
@@ -13,7 +13,7 @@ const { token } = await api.register(newEmail())
 const { etag } = (await api.get('/docs')).headers
 
 const HOST = 'Host: localhost\r\n'
-/** The start of the status line, by request. */
+/** Maps each raw request to the expected start of its status line. */
 const ANSWERS: Readonly<Record<string, string>> = {
   [`GET /health HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
   [`HEAD /health HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
@@ -28,7 +28,7 @@ const ANSWERS: Readonly<Record<string, string>> = {
   [`PUT /health HTTP/1.1\r\n${HOST}Content-Length: 1000000\r\n\r\n`]: '405 Method Not Allowed',
 }
 
-/** Values of a header in the head of a response. */
+/** Returns the values of a header in the head of a raw response. */
 const valuesOf = (answer: string, name: string): string[] =>
   answer
     .split('\r\n\r\n', 1)[0]!
@@ -37,7 +37,7 @@ const valuesOf = (answer: string, name: string): string[] =>
     .filter(([each]) => each.toLowerCase() === name)
     .map(([, value]) => value)
 
-test('every answer forbids sniffing and says how long its connection may idle, and none names its server', async () => {
+test('every answer forbids sniffing, has its keep-alive timeout, and does not name its server', async () => {
   for (const [request, status] of Object.entries(ANSWERS)) {
     const answer = await api.raw(request)
     assert.ok(answer.startsWith(`HTTP/1.1 ${status}\r\n`), answer)
@@ -48,7 +48,7 @@ test('every answer forbids sniffing and says how long its connection may idle, a
   }
 })
 
-test('every answer of a service at an https address demands https, except at localhost', async () => {
+test('every answer of a service with an https address has HSTS, except on localhost', async () => {
   for (const request of Object.keys(ANSWERS)) {
     const answer = await secure.raw(request)
     assert.deepEqual(valuesOf(answer, 'strict-transport-security'), ['max-age=31536000'], request)
@@ -56,7 +56,7 @@ test('every answer of a service at an https address demands https, except at loc
   assert.equal((await local.get('/health')).headers['strict-transport-security'], undefined)
 })
 
-test('so do those of the port of the metrics', async () => {
+test('answers of the metrics port have HSTS, too', async () => {
   for (const path of ['/metrics', '/']) {
     const { headers } = await fetch(`http://127.0.0.1:${metricsPort}${path}`)
     assert.equal(headers.get('x-content-type-options'), 'nosniff')
@@ -64,7 +64,7 @@ test('so do those of the port of the metrics', async () => {
   }
 })
 
-test('JSON that is shown as a page loads nothing, and nothing may frame it', async () => {
+test('JSON opened as a page cannot load or be framed', async () => {
   const policy = "default-src 'none'; frame-ancestors 'none'"
   for (const path of ['/health', '/nowhere', '/openapi.json', '/api/v1/auth/me'])
     assert.equal((await api.get(path)).headers['content-security-policy'], policy, path)
@@ -72,7 +72,7 @@ test('JSON that is shown as a page loads nothing, and nothing may frame it', asy
   assert.equal(large.headers['content-security-policy'], policy)
 })
 
-test('pages share no windows with other sites, and never tell them their addresses', async () => {
+test('pages are isolated from other windows and send no referrer', async () => {
   for (const path of ['/', '/docs', '/monitor', '/setup', '/password-reset', '/payment/success']) {
     const { headers } = await api.get(path)
     assert.equal(headers['cross-origin-opener-policy'], 'same-origin', path)

@@ -4,21 +4,19 @@ import { isServedHost } from '../../tasks/addresses.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
-/** The Host names that an edge serves. */
-
 const { api, url } = await edgeAndDatabase()
 const PRODUCTION = { NODE_ENV: 'production', DATABASE_URL: url }
 const asked = async (edge: Api, host: string, path = '/api/v1/tasks') =>
   (await edge.get(path, { headers: { host } })).status
 
-/** The hosts of the list that an edge with these settings serves. */
+/** Returns the hosts of the list that an edge with these settings serves. */
 function filterServed(env: Readonly<Record<string, string>>, ...hosts: readonly string[]): string[] {
   const { servedHosts } = parseSettings({ SECRET_KEY: 'a secret for tests, long enough to be one', ...env })
   return hosts.filter((host) => servedHosts === null || isServedHost(servedHosts, host))
 }
 
 describe('an edge on a loopback address', () => {
-  test('serves localhost, IP addresses and the host of PUBLIC_BASE_URL, with any port', () => {
+  test('serves localhost, IP addresses and the host of PUBLIC_BASE_URL, on any port', () => {
     const right = [
       'localhost',
       'localhost:1',
@@ -46,7 +44,7 @@ describe('an edge on a loopback address', () => {
     ])
   })
 
-  test('refuses a page whose name resolves to it, which could become admin', async () => {
+  test('rejects other host names, because a rebound page could become admin', async () => {
     const rebound = { host: `evil.example:${api.port}`, origin: `http://evil.example:${api.port}` }
     const json = { email: 'evil@example.com', password: PASSWORD }
     const answer = await api.post('/api/v1/auth/register', { json, headers: rebound })
@@ -66,11 +64,11 @@ describe('an edge on a loopback address', () => {
   })
 })
 
-describe('an edge that other machines reach', () => {
+describe('an edge that other machines can reach', () => {
   const host = { HOST: '0.0.0.0' }
   const base = { PUBLIC_BASE_URL: 'https://mill.example.com' }
 
-  test('serves the host of PUBLIC_BASE_URL in production, and nothing else', async () => {
+  test('serves only the host of PUBLIC_BASE_URL in production', async () => {
     const hosts = ['mill.example.com', 'localhost', '127.0.0.1', 'evil.example']
     assert.deepEqual(filterServed({ ...PRODUCTION, ...host, ...base }, ...hosts), ['mill.example.com'])
     const edge = await startEdge(url, { env: { ...PRODUCTION, ...host, ...base } })
@@ -83,7 +81,7 @@ describe('an edge that other machines reach', () => {
     assert.deepEqual(filterServed(host, 'box.local', 'evil.example'), ['box.local', 'evil.example'])
   })
 
-  test('serves ALLOWED_HOSTS instead, where a star stands for all names below', () => {
+  test('serves ALLOWED_HOSTS instead, where a star matches all subdomains', () => {
     const env = { ...PRODUCTION, ...host, ...base, ALLOWED_HOSTS: 'API.example.com, *.apps.example.com' }
     const right = ['api.example.com', 'a.apps.example.com', 'a.b.apps.example.com']
     assert.deepEqual(
@@ -93,7 +91,7 @@ describe('an edge that other machines reach', () => {
     assert.deepEqual(filterServed({ ...env, ALLOWED_HOSTS: '*' }, 'evil.example'), ['evil.example'])
   })
 
-  test('does not start in production without either', () => {
+  test('fails to start in production without either setting', () => {
     const start = (more: object) =>
       parseSettings({
         SECRET_KEY: 'a secret for tests, long enough to be one',

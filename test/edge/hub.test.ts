@@ -6,11 +6,14 @@ import type { JobEvent } from '../../edge/streams/job-event.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { until } from '../until.ts'
 
-/** The hub when reads return late, with an in-memory ledger. */
+/** Tests the hub with an in-memory ledger whose reads may return late. */
 
 const JOB = '00000000-0000-4000-8000-000000000001'
 
-/** A ledger with the given event count per job. With `gated` each read waits for `pass`. */
+/**
+ * Creates a ledger with the given number of events per job. With `gated`, each read waits until the test opens its
+ * gate.
+ */
 function ledger(events: Record<string, number>, gated = false) {
   const gates: (() => void)[] = []
   const readings: number[][] = []
@@ -36,7 +39,7 @@ function collector() {
   return { seen, push: (events: readonly JobEvent[]) => void seen.push(...events.map(({ seq }) => seq)) }
 }
 
-test('one who joins while events are read for others misses none between its cursor and theirs', async () => {
+test('a subscriber that joins during a read for others misses no event after its cursor', async () => {
   const { hub, gates } = ledger({ [JOB]: 12 }, true)
   const early = collector()
   hub.watchJob(JOB, 10, early.push)
@@ -48,13 +51,13 @@ test('one who joins while events are read for others misses none between its cur
   assert.deepEqual(early.seen, [11, 12])
   assert.deepEqual(late.seen, [])
   gates[1]!()
-  await until('all has come', () => late.seen.length === 7)
+  await until('all events arrived', () => late.seen.length === 7)
   assert.deepEqual(late.seen, [6, 7, 8, 9, 10, 11, 12])
   assert.deepEqual(early.seen, [11, 12])
   hub.close()
 })
 
-test('a burst for many leaves the loop to others between its parts, and keeps its order', async () => {
+test('a burst for many subscribers yields to the event loop between parts and keeps its order', async () => {
   const jobs = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`${JOB.slice(0, -2)}${10 + i}`, 3]))
   const { hub, readings } = ledger(jobs)
   const SLOW_MS = 1
@@ -68,7 +71,7 @@ test('a burst for many leaves the loop to others between its parts, and keeps it
     })
     return seen
   })
-  await until('all have theirs', () => readers.every((seen) => seen.length === 3))
+  await until('every subscriber has its events', () => readers.every((seen) => seen.length === 3))
   clearInterval(count)
   assert.ok(readers.every((seen) => seen.join() === '1,2,3'))
   assert.equal(readings.length, 1)
@@ -76,7 +79,7 @@ test('a burst for many leaves the loop to others between its parts, and keeps it
   hub.close()
 })
 
-test('who begins to wait for the end of a job after all waits were ended does not wait', async () => {
+test("waiting for a job's end returns immediately after all waits were stopped", async () => {
   const { hub } = ledger({ [JOB]: 0 })
   const ends: (JobEvent | null)[] = []
   const wait = () => void hub.waitForTerminal(JOB, 60_000).then((end) => ends.push(end))

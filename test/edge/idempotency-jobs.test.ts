@@ -6,7 +6,10 @@ import { until } from '../until.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Routes that answer with a job's outcome: blocking, in the background, and repeated with an idempotency key. */
+/**
+ * Tests routes that answer with a job's outcome, blocking and in the background, and their repetitions with an
+ * idempotency key.
+ */
 
 const { api, ...database } = await edgeAndDatabase()
 const { query, url } = database
@@ -27,7 +30,7 @@ const jobsOf = async (document: number): Promise<string[]> => {
 }
 /** Waits for a document's job and claims it. */
 const claimJobOf = async (document: number): Promise<string> => {
-  const [id] = await until('the job is there', async () => {
+  const [id] = await until('the job exists', async () => {
     const ids = await jobsOf(document)
     return ids.length > 0 && ids
   })
@@ -35,16 +38,16 @@ const claimJobOf = async (document: number): Promise<string> => {
   return id!
 }
 /**
- * The answer under a key whose job has finished. Repetitions wait 0.1 s and get 409 until the edge has read the
- * outcome.
+ * Returns the answer under a key whose job has finished. A repetition waits 0.1 s and gets 409 until the edge has read
+ * the outcome.
  */
 const ended = (document: number, query: string, headers: object): Promise<Answered> =>
-  until('it has been read', async () => {
+  until('the edge has read the outcome', async () => {
     const answer = await extract(document, query, headers)
     return answer.status !== 409 && answer
   })
 
-test('a request waits for its job and answers with its result', async () => {
+test('a request waits for its job and returns its result', async () => {
   const document = await newDocument()
   const waiting = extract(document)
   const id = await claimJobOf(document)
@@ -60,7 +63,7 @@ test('a request waits for its job and answers with its result', async () => {
   })
 })
 
-test('background=true and Prefer: respond-async answer 202 with the job at once', async () => {
+test('background=true and Prefer: respond-async give 202 with the job immediately', async () => {
   for (const [search, headers] of [
     ['?background=true', {}],
     ['?background=1', {}],
@@ -76,7 +79,7 @@ test('background=true and Prefer: respond-async answer 202 with the job at once'
   }
 })
 
-test('background must be true or false, force too', async () => {
+test('background and force must be true or false', async () => {
   const document = await newDocument()
   for (const name of ['background', 'force']) {
     const answer = await extract(document, `?${name}=perhaps`)
@@ -85,14 +88,14 @@ test('background must be true or false, force too', async () => {
   assert.deepEqual(await jobsOf(document), [])
 })
 
-test('a second request while the first runs joins its job, and both get the result', async () => {
+test('a second request during the first joins its job, and both get the result', async () => {
   const document = await newDocument()
   const first = extract(document)
   const id = await claimJobOf(document)
   const joined = await extract(document, '?background=true')
   assert.deepEqual(joined.json, { job_id: id })
   const second = extract(document, '?force=false')
-  await until('both wait', () => api.serving.edge.hub.watcherCount === 2)
+  await until('both requests wait', () => api.serving.edge.hub.watcherCount === 2)
   await ledger.finish(id, 'done', { result: COUNTS })
   assert.deepEqual([(await first).json, (await second).json], [COUNTS, COUNTS])
   assert.deepEqual(await jobsOf(document), [id])
@@ -104,7 +107,7 @@ test('after REQUEST_WAIT_SECONDS the answer is 202 with the job', async () => {
   assert.deepEqual([answer.status, answer.json], [202, { job_id: (await jobsOf(document))[0] }])
 })
 
-test('the failure of a job is the failure of the request', async () => {
+test('a failed job makes the request fail', async () => {
   for (const [more, status, detail] of [
     [
       { code: 'document.bytes_missing', detail: 'The document is missing from storage' },
@@ -128,11 +131,11 @@ test('the failure of a job is the failure of the request', async () => {
   }
 })
 
-test('a job that is cancelled while somebody waits is 409', async () => {
+test('a job cancelled during a request makes it 409', async () => {
   const document = await newDocument()
   const waiting = extract(document)
   const [id] = await until(
-    'the job is there',
+    'the job exists',
     async () => (await jobsOf(document)).length === 1 && jobsOf(document),
   )
   await api.call('DELETE', `/api/v1/jobs/${id}`, { token })
@@ -143,7 +146,7 @@ test('a job that is cancelled while somebody waits is 409', async () => {
   )
 })
 
-test('bytes that are gone are 502, a foreign document 404, and neither makes a job nor uses up a key', async () => {
+test("missing bytes are 502 and another owner's document 404; neither adds a job nor uses up a key", async () => {
   const document = await newDocument()
   const headers = { 'idempotency-key': 'lost' }
   await query('update blob set sha256 = null where sha256 = (select sha256 from document where id = $1)', [
@@ -169,7 +172,7 @@ test('bytes that are gone are 502, a foreign document 404, and neither makes a j
   assert.equal((await extract(999_999)).status, 404)
 })
 
-test('a key in the background: the same job again, also when it has ended, and no second one', async () => {
+test('a background key gives the same job again, even after it ended, and no second one', async () => {
   const document = await newDocument()
   const headers = { 'idempotency-key': 'background' }
   const first = await extract(document, '?background=true', headers)
@@ -190,7 +193,7 @@ test('a key in the background: the same job again, also when it has ended, and n
   assert.equal((await jobsOf(document)).length, 2)
 })
 
-test('a key of a request that waits: 409 meanwhile, then its result', async () => {
+test('the key of a waiting request gives 409 until its result exists', async () => {
   const document = await newDocument()
   const headers = { 'idempotency-key': 'waiting' }
   const first = extract(document, '', headers)
@@ -204,7 +207,7 @@ test('a key of a request that waits: 409 meanwhile, then its result', async () =
   assert.deepEqual(await jobsOf(document), [id])
 })
 
-test('a key of a request whose client left: 409 while the job runs, then its result', async () => {
+test('the key of a disconnected request gives 409 while the job runs, then its result', async () => {
   const document = await newDocument()
   const socket = net.connect(api.port, '127.0.0.1')
   socket.write(
@@ -213,7 +216,7 @@ test('a key of a request whose client left: 409 while the job runs, then its res
   const id = await claimJobOf(document)
   await until('the request waits', () => api.serving.edge.hub.watcherCount === 1)
   socket.destroy()
-  await until('it has left', () => api.serving.edge.hub.watcherCount === 0)
+  await until('the client has disconnected', () => api.serving.edge.hub.watcherCount === 0)
   const headers = { 'idempotency-key': 'left' }
   await new Promise((resolve) => setTimeout(resolve, 50))
   assert.equal((await extract(document, '', headers)).status, 409)
@@ -225,7 +228,7 @@ test('a key of a request whose client left: 409 while the job runs, then its res
   assert.deepEqual(await jobsOf(document), [id])
 })
 
-/** A first request under a key whose edge dies before it answers. */
+/** Stores a first request under a key as if its edge had died before it answered. */
 const addUnanswered = async (document: number, key: string): Promise<object> => {
   const headers = { 'idempotency-key': key }
   await extract(document, '?background=true', headers)
@@ -233,7 +236,7 @@ const addUnanswered = async (document: number, key: string): Promise<object> => 
   return headers
 }
 
-test('a key of a request whose edge died: the answer is on the job', async () => {
+test('the key of a request whose edge died gives the outcome of the job', async () => {
   const document = await newDocument()
   const headers = await addUnanswered(document, 'died')
   await ledger.finish(await claimJobOf(document), 'done', { result: COUNTS })
@@ -243,7 +246,7 @@ test('a key of a request whose edge died: the answer is on the job', async () =>
   assert.equal(kept!.status, 200)
 })
 
-test('a job whose answer nobody has had under its key is kept for as long as the key', async () => {
+test('a job with an unclaimed answer under a key is kept until the key expires', async () => {
   const document = await newDocument()
   const headers = await addUnanswered(document, 'late')
   const id = await claimJobOf(document)
@@ -265,7 +268,7 @@ test('a job whose answer nobody has had under its key is kept for as long as the
   assert.equal(await swept(), 1)
 })
 
-test('a key whose job was deleted before its answer was known does not say that it runs', async () => {
+test('a key does not report a running job if the job was deleted before its answer was read', async () => {
   const document = await newDocument()
   const headers = await addUnanswered(document, 'gone')
   await query('delete from job where id = $1', [await claimJobOf(document)])

@@ -126,7 +126,7 @@ function assertReplay(again: Answered, first: Answered): void {
   assert.notEqual(again.headers['x-request-id'], first.headers['x-request-id'], 'a request of its own')
 }
 
-test('the same key and request give the first answer again, and no second effect', async () => {
+test('the same key and request replay the first answer without a second effect', async () => {
   const key = newKey()
   const first = await post('/k/count', key, { n: 1 })
   assert.equal(first.status, 201)
@@ -139,7 +139,7 @@ test('the same key and request give the first answer again, and no second effect
   assert.equal(effects, before)
 })
 
-test('cookies are not given again, nor kept', async () => {
+test('cookies are neither stored nor replayed', async () => {
   const key = newKey()
   assert.deepEqual((await post('/k/count', key)).cookies, ['secret=1'])
   assert.deepEqual((await post('/k/count', key)).cookies, [])
@@ -147,7 +147,7 @@ test('cookies are not given again, nor kept', async () => {
   assert.doesNotMatch(row!.headers as string, /cookie|secret/)
 })
 
-test('an answer from a kept key says so, also a refusal; the first does not', async () => {
+test('a replayed answer is marked, refusals too; the first is not', async () => {
   for (const [path, first] of [
     ['/k/count', 201],
     ['/k/silent', 204],
@@ -168,7 +168,7 @@ test('an answer from a kept key says so, also a refusal; the first does not', as
   }
 })
 
-test('without a key, or on a route without effects to guard, every request counts', async () => {
+test('requests without a key, or to routes without effects, always run', async () => {
   const before = effects
   for (let i = 0; i < 2; i++) await api.post('/k/count', { token: ann.token, json: {} })
   const key = newKey()
@@ -176,7 +176,7 @@ test('without a key, or on a route without effects to guard, every request count
   assert.equal(effects, before + 4)
 })
 
-test('the same key with another body, or another query, is 422 in the shape of all 422s', async () => {
+test('the same key with another body or query is 422 in the usual format', async () => {
   const key = newKey()
   await post('/k/count', key, { n: 1 })
   const before = effects
@@ -191,7 +191,7 @@ test('the same key with another body, or another query, is 422 in the shape of a
   assert.equal(effects, before)
 })
 
-test('while the first request runs, the second is 409, and the first answer once it is done', async () => {
+test('a request during the first one is 409, and afterwards gets the first answer', async () => {
   const { entered, opens } = { entered: Promise.withResolvers<void>(), opens: Promise.withResolvers<void>() }
   gate = { entered, opens }
   const key = newKey()
@@ -211,7 +211,7 @@ test('while the first request runs, the second is 409, and the first answer once
   assertReplay(await post('/k/count', key), answer)
 })
 
-test('of twenty at once one has the effect; the others are 409 or its answer', async () => {
+test('one of twenty concurrent requests takes effect; the others get 409 or its answer', async () => {
   const key = newKey()
   const before = effects
   const answers = await Promise.all(Array.from({ length: 20 }, () => post('/k/count', key)))
@@ -220,7 +220,7 @@ test('of twenty at once one has the effect; the others are 409 or its answer', a
   assert.ok(answers.some(({ status }) => status === 201))
 })
 
-test('the same key of another caller, or on another route, is another key', async () => {
+test('the same key of another caller or on another route is independent', async () => {
   const key = newKey()
   const counts = [
     await post('/k/count', key),
@@ -231,7 +231,7 @@ test('the same key of another caller, or on another route, is another key', asyn
   assert.equal((await post('/k/count', key, {}, bob.token)).json.count, counts[1])
 })
 
-test('a key of callers without an account is theirs by address', async () => {
+test("an anonymous caller's key belongs to its address", async () => {
   const from = async (address: string) => {
     const headers = { 'idempotency-key': 'shared', 'x-forwarded-for': address }
     const answer = await anonymous.post('/o/count', { headers, json: {} })
@@ -246,7 +246,7 @@ test('a key of callers without an account is theirs by address', async () => {
   assert.deepEqual([await from('2001:db8::2'), (await from('2001:db8:0:1::1')) > network], [network, true])
 })
 
-test('a key is good for 24 hours', async () => {
+test('a key is valid for 24 hours', async () => {
   const key = newKey()
   const first = await post('/k/count', key, { n: 1 })
   const age = (interval: string) =>
@@ -260,7 +260,7 @@ test('a key is good for 24 hours', async () => {
   assertReplay(await post('/k/count', key, { n: 2 }), anew)
 })
 
-test('a refusal that is returned leaves what was written, one that is thrown does not; both are kept', async () => {
+test('a returned refusal keeps its writes, a thrown one does not, and both are replayed', async () => {
   const written = async () => (await query('select count(*)::int as n from effect'))[0]!.n as number
   for (const [path, rows] of [
     ['/k/notes-and-refuses', 1],
@@ -274,11 +274,11 @@ test('a refusal that is returned leaves what was written, one that is thrown doe
   }
 })
 
-test('a route that has its effect outside of its transaction is found out', async () => {
+test('a route that has its effect outside its transaction is detected', async () => {
   assert.equal((await post('/k/beside', newKey())).status, 500)
 })
 
-test('every POST takes a key, or says why its repetition does no harm', () => {
+test('every POST accepts a key or declares why repetition is harmless', () => {
   const silent = areas.flatMap(({ name, routes }) =>
     routes
       .filter(
@@ -289,7 +289,7 @@ test('every POST takes a key, or says why its repetition does no harm', () => {
   assert.deepEqual(silent, [])
 })
 
-test('a failure that trying again may cure gives the key back', async () => {
+test('a transient failure releases the key', async () => {
   for (const how of ['500', '503']) {
     const key = newKey()
     const before = effects
@@ -301,7 +301,7 @@ test('a failure that trying again may cure gives the key back', async () => {
   }
 })
 
-test('a refusal is an answer like any other: given again, problems and all', async () => {
+test('a refusal is replayed like any other answer, with all its problems', async () => {
   for (const [path, status] of [
     ['/k/fails/409', 409],
     ['/k/fails/422', 422],
@@ -316,13 +316,13 @@ test('a refusal is an answer like any other: given again, problems and all', asy
   }
 })
 
-test('input that is refused before anything is done takes no key', async () => {
+test('input rejected before any effect uses up no key', async () => {
   const key = newKey()
   assert.equal((await post('/k/count', key, { n: 'x' })).status, 422)
   assert.equal((await post('/k/count', key, { n: 1 })).status, 201)
 })
 
-test('an answer without a body is given again without one', async () => {
+test('an answer without a body is replayed without one', async () => {
   const key = newKey()
   const before = effects
   for (let i = 0; i < 2; i++) {
@@ -342,7 +342,7 @@ test('a key has at most 255 characters', async () => {
   assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['header', 'idempotency-key']])
 })
 
-test('a registration is done once: the account again, its cookies not', async () => {
+test('a repeated registration returns the account without its cookies', async () => {
   const json = { email: 'carl@example.com', password: PASSWORD }
   const register = (body: object) =>
     api.post('/api/v1/auth/register', { json: body, headers: { 'idempotency-key': 'registration' } })
@@ -359,7 +359,7 @@ test('a registration is done once: the account again, its cookies not', async ()
   assert.doesNotMatch(`${kept!.body}${kept!.headers}`, /eyJ|correct horse|millrace_/)
 })
 
-test('what is kept to compare a request with tells whoever has the database nothing of its password', async () => {
+test('the stored request fingerprint reveals nothing about its password', async () => {
   const path = '/api/v1/auth/register'
   const body = JSON.stringify({ email: 'kept@example.com', password: PASSWORD })
   const headers = { 'content-type': 'application/json', 'idempotency-key': 'told' }
@@ -370,7 +370,7 @@ test('what is kept to compare a request with tells whoever has the database noth
   assert.notDeepEqual(of(SECRET), of(`${SECRET}!`), 'a guess needs the key of the deployment')
 })
 
-test('an upload is done once, and nothing is left of its repetitions', async () => {
+test('a repeated upload is stored once and leaves nothing behind', async () => {
   const blobs = async () => (await query('select count(*)::int as n from blob'))[0]!.n
   const upload = (bytes: string, options = {}) =>
     api.upload(ann.token, bytes, { ...options, headers: { 'idempotency-key': 'upload' } })

@@ -5,7 +5,7 @@ import { type AnyRoute, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { sharedEdge, startEdge } from './harness.ts'
 
-/** JSON bodies that every route must reject: unpaired surrogates, NUL, excessive depth, too many items. */
+/** Every route must reject JSON with unpaired surrogates, NUL, excessive depth or too many items. */
 
 const Any = z.looseObject({})
 const echo = area('echo', '/echo', { auth: 'public' }, [
@@ -24,7 +24,7 @@ const type = { 'content-type': 'application/json' }
 
 const CANDIDATES = ['1', '0198c5a0-0000-7000-8000-000000000000', 'x', 'default']
 
-/** A path that the route's parameter schema accepts. */
+/** Returns a path that the route's parameter schema accepts. */
 function pathOf(prefix: string, { path, params }: AnyRoute): string {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
   const filled = names.reduce<Record<string, string>[]>(
@@ -42,7 +42,7 @@ const operations = areas.flatMap(({ prefix, routes, invalidStatus }) =>
     .map((declared) => ({ declared, path: pathOf(prefix, declared), invalidStatus })),
 )
 
-/** A body with all fields of the type and an unpaired surrogate in every string. */
+/** Returns a body with all fields of the type and an unpaired surrogate in every string. */
 function poisonedBody(body: z.ZodType): string {
   interface Schema {
     readonly $ref?: string
@@ -56,7 +56,7 @@ function poisonedBody(body: z.ZodType): string {
   return `{${fields.join(',')}}`
 }
 
-test('an unpaired surrogate is refused by every operation that takes JSON', async () => {
+test('every operation with JSON rejects an unpaired surrogate', async () => {
   assert.ok(operations.length > 30, `${operations.length} operations`)
   for (const { declared, path, invalidStatus } of operations) {
     const bodies = [
@@ -77,7 +77,7 @@ test('an unpaired surrogate is refused by every operation that takes JSON', asyn
   }
 })
 
-test('where it stands is said, for keys where their object stands', async () => {
+test('the error has its location; for keys, that of their object', async () => {
   const body = '{"fine":"\\ud83d\\ude00","bad":["a","\\ud83d"],"in":{"\\ude00":1,"nul\\u0000":2}}'
   const { status, json } = await api.post('/echo/any', { body, headers: type })
   assert.equal(status, 422)
@@ -92,15 +92,15 @@ test('where it stands is said, for keys where their object stands', async () => 
   ])
 })
 
-test('whole characters go through, as does what a URL can not spell', async () => {
+test('complete characters are accepted, and invalid bytes in a query are replaced', async () => {
   const body = '{"a":"\\ud83d\\ude00 \u{1f600} ä"}'
   assert.deepEqual((await api.post('/echo/any', { body, headers: type })).json, { a: '😀 😀 ä' })
-  // Bytes that are not UTF-8 become U+FFFD in a query; a path with them is refused.
+  // Bytes that are not UTF-8 become U+FFFD in a query. A path with such bytes is rejected.
   assert.equal((await api.get('/api/v1/blog/posts?tag=%ED%A0%80')).status, 200)
   assert.equal((await api.get('/api/v1/blog/posts/%ED%A0%80')).status, 400)
 })
 
-test('a body is at most 64 deep', async () => {
+test('a body deeper than 64 levels is rejected', async () => {
   const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
   assert.equal((await api.post('/echo/any', { body: nested(64), headers: type })).status, 200)
   for (const depth of [65, 1000, 400_000]) {
@@ -112,7 +112,7 @@ test('a body is at most 64 deep', async () => {
   }
 })
 
-test('a body has at most 10,000 keys and items', async () => {
+test('a body with more than 10,000 keys and items is rejected', async () => {
   const list = (items: number): string => JSON.stringify({ a: Array.from({ length: items }, () => 0) })
   assert.equal((await api.post('/echo/any', { body: list(9_999), headers: type })).status, 200)
   for (const body of [
@@ -131,7 +131,7 @@ test('a body has at most 10,000 keys and items', async () => {
   }
 })
 
-test('at most 100 places are said, in keys of at most 100 characters, so that an answer is no longer than a page', async () => {
+test("an error has at most 100 locations with keys of at most 100 characters, to limit the answer's size", async () => {
   const flaws = Object.fromEntries(Array.from({ length: 4900 }, (_, n) => [`a${n}`, '\0']))
   const body = JSON.stringify({ ['k'.repeat(100_000)]: flaws })
   const { status, text, json } = await api.post('/api/v1/auth/register', { body, headers: type })

@@ -5,7 +5,7 @@ import { assertRefused, castOf } from './accounts-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Jobs of the queue `accounts` mail tokens and reveal accounts: only admins may see that they exist. */
+/** Jobs of the queue `accounts` send tokens by mail and would reveal accounts, so only admins may see them. */
 
 const { api, ...database } = await edgeAndDatabase()
 const none = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
@@ -24,7 +24,7 @@ const ids = async (options: object, edge = api): Promise<string[]> =>
   (await edge.get(`${JOBS}?limit=1000`, options)).json.map(({ job_id }: { job_id: string }) => job_id)
 const clientOf = (token: string): Client => Object.assign(new Client(api.port), { token })
 
-test('what registering and asking for a new password enqueue belongs to nobody, and is of that queue', async () => {
+test('jobs for registration and password reset have no owner and are in the queue `accounts`', async () => {
   await api.post('/api/v1/auth/password-reset/request', { json: { email: user.email } })
   const rows = await database.query('select name, queue, owner_id from job order by id')
   assert.deepEqual(rows.at(-1), { name: MAIL.name, queue: 'accounts', owner_id: null })
@@ -32,7 +32,7 @@ test('what registering and asking for a new password enqueue belongs to nobody, 
   for (const { queue, owner_id } of rows) assert.deepEqual([queue, owner_id], ['accounts', null])
 })
 
-test('the list shows them to admins alone, in whatever state', async () => {
+test('only admins see them in lists, in any state', async () => {
   const [queued, running, done, failed] = [await mail(), await mail(), await mail(), await mail()]
   await Promise.all([running, done, failed].map((id) => ledger.claim(id!)))
   await ledger.finish(done!, 'done', { result: {} })
@@ -46,7 +46,7 @@ test('the list shows them to admins alone, in whatever state', async () => {
     for (const id of [queued, running, done, failed]) assert.ok(shown.includes(id!))
 })
 
-test('looking at one, following it or cancelling it is 404, as for one that is not there', async () => {
+test('reading, following or cancelling one is 404 for others, like a missing job', async () => {
   const id = await mail()
   for (const caller of others) {
     for (const [method, path] of [
@@ -68,7 +68,7 @@ test('looking at one, following it or cancelling it is 404, as for one that is n
   assert.equal((await api.call('DELETE', `${JOBS}/${id}`, { token: admin.token })).status, 202)
 })
 
-test('the stream of all jobs carries them to admins alone: what lives, what ended, and what happens', async (t) => {
+test('the stream of all jobs includes them for admins only', async (t) => {
   const before = await mail()
   const since = { 'last-event-id': '1' }
   const blind = await Promise.all(
@@ -78,7 +78,7 @@ test('the stream of all jobs carries them to admins alone: what lives, what ende
   t.after(() => {
     for (const stream of [...blind, seeing]) stream.close()
   })
-  await seeing.until('what lives', (frames) => frames.some(({ data }) => data.job_id === before))
+  await seeing.until('the live jobs', (frames) => frames.some(({ data }) => data.job_id === before))
   const after = await mail()
   for (const id of [before, after]) {
     await ledger.claim(id)
@@ -87,7 +87,7 @@ test('the stream of all jobs carries them to admins alone: what lives, what ende
   const isEnd = (id: string) => (frame: { data: Record<string, unknown> }) =>
     frame.data.job_id === id && frame.data.status === 'done'
   await seeing.until('both ends', (frames) => frames.some(isEnd(before)) && frames.some(isEnd(after)))
-  // A public job after all the others: once its frame arrives, no earlier frame is still pending.
+  // Add a public job last: once its frame arrives, no earlier frame is still pending.
   const open = await ledger.addFinished(null)
   for (const stream of blind) {
     await stream.until('the open job', (frames) => frames.some(isEnd(open)))
@@ -97,7 +97,7 @@ test('the stream of all jobs carries them to admins alone: what lives, what ende
   await seeing.until('the open job', (frames) => frames.some(isEnd(open)))
 })
 
-test('the stream of one of them is an admin’s', async (t) => {
+test('only admins may open the stream of one of them', async (t) => {
   const id = await mail()
   const stream = await clientOf(admin.token).stream(`${JOBS}/${id}/events`)
   t.after(() => stream.close())
@@ -107,7 +107,7 @@ test('the stream of one of them is an admin’s', async (t) => {
   assert.deepEqual(frames.at(-1)!.data, { job_id: id, status: 'done', label: '', result: {} })
 })
 
-test('who becomes an admin sees them, who is one no more does not', async () => {
+test('a promotion to admin reveals them, and a demotion hides them again', async () => {
   const id = await mail()
   const change = (role: string) =>
     api.call('PATCH', `/api/v1/auth/users/${user.id}/role?role=${role}`, { token: admin.token })
@@ -117,7 +117,7 @@ test('who becomes an admin sees them, who is one no more does not', async () => 
   assert.equal((await ids({ token: user.token })).includes(id), false)
 })
 
-test('so are those that deliver webhooks, which tell whose endpoint fails', async () => {
+test('webhook deliveries are hidden, too, because they reveal whose endpoint fails', async () => {
   const id = await ledger.add(null, {
     name: 'webhooks.deliver',
     queue: 'webhooks',

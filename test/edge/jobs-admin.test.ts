@@ -5,7 +5,7 @@ import { type Answered, edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** Job search, failure counts, and bulk actions. */
+/** Tests job search, failure counts and bulk actions. */
 
 const { api, ...database } = await edgeAndDatabase()
 const { query } = database
@@ -16,7 +16,7 @@ const token = { token: admin.token }
 const JOBS = '/api/v1/jobs'
 
 const search = async (params: Record<string, string> = {}): Promise<Answered> =>
-  // Jobs of other queues mail the accounts of the test.
+  // Search one queue only, because jobs of other queues send mail to the accounts of the test.
   api.get(`${JOBS}/search?${new URLSearchParams({ queue: 'documents', ...params })}`, token)
 const found = async (params: Record<string, string> = {}): Promise<string[]> => {
   const { status, json, text } = await search(params)
@@ -36,8 +36,8 @@ await ledger.claim(done)
 await ledger.finish(done, 'done')
 const all = [done, failed, running, waiting]
 
-describe('looking for jobs', () => {
-  test('all of them, newest first or oldest first, with what the list shows', async () => {
+describe('searching jobs', () => {
+  test('returns all jobs, newest or oldest first, with the fields of the list', async () => {
     assert.deepEqual(await found(), all)
     assert.deepEqual(await found({ sort: 'created_at' }), all.toReversed())
     const { json } = await search({ status: 'failed' })
@@ -59,7 +59,7 @@ describe('looking for jobs', () => {
     assert.equal(json.next, null)
   })
 
-  test('by every field, alone and together', async () => {
+  test('filters by every field, alone and combined', async () => {
     const [{ created_at: at }] = (await search({ status: 'running' })).json.jobs
     for (const [params, ids] of [
       [{ status: 'queued' }, [waiting]],
@@ -81,7 +81,7 @@ describe('looking for jobs', () => {
       assert.deepEqual(await found(params as never), ids, JSON.stringify(params))
   })
 
-  test('in pages that go on where the last one ended', async () => {
+  test('returns consecutive pages', async () => {
     for (const [sort, ids] of [
       ['-created_at', all],
       ['created_at', all.toReversed()],
@@ -96,7 +96,7 @@ describe('looking for jobs', () => {
     }
   })
 
-  test('by how long they ran and waited, and by attempts, in pages that stay as jobs go on', async () => {
+  test('sorts by run time, wait time and attempts, in pages that stay stable while jobs run', async () => {
     const owner_id = String((await api.register('bob@example.com')).id)
     const measured = async (attempt: number, waited: number | null, ran: number | null): Promise<string> => {
       const id = await ledger.add(Number(owner_id))
@@ -131,7 +131,7 @@ describe('looking for jobs', () => {
         const { json } = await search({ sort, ...mine, limit: '1', ...(next === '' ? {} : { cursor: next }) })
         seen.push(...json.jobs.map(({ job_id }: { job_id: string }) => job_id))
         next = json.next
-        // A job added later must not appear on a later page.
+        // Add a job between the pages, which must not appear on a later page.
         added ??= await measured(1, 1, 1)
       }
       assert.deepEqual(seen, ids, sort)
@@ -144,7 +144,7 @@ describe('looking for jobs', () => {
     assert.equal((await search({ sort: '-ran', cursor: other })).status, 422)
   })
 
-  test('what is no filter is refused', async () => {
+  test('rejects invalid filters', async () => {
     for (const params of [
       { status: 'lost' },
       { owner_id: 'me' },
@@ -157,11 +157,11 @@ describe('looking for jobs', () => {
   })
 })
 
-describe('failures', () => {
+describe('failure statistics', () => {
   const failures = async (params: Record<string, string> = {}) =>
     (await api.get(`${JOBS}/failures?${new URLSearchParams(params)}`, token)).json
 
-  test('are counted by task and code, with their last one and their times', async () => {
+  test('count failures by task and code, with the latest failure and times', async () => {
     for (const code of ['document.missing', 'job.timeout']) {
       const id = await ledger.add(ann.id)
       await ledger.claim(id)
@@ -183,7 +183,7 @@ describe('failures', () => {
     assert.deepEqual([other.code, other.jobs], ['job.timeout', 1])
   })
 
-  test('of a filter, and of a time', async () => {
+  test('can be filtered, also by time', async () => {
     assert.equal((await failures({ code: 'job.timeout' })).groups.length, 1)
     assert.deepEqual((await failures({ queue: 'voice' })).groups, [])
     await query(`update job set finished_at = now() - interval '90 seconds' where error_code = 'job.timeout'`)
@@ -194,7 +194,7 @@ describe('failures', () => {
   })
 })
 
-describe('many at once', () => {
+describe('bulk actions', () => {
   const bulk = (json: unknown) => api.post(`${JOBS}/bulk`, { ...token, json })
   const result = (id: string) =>
     until('the action has ended', async () => {
@@ -207,7 +207,7 @@ describe('many at once', () => {
     )
   const addFailed = async (count: number, code: string): Promise<string[]> => {
     const ids: string[] = []
-    // Each job has another document, otherwise one retry would join another.
+    // Use another document for each job: otherwise one retry would join another.
     for (let n = 1; n <= count; n++)
       ids.push(
         await ledger.add(ann.id, { payload: { documentId: n, force: false }, mailbox: `document:${n}` }),
@@ -219,7 +219,7 @@ describe('many at once', () => {
     return ids
   }
 
-  test('retried, cancelled and deleted by a job that says how far it is', async () => {
+  test('retry, cancel and delete jobs in a job that reports its progress', async () => {
     await startOwnWorker(database.url, 'system', {})
     const failures = await addFailed(12, 'internal')
     const asked = await bulk({ action: 'retry', filter: { code: 'internal' } })
@@ -231,7 +231,7 @@ describe('many at once', () => {
       ({ id }) => id as string,
     )
     assert.equal(again.length, 12)
-    // No failed job is left to retry.
+    // The first action has left no failed job to retry.
     const twice = await bulk({ action: 'retry', filter: { code: 'internal' } })
     assert.deepEqual(await result(twice.json.job_id), { done: 0, refused: 0, more: false })
 
@@ -247,7 +247,7 @@ describe('many at once', () => {
     assert.deepEqual(await states([running]), ['1 running'], 'what has not ended is not deleted')
   })
 
-  test('an action leaves an audit event with its filter', async () => {
+  test('record an audit event with the filter', async () => {
     const { json } = await bulk({ action: 'delete', filter: { task: 'none.such' } })
     const [event] = await query(
       `select actor_id, data from audit_event where kind = 'job.bulk' order by id desc limit 1`,
@@ -258,7 +258,7 @@ describe('many at once', () => {
     })
   })
 
-  test('what is no action, or a filter of something else, is refused', async () => {
+  test('reject unknown actions and invalid filters', async () => {
     for (const json of [
       {},
       { action: 'explode' },

@@ -15,7 +15,7 @@ const payload = { documentId: 7, force: true, sealedPassword: 'c2VhbGVk' }
 const shown = { documentId: 7, force: true, sealedPassword: '***' }
 const BUSY = { code: 'database.busy', detail: 'The service is overloaded; try again shortly' }
 
-test('its owner and admins are told all of a job, with secrets masked', async () => {
+test('the owner and admins see all details, with secrets masked', async () => {
   const id = await ledger.add(ann.id, { payload, actor: 'document:7', request_id: 'r-1', max_tries: 2 })
   await ledger.claim(id)
   await ledger.finish(id, 'retry', { ...BUSY, delay_ms: 0 })
@@ -48,7 +48,7 @@ test('its owner and admins are told all of a job, with secrets masked', async ()
   }
 })
 
-test('others see a job of nobody, but not what is in it; private ones and those of others are not there', async () => {
+test("others see no payload of jobs without an owner, and get 404 for private and other owners' jobs", async () => {
   const id = await ledger.add(null, { payload, request_id: 'r-2' })
   await ledger.claim(id)
   for (const token of [ann.token, undefined]) {
@@ -80,7 +80,7 @@ test('others see a job of nobody, but not what is in it; private ones and those 
   assert.deepEqual((await details(mail, admin.token)).json.payload, { email: 'a@b.c' })
 })
 
-test('a result is masked as its task says', async () => {
+test('a result is masked according to its task', async () => {
   const open = { session_id: 'cs_1', checkout_url: 'https://pay.example.com/cs_1', provider_key: 'stripe' }
   const id = await ledger.add(ann.id, {
     name: 'payments.checkout',
@@ -101,7 +101,7 @@ test('a result is masked as its task says', async () => {
   assert.deepEqual(links, [{ kind: 'account', id: String(ann.id), path: `/api/v1/auth/users/${ann.id}` }])
 })
 
-test('a task that is gone has no links, nor a payload in a form that its task no longer takes', async () => {
+test('a job of a removed task has no links, and an outdated payload is hidden', async () => {
   for (const more of [
     { name: 'gone.task', payload: { documentId: 7, token: 'x' } },
     { payload: { documentId: 'seven' } },
@@ -111,7 +111,7 @@ test('a task that is gone has no links, nor a payload in a form that its task no
   }
 })
 
-test('a job that waits tells what it waits for, and when it is due', async () => {
+test('a waiting job shows its dependencies and due time', async () => {
   const running = await ledger.add(ann.id, { payload, mailbox: 'document:9', mailbox_limit: 1 })
   await ledger.claim(running)
   const next = await ledger.add(ann.id, { payload, mailbox: 'document:9', mailbox_limit: 1 })
@@ -137,7 +137,7 @@ test('a job that waits tells what it waits for, and when it is due', async () =>
   })
 })
 
-test('a failed job and its retry name each other', async () => {
+test('a failed job and its retry link to each other', async () => {
   const id = await ledger.add(ann.id, { payload: { documentId: 8, force: false }, actor: 'document:8' })
   await ledger.claim(id)
   await ledger.finish(id, 'failed', { code: 'internal', detail: 'x' })
@@ -146,7 +146,7 @@ test('a failed job and its retry name each other', async () => {
   assert.deepEqual((await details(again, ann.token)).json.chain, { retry_of: [id], retried_by: [] })
 })
 
-test('neither frames nor the history say more than before', async () => {
+test('frames and history contain only public fields', async () => {
   const id = await ledger.add(ann.id, { payload, mailbox: 'document:10', mailbox_limit: 1 })
   await ledger.claim(id)
   await ledger.finish(id, 'retry', { ...BUSY, delay_ms: 0 })
@@ -164,7 +164,7 @@ test('neither frames nor the history say more than before', async () => {
   assert.equal(stream.text.match(/^event: status$/gm)!.length, 4)
 })
 
-test('without authentication everybody is told all', async () => {
+test('without authentication all callers see all details', async () => {
   const none = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
   const id = await ledger.add(null, { payload })
   assert.deepEqual((await none.get(`/api/v1/jobs/${id}/details`)).json.payload, shown)

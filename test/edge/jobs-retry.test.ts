@@ -14,7 +14,7 @@ const row = async (id: string) => (await database.query('select * from job where
 const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
 // Far above existing document ids, because a retry joins a live job of its document.
 let documents = 1_000_000_000
-/** A failed job that can be retried. */
+/** Inserts a failed job that can be retried. */
 async function addFailedJob(
   ownerId: number | null,
   more: Readonly<Record<string, unknown>> = {},
@@ -26,7 +26,7 @@ async function addFailedJob(
   return id
 }
 
-test('a new job does the work of the failed one, which stays as it is', async () => {
+test('a new job repeats the failed one, which stays unchanged', async () => {
   const id = await addFailedJob(ann.id)
   const before = await row(id)
   const answer = await retry(id, ann.token)
@@ -43,7 +43,7 @@ test('a new job does the work of the failed one, which stays as it is', async ()
   await ledger.finish(job_id, 'done', { result: null })
 })
 
-test('asked for twice, also at once, it is done once', async () => {
+test('repeated and concurrent requests create one retry', async () => {
   const id = await addFailedJob(ann.id)
   const answers = await Promise.all(Array.from({ length: 8 }, () => retry(id, ann.token)))
   assert.deepEqual([...new Set(answers.map(({ status }) => status))], [202])
@@ -52,7 +52,7 @@ test('asked for twice, also at once, it is done once', async () => {
   assert.equal(jobs.length, 1)
 })
 
-test('what fails again is retried by its own id', async () => {
+test('a retry that fails can be retried by its own id', async () => {
   const id = await addFailedJob(ann.id)
   const first = (await retry(id, ann.token)).json.job_id
   await ledger.claim(first)
@@ -62,7 +62,7 @@ test('what fails again is retried by its own id', async () => {
   assert.equal((await retry(id, ann.token)).json.job_id, first)
 })
 
-test('while its actor does the same work anyway, that is the answer', async () => {
+test('returns the live job of the same actor if it does the same work', async () => {
   const id = await addFailedJob(ann.id)
   const payload = { documentId: documents, force: true }
   const live = await ledger.add(ann.id, { payload, actor: `document:${documents}` })
@@ -70,7 +70,7 @@ test('while its actor does the same work anyway, that is the answer', async () =
   assert.deepEqual([answer.status, answer.json.job_id, answer.json.retry_of], [202, live, null])
 })
 
-test('only a failed job is retried', async () => {
+test('only a failed job can be retried', async () => {
   const waiting = await ledger.add(ann.id)
   const running = await ledger.add(ann.id)
   await ledger.claim(running)
@@ -86,7 +86,7 @@ test('only a failed job is retried', async () => {
   }
 })
 
-test('a task that is gone, and a payload that its task no longer takes', async () => {
+test('rejects jobs of a removed task or with an outdated payload', async () => {
   const before = (await database.query('select count(*)::int as n from job where retry_of is not null'))[0]
   for (const more of [
     { name: 'gone.task', actor: null },
@@ -102,7 +102,7 @@ test('a task that is gone, and a payload that its task no longer takes', async (
   assert.deepEqual(after, before)
 })
 
-test('owners and admins may; of others it is not there, and what is nobody’s is for admins', async () => {
+test('owners and admins may retry; others get 404, and jobs without an owner are for admins', async () => {
   const own = await addFailedJob(ann.id)
   assert.equal((await retry(own, bob.token)).status, 404)
   assert.equal((await retry(own)).status, 404, 'without a credential, in an open area')
@@ -121,7 +121,7 @@ test('owners and admins may; of others it is not there, and what is nobody’s i
   for (const id of [uuidv7(), 'x']) assert.equal((await retry(id, admin.token)).status, 404)
 })
 
-test('a repetition under an Idempotency-Key gets the first answer', async () => {
+test('a repetition under an Idempotency-Key replays the first answer', async () => {
   const id = await addFailedJob(ann.id)
   const first = await retry(id, ann.token, { 'idempotency-key': 'k' })
   await ledger.claim(first.json.job_id)
@@ -129,7 +129,7 @@ test('a repetition under an Idempotency-Key gets the first answer', async () => 
   assert.deepEqual([second.status, second.text], [202, first.text])
 })
 
-test('the history of a job has its events with their times, for those who see it', async () => {
+test('the history of a job lists its events with times to callers who see the job', async () => {
   const id = await addFailedJob(ann.id)
   const answer = await api.get(`/api/v1/jobs/${id}/history`, { token: ann.token })
   assert.equal(answer.status, 200)

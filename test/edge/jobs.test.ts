@@ -18,7 +18,7 @@ const list = async (search = '', token?: string): Promise<string[]> => {
 const cancel = (id: string, token = ann.token) => api.call('DELETE', `/api/v1/jobs/${id}`, { token })
 const UNKNOWN = '01900000-0000-7000-8000-000000000000'
 
-// Created in this order, so their ids grow.
+// The jobs are created in this order, so their ids grow.
 const done = await ledger.addFinished(ann.id)
 const failed = await ledger.addFinished(ann.id, 'failed', {
   code: 'job.crashed',
@@ -35,12 +35,12 @@ await ledger.claim(runningLast)
 const foreign = await ledger.add(bob.id)
 const nobodys = await ledger.add(null)
 
-test('running first, then waiting, then ended, each as they come', async () => {
+test('lists running, then waiting, then ended jobs, each oldest first', async () => {
   const own = (await list('', ann.token)).filter((id) => id !== nobodys)
   assert.deepEqual(own, [runningLast, running, queuedFirst, queuedLast, cancelled, failed, done])
 })
 
-test('a status filters, and one that is none is 422', async () => {
+test('filters by status, and rejects an unknown one with 422', async () => {
   for (const [status, ids] of Object.entries({
     running: [runningLast, running],
     done: [done],
@@ -56,14 +56,14 @@ test('a status filters, and one that is none is 422', async () => {
   }
 })
 
-test('sorted, the order is that in which they were added, whatever their state and whoever asks', async () => {
+test('sorting uses the order of creation, regardless of state and caller', async () => {
   const added = [done, failed, cancelled, queuedFirst, running, queuedLast, runningLast]
   const all = [...added, foreign, nobodys]
   for (const [token, seen] of [
     [ann.token, [...added, nobodys]],
     [admin.token, all],
   ] as const) {
-    // Admins also see the jobs that mail new accounts.
+    // Ignore the jobs that send mail to new accounts, which admins also see.
     const known = async (search: string) => (await list(search, token)).filter((id) => all.includes(id))
     assert.deepEqual(await known('?sort=created_at'), seen)
     assert.deepEqual(await known('?sort=-created_at'), seen.toReversed())
@@ -73,14 +73,14 @@ test('sorted, the order is that in which they were added, whatever their state a
     assert.deepEqual(await list(`?sort=created_at&status=${status}`, ann.token), ids)
 })
 
-test('a limit cuts the list at its end, and has bounds', async () => {
+test('a limit truncates the list and has a valid range', async () => {
   assert.deepEqual(await list('?limit=3', ann.token), [runningLast, running, queuedFirst])
   assert.equal((await list('?limit=1000', ann.token)).length, 8)
   for (const limit of ['0', '1001', '-1', 'x'])
     assert.equal((await get(`?limit=${limit}`, ann.token)).status, 422, limit)
 })
 
-test('a cursor leads from part to part of the list, for whoever sees it', async () => {
+test('a cursor continues the list for any caller', async () => {
   for (const [token, search] of [
     [ann.token, ''],
     [admin.token, ''],
@@ -100,7 +100,7 @@ test('a cursor leads from part to part of the list, for whoever sees it', async 
   }
 })
 
-test('a hundred jobs are listed unless more are asked for', async () => {
+test('lists one hundred jobs by default', async () => {
   const { query } = database
   await query(
     `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, finished_at, result)
@@ -112,7 +112,7 @@ test('a hundred jobs are listed unless more are asked for', async () => {
   await query(`delete from job where name = 'many'`)
 })
 
-test('a job tells all that is known of it', async () => {
+test('a job shows all its public fields', async () => {
   const answer = await get(`/${running}`, ann.token)
   assert.equal(answer.status, 200)
   const { created_at, started_at, ...job } = answer.json
@@ -132,7 +132,7 @@ test('a job tells all that is known of it', async () => {
   for (const at of [created_at, started_at]) assert.match(at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 })
 
-test('a job that waits has not started, one that ended has its result or its error', async () => {
+test('a waiting job has no start, and an ended one has its result or error', async () => {
   const waiting = (await get(`/${queuedFirst}`, ann.token)).json
   assert.deepEqual(
     [waiting.status, waiting.started_at, waiting.attempts, waiting.progress],
@@ -148,7 +148,7 @@ test('a job that waits has not started, one that ended has its result or its err
   )
 })
 
-test('neither the payload nor anything of the machinery is shown', async () => {
+test('the payload and internals are hidden', async () => {
   const fields = [
     'attempts',
     'created_at',
@@ -167,7 +167,7 @@ test('neither the payload nor anything of the machinery is shown', async () => {
   assert.deepEqual(Object.keys((await get(`/${running}`, ann.token)).json).sort(), fields)
 })
 
-test('own jobs and those of nobody are visible, others are 404 as if they were not there', async () => {
+test('own jobs and jobs without an owner are visible; others are the same 404 as missing ones', async () => {
   const missing = await get(`/${UNKNOWN}`, ann.token)
   assert.deepEqual([missing.status, missing.json], [404, { detail: 'Job not found', code: 'job.missing' }])
   for (const path of [`/${foreign}`, `/${foreign}/events`]) {
@@ -184,13 +184,13 @@ test('an admin sees every job', async () => {
   for (const id of [running, foreign, nobodys]) assert.equal((await get(`/${id}`, admin.token)).status, 200)
 })
 
-test('a caller without a credential sees the jobs of nobody, where the area is open', async () => {
+test('an anonymous caller sees jobs without an owner if the area is open', async () => {
   assert.deepEqual(await list(), [nobodys])
   assert.equal((await get(`/${nobodys}`)).status, 200)
   assert.equal((await get(`/${running}`)).status, 404)
 })
 
-test('an id that is no UUID is 404 like any other that is not there', async () => {
+test('an id that is not a UUID is 404 like any missing one', async () => {
   for (const id of ['1', 'x', UNKNOWN.slice(1), `${UNKNOWN}0`, '%27']) {
     for (const path of [`/${id}`, `/${id}/events`])
       assert.equal((await get(path, ann.token)).status, 404, path)
@@ -198,7 +198,7 @@ test('an id that is no UUID is 404 like any other that is not there', async () =
   }
 })
 
-test('cancelling a job that waits ends it', async () => {
+test('cancelling a waiting job ends it', async () => {
   const id = await ledger.add(ann.id)
   const answer = await cancel(id)
   assert.deepEqual([answer.status, answer.json.job_id, answer.json.status], [202, id, 'cancelled'])
@@ -220,7 +220,7 @@ test('cancelling a running job asks its worker to stop', async () => {
   assert.equal((await get(`/${id}`, ann.token)).json.status, 'cancelled')
 })
 
-test('cancelling a job that has ended changes nothing', async () => {
+test('cancelling an ended job changes nothing', async () => {
   const id = await ledger.addFinished(ann.id)
   const before = (await get(`/${id}`, ann.token)).json
   const answer = await cancel(id)
@@ -228,7 +228,7 @@ test('cancelling a job that has ended changes nothing', async () => {
   assert.deepEqual((await get(`/${id}`, ann.token)).json, before)
 })
 
-test('nobody cancels what they can not see, and an admin may cancel all', async () => {
+test('callers cannot cancel jobs that they cannot see, and admins may cancel all', async () => {
   const id = await ledger.add(ann.id)
   assert.equal((await cancel(id, bob.token)).status, 404)
   assert.equal((await get(`/${id}`, ann.token)).json.status, 'queued')
@@ -236,7 +236,7 @@ test('nobody cancels what they can not see, and an admin may cancel all', async 
   assert.equal((await cancel(UNKNOWN)).status, 404)
 })
 
-test('a job of nobody is ended and done again by admins alone', async () => {
+test('only admins cancel and retry jobs without an owner', async () => {
   const waiting = await ledger.add(null)
   const failed = await ledger.add(null, { payload: { documentId: 1, force: true } })
   await ledger.claim(failed)
@@ -256,7 +256,7 @@ test('a job of nobody is ended and done again by admins alone', async () => {
   assert.equal((await retry(admin.token)).status, 202)
 })
 
-test('without authentication everybody is an admin', async () => {
+test('without authentication every caller is an admin', async () => {
   const none = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
   for (const owner of [null, ann.id]) {
     const id = await ledger.add(owner)
@@ -265,7 +265,7 @@ test('without authentication everybody is an admin', async () => {
   }
 })
 
-test('a job that ended longer ago than jobs are kept is gone, whether pruning has been by or not', async () => {
+test('a job past its retention is gone, even before pruning', async () => {
   const old = await ledger.addFinished(ann.id, 'failed', { code: 'internal', detail: 'x' })
   const young = await ledger.addFinished(ann.id)
   const ago = (id: string, seconds: number) =>
@@ -290,7 +290,7 @@ test('a job that ended longer ago than jobs are kept is gone, whether pruning ha
     signal: abort.signal,
   })
   const stream = new Stream(response, abort)
-  await stream.until('what has ended', (frames) => frames.some(({ data }) => data.job_id === young))
+  await stream.until('the jobs have ended', (frames) => frames.some(({ data }) => data.job_id === young))
   assert.ok(!stream.frames.some(({ data }) => data.job_id === old))
   stream.close()
 })

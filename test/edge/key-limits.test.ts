@@ -5,7 +5,7 @@ import { me, sharedCast } from './accounts-help.ts'
 import { keyOf } from './api-keys-help.ts'
 import { type Answered, startEdge } from './harness.ts'
 
-/** All edges share the rate limit of an API key, without a write per request. */
+/** All edges must share the rate limit of an API key, without a write per request. */
 
 const LIMIT = 500
 const env = { RATE_LIMIT_API_KEY: `${LIMIT}/3600`, CORS_ORIGINS: 'https://app.example.com' }
@@ -19,8 +19,8 @@ const limitsOf = ({ headers }: Answered) =>
 const written = async (key: string): Promise<number> =>
   Number((await query('select taken from api_key_allowance where key_id = $1', [key]))[0]?.taken)
 
-describe('the limit of a key', () => {
-  test('is told with each answer, refusals too', async () => {
+describe('the rate limit of a key', () => {
+  test('is reported with each answer, including refusals', async () => {
     const { id, key } = await keyOf(api, await newcomer(), { scopes: ['accounts:read'] })
     const [limit, remaining, reset] = limitsOf(await me(api, key))
     assert.deepEqual([limit, remaining], [LIMIT, LIMIT - 1])
@@ -32,12 +32,12 @@ describe('the limit of a key', () => {
     assert.equal(await written(id), 5, 'a hundredth at a time')
   })
 
-  test('holds for all edges together', async () => {
+  test('applies to all edges together', async () => {
     const account = await newcomer()
     const { key } = await keyOf(api, account)
     const answers = await Promise.all(Array.from({ length: LIMIT + 20 }, (_, n) => me(edges[n % 2]!, key)))
     const admitted = answers.filter(({ status }) => status === 200).length
-    // Requests that one edge has reserved are not available to the other.
+    // Edges reserve requests in blocks, and a block of one edge is not available to the other.
     assert.ok(admitted <= LIMIT && admitted >= LIMIT - LIMIT / 100, `${admitted} admitted`)
     const refused = answers.find(({ status }) => status === 429)!
     assert.match(refused.json.detail, /^Too many requests; try again in \d+ s$/)
@@ -50,11 +50,11 @@ describe('the limit of a key', () => {
     assert.equal((await me(api, (await keyOf(api, account)).key)).status, 200)
   })
 
-  test('is that of a period, after which there is another', async () => {
+  test('resets each period', async () => {
     const short = await startEdge(url, { env: { RATE_LIMIT_API_KEY: '3/1' } })
     const { key } = await keyOf(api, await newcomer())
-    await until('it is used up', async () => (await me(short, key)).status === 429)
-    await until('the next period', async () => (await me(short, key)).status === 200)
+    await until('the limit is used up', async () => (await me(short, key)).status === 429)
+    await until('the next period starts', async () => (await me(short, key)).status === 200)
   })
 
   test('is off by default', async () => {
@@ -64,7 +64,7 @@ describe('the limit of a key', () => {
     assert.ok(Number.isNaN(await written(id)))
   })
 
-  test('may be read by pages of allowed origins', async () => {
+  test('is readable by pages of allowed origins', async () => {
     const { key } = await keyOf(api, await newcomer())
     const headers = { origin: 'https://app.example.com' }
     const answer = await api.get('/api/v1/auth/me', { token: key, headers })

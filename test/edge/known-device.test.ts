@@ -5,12 +5,12 @@ import type { Passwords } from '../../edge/passwords.ts'
 import { type Answered, edgeAndDatabase, newEmail, PASSWORD, startEdge } from './harness.ts'
 import { mailbox } from './mailbox.ts'
 
-/** Account lockout: its cost, and the devices that it spares. */
+/** Tests account lockout: its hashing cost, and the known devices that it spares. */
 
 const MAX = 3
 const env = { LOGIN_MAX_FAILURES: String(MAX) }
 
-/** Computed hashes: `foreign` for an imported hash, otherwise `own`. */
+/** One entry per computed hash: `foreign` for an imported hash, otherwise `own`. */
 const computed: string[] = []
 const watched = (passwords: Passwords): Passwords => {
   const kindOf = (stored: string | null) => (stored?.startsWith('$2b$') === true ? 'foreign' : 'own')
@@ -45,7 +45,7 @@ async function lockOut(email: string, cookie?: string): Promise<void> {
   for (let i = 0; i < MAX; i++) assert.equal((await wrong(email, cookie)).status, 401)
   assert.equal((await wrong(email, cookie)).status, 403)
 }
-/** An account and the cookie of a browser that has signed in to it. */
+/** Creates an account and returns the cookie of a browser that has signed in to it. */
 async function newKnownDevice() {
   const account = await api.register(newEmail())
   return { ...account, cookie: cookieOf(await login(account.email, PASSWORD)) }
@@ -54,7 +54,7 @@ const statusOf = async (email: string, cookie?: string): Promise<number> =>
   (await login(email, PASSWORD, cookie)).status
 
 describe('a known device', () => {
-  test('is not locked out by the guesses of others, and stays known', async () => {
+  test('is not locked out by failed logins from elsewhere and stays known', async () => {
     const { email, cookie } = await newKnownDevice()
     await lockOut(email)
     assert.equal(await statusOf(email), 403)
@@ -64,14 +64,14 @@ describe('a known device', () => {
     assert.equal(await statusOf(email), 403, 'strangers stay locked out')
   })
 
-  test('is made known by registering, too', async () => {
+  test('becomes known by a registration, too', async () => {
     const email = newEmail()
     const answer = await api.post('/api/v1/auth/register', { json: { email, password: PASSWORD } })
     await lockOut(email)
     assert.equal(await statusOf(email, cookieOf(answer)), 200)
   })
 
-  test('is locked by its own guesses, alone', async () => {
+  test('is locked only by its own failed logins', async () => {
     const { email, cookie } = await newKnownDevice()
     const other = cookieOf(await login(email, PASSWORD))
     await lockOut(email, cookie)
@@ -80,7 +80,7 @@ describe('a known device', () => {
     assert.equal(await statusOf(email), 200)
   })
 
-  test('counts what its session proves, too', async () => {
+  test('counts failed proofs of identity in its session, too', async () => {
     const { email, token, cookie } = await newKnownDevice()
     await lockOut(email)
     const change = async (current_password: string, headers = {}) =>
@@ -97,7 +97,7 @@ describe('a known device', () => {
     assert.equal(await statusOf(email, cookie), 403)
   })
 
-  test('knows several accounts', async () => {
+  test('may be known for several accounts', async () => {
     const one = await newKnownDevice()
     const other = await api.register(newEmail())
     const both = cookieOf(await login(other.email, PASSWORD, one.cookie))
@@ -107,7 +107,7 @@ describe('a known device', () => {
     }
   })
 
-  test('is one for the last five accounts', async () => {
+  test('is known for the last five accounts only', async () => {
     let { cookie, email: first } = await newKnownDevice()
     const later: string[] = []
     for (let i = 0; i < 5; i++) {
@@ -120,7 +120,7 @@ describe('a known device', () => {
     for (const email of later) assert.equal(await statusOf(email, cookie), 200)
   })
 
-  test('is unknown after the password has changed', async () => {
+  test('becomes unknown after a password change', async () => {
     const { email, token, cookie } = await newKnownDevice()
     const json = { current_password: PASSWORD, new_password: 'another password' }
     assert.equal((await api.post('/api/v1/auth/change-password', { token, json })).status, 200)
@@ -128,7 +128,7 @@ describe('a known device', () => {
     assert.equal((await login(email, 'another password', cookie)).status, 403)
   })
 
-  test('is unknown after the password was reset, even to the same one', async () => {
+  test('becomes unknown after a password reset, even to the same password', async () => {
     const { email, cookie } = await newKnownDevice()
     await mails()
     await api.post('/api/v1/auth/password-reset/request', { json: { email } })
@@ -139,7 +139,7 @@ describe('a known device', () => {
     assert.equal(await statusOf(email, cookie), 403)
   })
 
-  test('is not somebody with a forged cookie, or with that of another account', async () => {
+  test('is not recognized by a forged cookie or that of another account', async () => {
     const { email, cookie } = await newKnownDevice()
     const stranger = await newKnownDevice()
     await lockOut(email)
@@ -163,7 +163,7 @@ describe('a known device', () => {
     assert.equal(await statusOf(email, cookie), 200)
   })
 
-  test('makes no address known to whoever asks', async () => {
+  test('does not reveal which addresses have accounts', async () => {
     const { cookie } = await newKnownDevice()
     const { email } = await api.register(newEmail())
     const unknown = newEmail()
@@ -173,14 +173,14 @@ describe('a known device', () => {
   })
 })
 
-describe('what an attempt costs', () => {
+describe('the hashing cost of a login attempt', () => {
   const costOf = async (attempt: () => Promise<Answered>, status: number): Promise<string[]> => {
     computed.length = 0
     assert.equal((await attempt()).status, status)
     return [...computed]
   }
 
-  test('is the same for a known address and an unknown one, and nothing once it is locked', async () => {
+  test('is equal for known and unknown addresses, and zero once locked', async () => {
     for (const email of [(await newKnownDevice()).email, newEmail()]) {
       for (let i = 0; i < MAX; i++) assert.deepEqual(await costOf(() => wrong(email), 401), ['own'])
       assert.deepEqual(await costOf(() => wrong(email), 403), [])
@@ -188,7 +188,7 @@ describe('what an attempt costs', () => {
     }
   })
 
-  test('is nothing for a locked proof of who is signed in', async () => {
+  test('is zero for a locked proof of identity', async () => {
     const { email, token } = await newKnownDevice()
     await lockOut(email)
     const json = { password: PASSWORD, email: newEmail() }
@@ -200,7 +200,7 @@ describe('what an attempt costs', () => {
       assert.deepEqual(await costOf(call, 403), [])
   })
 
-  test('of many guesses at once is that of as many as are told that they were wrong', async () => {
+  test('under many concurrent attempts covers only those that get a wrong-password answer', async () => {
     const email = newEmail()
     const accounts = [{ email, password_hash: bcrypt.hashSync(PASSWORD, 4) }]
     await api.post('/api/v1/auth/users/import', { token: admin.token, json: { accounts } })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 
-/** The rules of CONTRIBUTING that a machine can check, for every comment and every Markdown file. */
+/** Checks every comment and Markdown file against the language rules of CONTRIBUTING that a machine can check. */
 
 const ROOT = new URL('../../', import.meta.url)
 const FILES = '{*.md,{edge,sql,tasks,workers,test,deploy}/**/*.{ts,js,sql,css,html,md}}'
@@ -40,7 +40,7 @@ function faultOf(sentence: string): string | null {
   return count > 25 ? `${count} words` : null
 }
 
-test('texts are plain English', () => {
+test('comments and Markdown are plain English', () => {
   const files = globSync(FILES, {
     cwd: ROOT,
     exclude: (file) => /language\.test|node_modules/.test(String(file)),

@@ -8,7 +8,7 @@ import { login, sharedCast } from './accounts-help.ts'
 import { deleteKey, KEYS, keyOf } from './api-keys-help.ts'
 import { multipart, startEdge } from './harness.ts'
 
-/** Requests with slow bodies: the caller loses access while the body arrives. */
+/** Tests requests whose caller loses access while the body arrives. */
 
 const who = area('who', '/who', { auth: 'user' }, [
   route({
@@ -50,7 +50,7 @@ const ofRole = async (role: string) => {
   return account
 }
 
-// The edge authenticates a request when its head arrives.
+// Wait until the edge has authenticated the request, which it does when the head arrives.
 const { accounts } = api.serving.edge
 const authenticate = mock.method(accounts, 'authenticate')
 
@@ -62,7 +62,7 @@ interface Late {
   readonly form?: ReturnType<typeof multipart>
 }
 
-/** Sends half of a body; sends the rest once the edge has the head and `meanwhile` has finished. */
+/** Sends half of a body, and the rest once the edge has the head and `meanwhile` has finished. */
 async function late(
   { method = 'POST', path, token, json, form }: Late,
   meanwhile: () => Promise<unknown>,
@@ -94,8 +94,8 @@ async function late(
   return answered
 }
 
-describe('a request whose body comes late', () => {
-  test('does nothing once its account is deactivated', async () => {
+describe('a request with a late body', () => {
+  test('has no effect if its account is deactivated meanwhile', async () => {
     const [rogue, friend] = [await ofRole('admin'), await newcomer()]
     const answer = await late(
       {
@@ -111,7 +111,7 @@ describe('a request whose body comes late', () => {
     assert.equal(now.json.role, 'user')
   })
 
-  test('does what the role by then allows', async () => {
+  test('has the rights of the role at completion', async () => {
     const [rogue, friend] = [await ofRole('admin'), await newcomer()]
     const path = `${USERS}/${friend.id}/role`
     const answer = await late({ method: 'PATCH', path, token: rogue.token, json: { role: 'admin' } }, () =>
@@ -126,7 +126,7 @@ describe('a request whose body comes late', () => {
     assert.deepEqual([still.status, still.text], [200, '{"role":"user"}'])
   })
 
-  test('makes no key once its session has ended', async () => {
+  test('creates no key if its session has ended', async () => {
     const account = await newcomer()
     const json = { name: 'late', scopes: ['*:write'] }
     const answer = await late({ path: KEYS, token: account.token, json }, async () => {
@@ -137,14 +137,14 @@ describe('a request whose body comes late', () => {
     assert.deepEqual(await query('select id from api_key where account_id = $1', [account.id]), [])
   })
 
-  test('is refused once its API key is deleted', async () => {
+  test('is rejected if its API key is deleted meanwhile', async () => {
     const account = await newcomer()
     const { id, key } = await keyOf(api, account)
     const answer = await late({ path: '/who', token: key, json: NAME }, () => deleteKey(api, account, id))
     assert.equal(answer.status, 401, answer.text)
   })
 
-  test('of a public operation is one of nobody then', async () => {
+  test('becomes anonymous for a public operation if its account is deactivated meanwhile', async () => {
     const account = await newcomer()
     const send = (meanwhile: () => Promise<unknown>) =>
       late({ path: '/who/public', token: account.token, json: NAME }, meanwhile)
@@ -153,7 +153,7 @@ describe('a request whose body comes late', () => {
     assert.deepEqual([answer.status, answer.text], [200, '{"id":null}'])
   })
 
-  test('goes on while nothing has ended', async () => {
+  test('succeeds if its account stays valid', async () => {
     const account = await newcomer()
     const answer = await late({ path: '/who', token: account.token, json: NAME }, async () =>
       accounts.forget(account.id),
@@ -162,7 +162,7 @@ describe('a request whose body comes late', () => {
   })
 })
 
-describe('a file that comes late leaves nothing', () => {
+describe('a late file is rejected without a trace', () => {
   const stored = () =>
     query(`select 'document' as what, id::text from document union all select 'blob', id::text from blob
       union all select 'import', id::text from blog_upload

@@ -4,22 +4,22 @@ import type { TestDatabase } from '../database.ts'
 import { jobSpec } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 
-/** Performs a worker's steps on the job ledger, one at a time. */
+/** Performs a worker's steps on the job ledger one at a time. */
 export interface Ledger {
-  /** Adds a job; returns its id. */
+  /** Adds a job and returns its id. */
   add(ownerId: number | null, more?: Readonly<Record<string, unknown>>): Promise<string>
   /** Adds many jobs in one statement, without a notification. */
   addMany(ownerId: number, count: number): Promise<readonly string[]>
-  /** Claims a job as a worker does; returns the attempt number. */
+  /** Claims a job like a worker and returns the attempt number. */
   claim(id: string): Promise<number>
   /** Reports progress; the ledger numbers the entries. */
   progress(id: string, label: string, current?: number, total?: number): Promise<void>
-  /** Stores many labels in one statement. */
+  /** Stores many progress labels in one statement. */
   progressMany(id: string, labels: readonly string[]): Promise<void>
   finish(id: string, outcome: string, more?: Readonly<Record<string, unknown>>): Promise<void>
-  /** Sends a notification. Each step above does so for its job unless `isQuiet`. */
+  /** Sends a notification. The steps above do so for their job unless `isQuiet`. */
   notify(payload: string): Promise<void>
-  /** Adds, claims and finishes a job; returns its id. */
+  /** Adds, claims and finishes a job, and returns its id. */
   addFinished(
     ownerId: number | null,
     outcome?: string,
@@ -74,7 +74,7 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
         `insert into worker_lease (id, name, queues, expires_at) values ($1, 'test', '{}', now() + interval '1 hour')`,
         [lease],
       )
-      // A job becomes visible a moment before its transaction releases the mailbox lock.
+      // Retry the claim: a job becomes visible a moment before its transaction releases the mailbox lock.
       const attempt = await until('the job is claimed', async () => {
         const [claimed] = await query(
           `select (job_claim($1, array[name], array[mailbox], array[mailbox_limit], array[owner_id], array[ordinal], array[null::bigint], array[1])::json -> 0 ->> 2)::int

@@ -12,7 +12,7 @@ const off = await startEdge(url, { env: { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_PASS
 
 let count = 0
 const email = (): string => `limit${++count}@example.com`
-/** A new client address. */
+/** Returns a client address that has sent no request yet. */
 const newAddress = (): string => `198.51.${count >> 8}.${++count & 255}`
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
@@ -55,9 +55,9 @@ function assertLimited(answer: Answered): number {
   return seconds
 }
 
-describe('limits on requests', () => {
+describe('rate limits', () => {
   for (const [path, { max, ask }] of Object.entries(ASK)) {
-    test(`POST /auth/${path} takes ${max}, then answers 429 with the time to wait, on every edge`, async () => {
+    test(`POST /auth/${path} accepts ${max} requests, then gives 429 with Retry-After on every edge`, async () => {
       const address = newAddress()
       for (let i = 0; i < max; i++) assert.notEqual((await ask(i % 2 ? api : other, address)).status, 429)
       for (const edge of [api, other, api]) assert.ok(assertLimited(await ask(edge, address)) > 50)
@@ -65,7 +65,7 @@ describe('limits on requests', () => {
     })
   }
 
-  test('each route has a limit of its own', async () => {
+  test('each route has its own limit', async () => {
     const address = newAddress()
     for (let i = 0; i < 3; i++) await ASK.register!.ask(api, address)
     assert.equal((await ASK.register!.ask(api, address)).status, 429)
@@ -73,7 +73,7 @@ describe('limits on requests', () => {
     assert.equal((await reset(api, address)).status, 200)
   })
 
-  test('a request that is no good counts too; what is refused does no work', async () => {
+  test('invalid requests count, and rejected ones do no work', async () => {
     const address = newAddress()
     for (let i = 0; i < 2; i++) {
       const bad = await api.post('/api/v1/auth/register', {
@@ -87,7 +87,7 @@ describe('limits on requests', () => {
     assert.deepEqual(await query('select count(*)::int as n from account'), [before])
   })
 
-  test('of 40 at once on two edges exactly so many get through', async () => {
+  test('exactly the limit of 40 concurrent requests on two edges succeeds', async () => {
     const address = newAddress()
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, i) => reset(i % 2 ? api : other, address)),
@@ -96,7 +96,7 @@ describe('limits on requests', () => {
     for (const answer of answers.filter(({ status }) => status !== 200)) assertLimited(answer)
   })
 
-  test('who waits as long as was said gets through', async () => {
+  test('a request after Retry-After succeeds', async () => {
     const address = newAddress()
     const admitted: { readonly askedAt: number; readonly answeredAt: number }[] = []
     const ask = async (): Promise<Answered> => {
@@ -105,30 +105,30 @@ describe('limits on requests', () => {
       if (answer.status === 200) admitted.push({ askedAt, answeredAt: performance.now() })
       return answer
     }
-    // Usually the third request; a later one if the first two took a second.
-    const refused = await until('one is refused', async () => {
+    // Usually the third request is rejected; if the first two took a second, a later one.
+    const refused = await until('a request is rejected', async () => {
       const answer = await ask()
       return answer.status === 429 && answer
     })
     assert.equal(assertLimited(refused), 1)
-    await until('the next one gets through', async () => (await ask()).status === 200)
-    // The limit is two in any second, so the next one comes a second after the last but one.
+    await until('the next request succeeds', async () => (await ask()).status === 200)
+    // The limit is two in any second, so an admitted request comes at least a second after the last but one.
     const waited = admitted.at(-1)!.answeredAt - admitted.at(-3)!.askedAt
     assert.ok(waited > 990, `after ${waited} ms`)
   })
 
-  test('0 switches a limit off', async () => {
+  test('0 disables a limit', async () => {
     const answers = await Promise.all(Array.from({ length: 45 }, () => reset(off, '')))
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
   })
 
-  test('other routes have none', async () => {
+  test('other routes have no limits', async () => {
     for (let i = 0; i < 40; i++) assert.equal((await direct.get('/api/v1/auth/me')).status, 401)
   })
 })
 
-describe('whose requests they are', () => {
-  /** The number of these requests that get through, sent one after the other. */
+describe('the client of a request', () => {
+  /** Sends the requests one after the other and counts those that succeed. */
   const countAdmitted = async (edge: Api, headers: readonly Record<string, string>[]): Promise<number> => {
     let passed = 0
     for (const one of headers) {
@@ -142,7 +142,7 @@ describe('whose requests they are', () => {
     return passed
   }
 
-  test('behind a trusted proxy the last address that X-Forwarded-For names', async () => {
+  test('behind a trusted proxy is the last address in X-Forwarded-For', async () => {
     const address = newAddress()
     const spoofed = Array.from({ length: 6 }, (_, i) => from(`203.0.113.${i}, 10.0.0.${i},${address}`))
     assert.equal(await countAdmitted(api, spoofed), 4)
@@ -155,7 +155,7 @@ describe('whose requests they are', () => {
     )
   })
 
-  test('also when the proxy adds a line of its own to that of the client', async () => {
+  test('is found if the proxy adds a second header line', async () => {
     const address = newAddress()
     const body = JSON.stringify({ email: email() })
     const statuses: string[] = []
@@ -168,7 +168,7 @@ describe('whose requests they are', () => {
     assert.deepEqual(statuses, ['200', '200', '200', '200', '429', '429'])
   })
 
-  test('without a trusted proxy it is the connection’s, whatever the header says', async () => {
+  test('without a trusted proxy is the peer of the connection, whatever the header contains', async () => {
     await query('truncate request_limit')
     assert.equal(
       await countAdmitted(
@@ -179,7 +179,7 @@ describe('whose requests they are', () => {
     )
   })
 
-  test('an IPv6 client is its /64; an IPv4 client the same with and without a prefix or a port', async () => {
+  test('is the /64 for IPv6, and the bare address for IPv4 with or without prefix or port', async () => {
     const six = [
       '2001:db8:7:7::1',
       '2001:db8:7:7::2',
@@ -199,7 +199,7 @@ describe('whose requests they are', () => {
     assert.equal(await countAdmitted(api, four.map(from)), 4)
   })
 
-  test('a header that names nobody is one client, not as many as it has spellings of nothing', async () => {
+  test('is one shared client for all headers without an address', async () => {
     assert.equal(
       await countAdmitted(
         api,
@@ -212,7 +212,7 @@ describe('whose requests they are', () => {
     assert.equal(await countAdmitted(other, empty.map(from)), 4, 'without an address it is the connection’s')
   })
 
-  test('the audit trail names the same address', async () => {
+  test('has the same address in the audit trail', async () => {
     const address = newAddress()
     const { status, headers } = await reset(off, address)
     assert.equal(status, 200)

@@ -7,14 +7,14 @@ import { seed } from '../perf/growth/seed.ts'
 import { findTargets } from '../perf/growth/targets.ts'
 import { type Answered, edgeAndDatabase } from './harness.ts'
 
-/** Following `next` reads every declared list completely: each row once, in the order of one large page. */
+/** Following `next` must read every declared list completely, each row once, in the order of one large page. */
 
 const { api, url } = await edgeAndDatabase({ env: EDGE_SETTINGS })
 const tokens: Record<string, string> = {}
 for (const name of ['admin', 'big', 'small']) tokens[name] = (await api.register(`${name}@example.com`)).token
 await seed(url, 0.1)
 
-/** Lists without a cursor, with the reason why they are bounded. */
+/** Lists without a cursor, each with the reason why it is bounded. */
 const BOUNDED: Readonly<Record<string, string>> = {
   '/api/v1/documents/tags': 'the most used first: 1,000 of them',
   '/llm/vendors': 'a catalog has some hundred',
@@ -32,7 +32,7 @@ const gets = areas.flatMap(({ prefix, routes }) =>
     .map(({ path, query, reads }) => ({ path: prefix + path, fields: fieldsOf(query), reads })),
 )
 
-test('every list has `limit` and `cursor`, or is bounded by what it lists', () => {
+test('every list has `limit` and `cursor`, or is bounded', () => {
   const without = gets.filter(
     ({ reads, fields }) =>
       (reads === 'list' || reads === 'search') && !(fields.includes('limit') && fields.includes('cursor')),
@@ -58,10 +58,10 @@ function nextOf({ json, headers }: Answered, path: string, sized: URLSearchParam
   return json.next === null ? null : `${path}?${sized}&cursor=${json.next}`
 }
 
-// The longest page size that every list accepts.
+// The largest page size that every list accepts.
 const MAX = 100
 
-describe('what is read by following', () => {
+describe('following `next` reads each row once', () => {
   for (const { name, who, path: given } of asked)
     test(name, async () => {
       const [path, search] = given.split('?') as [string, string | undefined]
@@ -87,7 +87,7 @@ describe('what is read by following', () => {
         pages.push(itemsOf(answer))
         next = nextOf(answer, path, size)
       } while (next !== null && pages.flat().length < whole.length)
-      // A page shows messages oldest first, but the newest page comes first.
+      // A page of messages is oldest first, but the newest page comes first.
       const isReversed = path.includes('/ai/conversations/')
       const read = (isReversed ? pages.toReversed() : pages).flat()
       if (whole.length < MAX) {

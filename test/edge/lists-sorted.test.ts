@@ -6,8 +6,8 @@ import { type Answered, edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
 /**
- * Searchable lists share the meaning of `from`, `to` and `sort`. Following a cursor reads each row once in any order,
- * even while rows are added and removed.
+ * In all searchable lists `from`, `to` and `sort` have the same meaning. Following a cursor in any order must read each
+ * row once, even while rows are added and removed.
  */
 
 const { api, query, ...database } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'basic', OPEN_AREAS: 'ai' } })
@@ -15,17 +15,17 @@ const ledger = ledgerOf({ query, ...database })
 const admin = await api.register('admin@example.com')
 const ann = await api.register('ann@example.com')
 
-// Three rows per minute, so that ids break ties.
+// Three rows share each minute, so that ids break ties.
 const at = (n: number): string => new Date(Date.UTC(2026, 0, 1, 0, Math.floor(n / 3))).toISOString()
 const MANY = Array.from({ length: 12 }, (_, n) => n)
 
-/** A list: its requests, and functions that add a row at a time and remove it. */
+/** A list under test, with requests and functions that add and remove a row. */
 interface SortedList {
   readonly path: string
   readonly token: string
   readonly items: (answer: Answered) => Record<string, unknown>[]
   readonly sorts: readonly string[]
-  /** The sort key for time, also the name of its field. */
+  /** Sort key for time, which is also the name of its field. */
   readonly time: string
   readonly add: (n: number) => Promise<string | number>
   readonly remove: (id: string | number) => Promise<unknown>
@@ -133,7 +133,7 @@ const LISTS: Readonly<Record<string, SortedList>> = {
   },
 }
 
-/** Follows a list to its end; calls `meanwhile` after each page. */
+/** Follows a list to its end and calls `meanwhile` after each page. */
 async function followList(
   { path, token, items }: SortedList,
   search: string,
@@ -160,12 +160,12 @@ for (const [name, list] of Object.entries(LISTS))
   describe(name, async () => {
     const ids: (string | number)[] = []
     for (const n of MANY) ids.push(await list.add(n))
-    // Excludes other rows, such as the events of the registrations above.
+    // Restrict lists to one day, which excludes other rows, such as the events of the registrations above.
     const DAY = 'from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z'
     const get = (search: string): Promise<Answered> =>
       api.get(`${list.path}${list.path.includes('?') ? '&' : '?'}${search}`, { token: list.token })
 
-    test('`from` is the first moment, `to` the first one that is not meant', async () => {
+    test('`from` is inclusive and `to` exclusive', async () => {
       const of = async (search: string) => new Set(idsOf(await followList(list, search, 5)))
       const spans = [
         'from=2026-01-01T00:01:00Z&to=2026-01-01T00:03:00Z',
@@ -177,7 +177,7 @@ for (const [name, list] of Object.entries(LISTS))
       assert.deepEqual(await of('from=2026-01-01T00:03:00Z&to=2026-01-01T00:03:00Z'), new Set())
     })
 
-    test('a time that is none, or that no database has, is refused', async () => {
+    test("an invalid time, or one out of the database's range, is rejected", async () => {
       for (const field of ['from', 'to'])
         for (const time of [
           '',
@@ -195,7 +195,7 @@ for (const [name, list] of Object.entries(LISTS))
         }
     })
 
-    test('without `sort` it has its own order', async () => {
+    test('without `sort` the default order applies', async () => {
       const plain = await followList(list, DAY, 100)
       assert.equal(plain.length, MANY.length)
       if (name !== 'jobs') assert.deepEqual(plain, await followList(list, `${DAY}&sort=-${list.time}`, 100))
@@ -203,7 +203,7 @@ for (const [name, list] of Object.entries(LISTS))
 
     for (const sort of list.sorts) {
       const whole = sort === list.time ? DAY : 'page=1'
-      test(`${sort} downwards is ${sort} upwards from its end`, async () => {
+      test(`${sort} descending is the reverse of ${sort} ascending`, async () => {
         const [up, down] = [
           await followList(list, `${whole}&sort=${sort}`, 100),
           await followList(list, `${whole}&sort=-${sort}`, 100),
@@ -215,7 +215,7 @@ for (const [name, list] of Object.entries(LISTS))
       })
 
       for (const direction of ['', '-'])
-        test(`${direction}${sort} is followed while rows come and go`, async () => {
+        test(`${direction}${sort} can be followed while rows are added and removed`, async () => {
           const before = idsOf(await followList(list, `${whole}&sort=${direction}${sort}`, 100))
           const [come, gone] = [new Set<unknown>(), new Set<unknown>()]
           let n = 0
@@ -240,7 +240,7 @@ for (const [name, list] of Object.entries(LISTS))
         })
     }
 
-    test('an order that it does not have is 422', async () => {
+    test('an unknown order is 422', async () => {
       for (const sort of ['', 'x', '-', '--at', `${list.time}-`, `+${list.time}`, 'id'])
         assert.deepEqual((await get(`sort=${sort}`)).json.errors?.[0].loc, ['query', 'sort'], sort)
     })
@@ -260,7 +260,7 @@ for (const [name, list] of Object.entries(LISTS))
         }
     })
 
-    test('a time is for the order by it', async () => {
+    test('`from` and `to` require the order by time', async () => {
       for (const sort of list.sorts)
         for (const search of ['from=2026-01-01T00:00:00Z', 'to=2026-01-02T00:00:00Z']) {
           const { status, json } = await get(`sort=-${sort}&${search}`)
@@ -279,7 +279,7 @@ const compare = (one: unknown, other: unknown): number =>
         ? 1
         : 0
 
-test('every list with one of `from`, `to` and `sort` has them all', () => {
+test('every list with `from`, `to` or `sort` has all three', () => {
   const fieldsOf = (schema: unknown): string[] =>
     Object.keys((schema as { shape?: object } | undefined)?.shape ?? {})
   const named = areas.flatMap(({ prefix, routes }) =>

@@ -8,7 +8,7 @@ for (const name of ['ann', 'bob', 'cyd', 'dan']) await api.register(`${name}@exa
 
 const get = (path: string) => api.get(`/api/v1/auth${path}`, { token: admin.token })
 
-test('an array names its next page in a header, as long as there is one', async () => {
+test('an array has the next page in a header until the last page', async () => {
   const emails: string[] = []
   let path: string | undefined = '/api/v1/auth/users?page_size=2&page=1'
   while (path !== undefined) {
@@ -24,7 +24,7 @@ test('an array names its next page in a header, as long as there is one', async 
   )
 })
 
-test('any other list has a field for it', async () => {
+test('other lists have the next page in a field', async () => {
   const ids: number[] = []
   let next: string | null = ''
   while (next !== null) {
@@ -48,7 +48,7 @@ test('`limit` is another name of `page_size`', async () => {
     assert.deepEqual([status, json.page, json.page_size], [200, 2, 2], search)
     assert.deepEqual(json.events, all.events.slice(2, 4), search)
   }
-  // Even if one of them equals the default.
+  // Both parameters together are rejected, even if one equals the default.
   for (const search of ['limit=50&page_size=2', 'limit=2&page_size=50']) {
     const { status, json } = await get(`/audit?${search}`)
     assert.deepEqual([status, json.errors[0].loc], [422, ['query', 'limit']], search)
@@ -76,7 +76,7 @@ for (const [what, cursor] of [
   ['a number that is too large', encoded('["2026-01-01T00:00:00Z",1e300]')],
   ['a very long one', encoded(`[${'1'.repeat(2000)}]`)],
 ])
-  test(`a cursor of ${what} is refused`, async () => {
+  test(`a cursor of ${what} is rejected`, async () => {
     const { status, json } = await get(`/audit?cursor=${cursor}`)
     assert.equal(status, 422)
     assert.deepEqual(json.errors[0].loc, ['query', 'cursor'])
@@ -89,12 +89,12 @@ for (const [what, path, cursor, expected] of [
   ['a rank that is too small', 'documents?search=a&', '[1e-300,1]', 422],
   ['a part that the list does not have', 'jobs?', '[1e15,"2026-01-01T00:00:00Z",1]', 200],
 ] as const)
-  test(`a cursor of ${what} is no error of the service`, async () => {
+  test(`a cursor of ${what} causes no server error`, async () => {
     const { status } = await api.get(`/api/v1/${path}cursor=${encoded(cursor)}`, { token: admin.token })
     assert.equal(status, expected)
   })
 
-test('page numbers reach as far as a list counts; beyond it there are cursors', async () => {
+test('page numbers reach the count limit; cursors go beyond', async () => {
   assert.equal((await get('/audit?page=51&page_size=200')).status, 200)
   const { status, json } = await get('/audit?page=52&page_size=200')
   assert.equal(status, 422)

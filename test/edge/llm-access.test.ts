@@ -4,7 +4,7 @@ import { purge } from '../purge.ts'
 import { castOf } from './accounts-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Access to the catalog and to the current model: at each level, with the area open and closed. */
+/** Tests access to the catalog and the current model at each level, with the area open and closed. */
 
 const { api: rbac, url, query, db } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
 const { admin, moderator, user } = await castOf(rbac)
@@ -63,7 +63,7 @@ for (const [name, AUTH_LEVEL, OPEN_AREAS, read, write] of levels)
       test(`${method} ${path}`, async () => assert.deepEqual(await statuses(method, path, json), write))
   })
 
-test('what was chosen tells by whom, for as long as the account is there', async () => {
+test('the current model shows who chose it until that account is deleted', async () => {
   const { newcomer } = { newcomer: await rbac.register('second@example.com') }
   await rbac.call('PATCH', `/api/v1/auth/users/${newcomer.id}/role?role=admin`, { token: admin.token })
   assert.equal(
@@ -79,6 +79,6 @@ test('what was chosen tells by whom, for as long as the account is there', async
   assert.equal(await by(), null)
 })
 
-test('no path has the prefix /api/v1', async () => {
+test('routes have no prefix /api/v1', async () => {
   assert.equal((await rbac.get('/api/v1/llm/status')).status, 404)
 })

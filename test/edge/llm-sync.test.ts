@@ -8,7 +8,7 @@ import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** Sync of the model list: all of it, or nothing and a reason. */
+/** A sync of the model list must apply all of it, or nothing with a reason. */
 
 const server = await modelsDevServer()
 const env = { AUTH_LEVEL: 'none', LLM_CATALOG_URL: server.url, WORKER_MAX_TRIES: '1' }
@@ -28,8 +28,8 @@ const catalog = () =>
     from llm_vendor v join llm_model m on m.vendor = v.id order by m.vendor, m.model_id`)
 const read = (more = '') => api.post(`/llm/sync${more}`)
 
-describe('before a list has been read', () => {
-  test('the built-in one serves', async () => {
+describe('before the first sync', () => {
+  test('the built-in list is used', async () => {
     const status = (await api.get('/llm/status')).json
     assert.equal(status.source, 'built-in')
     assert.deepEqual(
@@ -38,7 +38,7 @@ describe('before a list has been read', () => {
     )
   })
 
-  test('what comes of an answer that is no list: nothing, and a reason', async () => {
+  test('an invalid answer changes nothing and gives a reason', async () => {
     const before = await catalog()
     const cases: readonly [string, () => void, string, boolean][] = [
       ['no JSON', () => serve('<html>'), 'rejected: it is not JSON', true],
@@ -102,7 +102,7 @@ describe('before a list has been read', () => {
   })
 })
 
-describe('a list', () => {
+describe('a synced list', () => {
   test('replaces the built-in one as a whole', async () => {
     serve(plausibleList())
     const answer = await read()
@@ -130,14 +130,14 @@ describe('a list', () => {
     )
   })
 
-  test('again changes nothing', async () => {
+  test('changes nothing when repeated', async () => {
     const before = await catalog()
     const none = { vendors: 7, models: 25, added: 0, gone: 0, repriced: 0 }
     assert.deepEqual((await read()).json.changes, none)
     assert.deepEqual(await catalog(), before)
   })
 
-  test('that lacks most of a provider is refused, unless somebody insists', async () => {
+  test('is rejected if it lacks most models of a provider, unless forced', async () => {
     const list = plausibleList()
     list.mistral = listedVendor('mistral', listedModel('mistral-1'))
     serve(list)
@@ -150,7 +150,7 @@ describe('a list', () => {
     assert.equal((await api.get('/llm/status')).json.refusal, null)
   })
 
-  test('of prices that changed adds to their history', async () => {
+  test('adds changed prices to their history', async () => {
     await query(`update llm_price set valid_from = '2026-01-01'`)
     const list = plausibleList()
     list.openai!.models['openai-1'].cost = { input: 3, output: 0.6 }
@@ -172,18 +172,18 @@ describe('a list', () => {
   })
 })
 
-describe('by itself', () => {
+describe('the scheduled sync', () => {
   afterEach(() => serve(plausibleList()))
   const tick = async (): Promise<Record<string, unknown>> => {
     const options = { ownerId: null, settings: jobSettings(1) }
     const { jobId } = await db.transaction((tx) => enqueue(tx, sync, {}, options))
     const job = () => query('select status, result, error_detail from job where id = $1', [jobId])
-    // Nothing notifies the worker of this job; it finds the job by polling, within a second.
+    // No notification wakes the worker for this job, so it finds the job by polling within a second.
     await until('the job ends', async () => ['done', 'failed'].includes(String((await job())[0]!.status)))
     return (await job())[0]!
   }
 
-  test('it is read once a day, and at once when the address is another one', async () => {
+  test('runs once a day, and immediately after the address changes', async () => {
     await read()
     const asked = server.asked
     assert.deepEqual((await tick()).result, { status: 'fresh', changes: null })
@@ -195,7 +195,7 @@ describe('by itself', () => {
     assert.equal(server.asked, asked + 2)
   })
 
-  test('one that was refused is read again the next day', async () => {
+  test('retries a rejected list the next day', async () => {
     serve('{}')
     await query(`update llm_list set applied_at = applied_at - interval '21 hours'`)
     assert.match(String((await tick()).error_detail), /rejected: it has no model of openai/)

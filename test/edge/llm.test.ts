@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { applyList, type ListedModel } from '../../sql/llm.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** The catalog from the client's side: first the built-in one, then a custom one. */
+/** Tests the catalog API, first with the built-in catalog, then with a custom one. */
 
 const env = { AUTH_LEVEL: 'none' }
 const { api, db, query, url } = await edgeAndDatabase({ env })
@@ -22,7 +22,7 @@ const models = async (search = ''): Promise<Entry[]> => {
 const ids = async (search: string) => (await models(search)).map(({ model_id }) => model_id)
 
 describe('the built-in catalog', () => {
-  test('in numbers', async () => {
+  test('has the expected counts', async () => {
     const { top_vendors, updated_at, ...status } = (await api.get('/llm/status')).json
     assert.deepEqual(status, {
       vendor_count: 6,
@@ -43,7 +43,7 @@ describe('the built-in catalog', () => {
     )
   })
 
-  test('vendors and modalities, with counts that agree with the lists', async () => {
+  test('lists vendors and modalities with counts that match the lists', async () => {
     const vendors = (await api.get('/llm/vendors')).json
     assert.deepEqual(
       vendors.map(({ name }: Entry) => name),
@@ -61,7 +61,7 @@ describe('the built-in catalog', () => {
       assert.equal((await models(`?modality=${modality}&limit=200`)).length, model_count)
   })
 
-  test('facts as the providers publish them', async () => {
+  test('has the facts that providers publish', async () => {
     // Price pages of the providers: openai.com/api/pricing, claude.com/pricing, ai.google.dev/gemini-api/docs/pricing,
     // groq.com/pricing, mistral.ai/pricing, cohere.com/pricing.
     const facts: readonly [string, string, number, number, number, string][] = [
@@ -85,7 +85,7 @@ describe('the built-in catalog', () => {
     }
   })
 
-  test('each model that is set by default is in it', async () => {
+  test('has each default model', async () => {
     for (const provider of SIX) {
       const { json } = await (await startEdge(url, { env: { ...env, AI_PROVIDER: provider } })).get(
         '/llm/current',
@@ -113,7 +113,7 @@ const listed = (model_id: string, more: Partial<ListedModel> = {}): ListedModel 
   ...more,
 })
 
-describe('a catalog', () => {
+describe('a custom catalog', () => {
   const OURS = [
     listed('a%b', { released_on: '2026-01-05' }),
     listed('a_b', { released_on: '2026-01-04' }),
@@ -160,7 +160,7 @@ describe('a catalog', () => {
     ])
   })
 
-  test('the latest first, then by vendor; without a day last', async () => {
+  test('lists the latest first, then by vendor; undated models last', async () => {
     const order = (await models()).map(({ vendor, model_id }) => `${vendor}/${model_id}`)
     assert.deepEqual(order, [
       'openai/a%b',
@@ -176,7 +176,7 @@ describe('a catalog', () => {
     assert.deepEqual(await ids('?limit=2'), ['a%b', 'a_b'])
   })
 
-  test('filters', async () => {
+  test('has filters', async () => {
     assert.deepEqual(await ids('?pattern=A_B'), ['a_b'], 'no wildcard, either case')
     assert.deepEqual(await ids('?pattern=%25'), ['a%b', 'axb'], 'id or title')
     assert.deepEqual(await ids(`?pattern=${encodeURIComponent('GRÖSSE')}`), [])
@@ -194,7 +194,7 @@ describe('a catalog', () => {
     assert.deepEqual([sees.input_price, sees.output_price, sees.released_on], [null, null, null])
   })
 
-  test('what is out of range is refused', async () => {
+  test('rejects values out of range', async () => {
     for (const search of [
       'limit=0',
       'limit=201',
@@ -211,7 +211,7 @@ describe('a catalog', () => {
     for (const limit of [1, 200]) assert.equal((await api.get(`/llm/models?limit=${limit}`)).status, 200)
   })
 
-  test('prices have a history', async () => {
+  test('has a price history', async () => {
     const of = (vendor: string, id: string) =>
       api.get(`/llm/prices?vendor=${vendor}&model_id=${encodeURIComponent(id)}`)
     const tiers = [{ over: 200_000, input: '1', output: '2', cache_read: '0.5' }]
@@ -253,7 +253,7 @@ describe('a catalog', () => {
     assert.equal((await api.get('/llm/prices?vendor=openai')).status, 422)
   })
 
-  test('a price of tomorrow is not one of today', async () => {
+  test('ignores future prices', async () => {
     await query(`insert into llm_price (vendor, model_id, valid_from, input, output)
       values ('groq', 'speaks', (now() at time zone 'UTC')::date + 1, 77, 77)`)
     assert.equal((await models('?vendor=groq'))[0]!.input_price, 0.1)
@@ -274,7 +274,7 @@ describe('the current model', () => {
     chosen: false,
   }
 
-  test('is the one of the settings, also where the catalog does not have it', async () => {
+  test('is that of the settings, even if the catalog lacks it', async () => {
     assert.deepEqual((await api.get('/llm/current')).json, ofSettings)
     const settings = { AI_MODEL: 'sees', AI_TEMPERATURE: '0', AI_MAX_TOKENS: '5' }
     const other = await startEdge(url, { env: { ...env, ...settings } })
@@ -288,7 +288,7 @@ describe('the current model', () => {
     })
   })
 
-  test('is switched on every process, and back', async () => {
+  test('can be switched on every process, and back', async () => {
     const other = await startEdge(url, { env: { ...env, AI_PROVIDER: 'mistral', AI_MODEL: 'x' } })
     const chosen = await choose({ model: 'axb', temperature: 1.25 })
     assert.equal(chosen.status, 200)
@@ -316,7 +316,7 @@ describe('the current model', () => {
     assert.equal((await api.call('DELETE', '/llm/current')).status, 200, 'again')
   })
 
-  test('of several providers, the one that is named or current', async () => {
+  test('of several providers is the named or current one', async () => {
     assert.equal((await choose({ model: 'same', provider: 'mistral' })).json.provider, 'mistral')
     assert.equal((await choose({ model: 'same' })).json.provider, 'mistral')
     await api.call('DELETE', '/llm/current')
@@ -331,7 +331,7 @@ describe('the current model', () => {
     })
   })
 
-  test('is one that can chat', async () => {
+  test('must support chat', async () => {
     const refusals: readonly [object, number, string, string][] = [
       [{ model: 'none' }, 404, 'Model not found in the catalog', 'llm.model_missing'],
       [{ model: 'axb', provider: 'groq' }, 404, 'Model not found in the catalog', 'llm.model_missing'],
@@ -357,7 +357,7 @@ describe('the current model', () => {
     assert.deepEqual((await api.get('/llm/current')).json, before)
   })
 
-  test('stays, and its prices too, when a list no longer has it', async () => {
+  test('stays with its prices when a later list lacks it', async () => {
     await choose({ model: 'axb' })
     const rest = { vendors: [{ id: 'openai', name: 'openai' }], models: [listed('new')] }
     await db.one(applyList(rest, 'https://list.example'))

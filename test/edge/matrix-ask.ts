@@ -3,12 +3,12 @@ import type { AnyRoute, Area } from '../../edge/pipeline/route.ts'
 import type { Ask } from './matrix-requests.ts'
 import type { Person } from './orgs-help.ts'
 
-/** Sends the requests of `matrix-requests.ts`. */
+/** Builds the requests of `matrix-requests.ts`. */
 
 export const operationOf = ({ prefix }: Area, { method, path }: AnyRoute): string =>
   `${method.toUpperCase()} ${`${prefix}${path}` || '/'}`
 
-/** The HTTP request for an operation as a caller; it does not wait for a job. */
+/** Builds the HTTP request for an operation as a caller. The request does not wait for a job. */
 export function requestOf(
   operation: string,
   ask: Ask,

@@ -1,7 +1,7 @@
 /**
- * Operations that depend on the deployment: those of areas that can be open, and those of editors. The format is that
- * of `matrix-table.ts`. Callers are an anonymous one and another user in development (`open-`), both under
- * `AUTH_LEVEL=basic` without open areas, and an anonymous one under `AUTH_LEVEL=none`.
+ * Access rules of operations that depend on the deployment: those of areas that can be open, and those of editors. The
+ * format is that of `matrix-table.ts`. `open-` callers use a development edge, and `basic-` callers one with
+ * `AUTH_LEVEL=basic` without open areas. `none-nobody` uses one with `AUTH_LEVEL=none`.
  */
 export const LEVELS = `
                                                      open-nobody open-other basic-nobody basic-other none-nobody

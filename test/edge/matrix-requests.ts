@@ -7,7 +7,7 @@ import { multipart, PASSWORD } from './harness.ts'
 import type { World } from './matrix-world.ts'
 import type { Person } from './orgs-help.ts'
 
-/** A valid request for each operation and case, with new rows. Operations that need no input are not listed. */
+/** Builds a valid request with new rows for each operation and case. Operations that need no input are not listed. */
 
 export interface Ask {
   readonly params?: Readonly<Record<string, string | number>>
@@ -49,7 +49,6 @@ const collection: Make = async (world) => ({ params: { name: await world.collect
 const ownCollection: Make = async (world) => ({ params: { name: await world.ownCollection() } })
 const template: Make = async (world) => ({ params: { name: await world.template() } })
 const org: Make = async (world) => ({ params: { org_id: await world.org() } })
-/** A new member of an organization. */
 const member =
   (role = 'member'): Make =>
   async (world) => {
@@ -73,7 +72,7 @@ const newMember = (given?: string) => async (world: World) => ({
 const newMembers = (given?: string) => async (world: World) =>
   json({ user_ids: [(await world.account()).id], role: given })
 const webhook = (sign: boolean) => (): Ask => {
-  // An unknown event type creates no job, so the request waits for none.
+  // An unknown event type adds no job, so the request waits for none.
   const body = JSON.stringify(event('of.nothing', { id: 'x' }))
   const headers = { 'content-type': 'application/json', ...(sign && { 'stripe-signature': signature(body) }) }
   return { body, headers }
@@ -197,7 +196,6 @@ const accounts: Record<string, Make> = {
   'DELETE /api/v1/auth/users/:user_id': account,
 }
 
-/** A queue without limits, or a paused one. */
 const queue =
   (isPaused: boolean) =>
   async (world: World): Promise<Ask> => ({ params: { queue: await world.queue(isPaused) } })

@@ -1,9 +1,12 @@
 /**
- * Access rules: a line per operation, a status per caller. A `#` starts the name of a case of an operation. `4xx` means
- * that only the class of the refusal is defined.
+ * Access rules with a line per operation and a status per caller. A `#` starts the name of a case of an operation.
+ * `4xx` means that only the class of the refusal is defined.
  */
 
-/** `AUTH_LEVEL=rbac` in production, no open areas. Owned rows belong to `owner`; `other` is another user. */
+/**
+ * Rules for `AUTH_LEVEL=rbac` in production without open areas. Owned rows belong to `owner`, and `other` is another
+ * user.
+ */
 export const ACCESS = `
                                                        nobody owner other moderator admin
 POST   /api/v1/auth/register                              200   200   200   200   200
@@ -254,7 +257,10 @@ GET    /docs                                              200   200   200   200 
 GET    /docs/:file                                        200   200   200   200   200
 `
 
-/** The same deployment with the roles of an organization; `outsider` and holders of system roles are no members. */
+/**
+ * Rules for the roles of an organization in the same deployment. `outsider` and holders of system roles are not
+ * members.
+ */
 export const RANKS = `
                                                           nobody owner org-admin member outsider moderator admin
 GET    /api/v1/orgs/:org_id                                  401   200   200   200   403   403   403

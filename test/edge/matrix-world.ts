@@ -37,8 +37,8 @@ const PNG = Buffer.from(
 const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
 
 /**
- * Creates the rows that a request needs; all belong to the owner. Every call creates new rows, so that a test can check
- * that a destructive request succeeds.
+ * Creates the rows that a request needs, which belong to the owner. Every call creates new rows, so that tests can send
+ * destructive requests.
  */
 export class World {
   private readonly api: Api
@@ -72,12 +72,10 @@ export class World {
     return world
   }
 
-  /** An unused number. */
   number(): number {
     return ++this.count
   }
 
-  /** An unused name. */
   name(): string {
     return `n${++this.count}`
   }
@@ -93,7 +91,7 @@ export class World {
     return { id, email, token: await this.api.serving.edge.accounts.sign({ id, role }, randomUUID()) }
   }
 
-  /** An organization with an account of each role. */
+  /** Creates an organization with an account of each role. */
   async org(): Promise<number> {
     const id = await this.insert(`organization (name, slug) values ('Acme', $1)`, this.name())
     await this.database.query(
@@ -104,7 +102,7 @@ export class World {
     return id
   }
 
-  /** Adds a new account to an organization. */
+  /** Adds a new account to an organization and returns its id. */
   async joined(org_id: number, role = 'member'): Promise<number> {
     const { id } = await this.account()
     await this.insert(
@@ -132,7 +130,7 @@ export class World {
     return token
   }
 
-  /** Creates a pending address change; returns the token for the current address. */
+  /** Creates a pending address change and returns the token for the current address. */
   async emailChange(accountId: number): Promise<string> {
     const id = uuidv7()
     const digest = (side: Side) => digestOf(emailChangeTokenOf(SECRET, side, id))
@@ -142,12 +140,11 @@ export class World {
     return emailChangeTokenOf(SECRET, 'old', id)
   }
 
-  /** Deletes rows of which an account has one at a time. */
+  /** Deletes rows of a kind that an account can have only once. */
   async forget(rows: string): Promise<void> {
     await this.database.query(`delete from ${rows}`)
   }
 
-  /** An export of the owner. */
   async export(): Promise<string> {
     const id = uuidv7()
     const [{ sha256, byte_size: byteSize }] = (await this.database.query(
@@ -158,7 +155,7 @@ export class World {
     return id
   }
 
-  /** A queue without limits, or a paused one. */
+  /** Returns a queue without limits, paused on request. */
   async queue(isPaused: boolean): Promise<string> {
     await this.database.query('delete from queue_control')
     if (isPaused)
@@ -166,7 +163,6 @@ export class World {
     return 'ai'
   }
 
-  /** A live worker. */
   async worker(): Promise<string> {
     const id = randomUUID()
     await this.database.query(
@@ -191,7 +187,10 @@ export class World {
     return id
   }
 
-  /** Sets up one-time codes of an account: confirmed, pending, or none (null). Returns the code for the next step. */
+  /**
+   * Sets up one-time codes of an account: confirmed, pending, or none if `isOn` is null. Returns the code for the next
+   * step.
+   */
   async totp(who: Person | null, isOn: boolean | null): Promise<string> {
     const [id, code] = [uuidv7(), randomUUID()]
     await this.database.query('delete from account_totp where account_id = $1', [who?.id ?? 0])
@@ -204,7 +203,7 @@ export class World {
     return isOn ? code : codeOf(totpSecretOf(SECRET, id), stepNow())
   }
 
-  /** An authenticator's response that creates a passkey; first deletes the account's passkeys. */
+  /** Deletes the account's passkeys, then returns an authenticator's response that creates one. */
   async newPasskey(who: Person | null): Promise<object> {
     await this.database.query('delete from passkey where account_id = $1', [who?.id ?? 0])
     return new Authenticator(PUBLIC_BASE_URL).create(await this.challenge(who?.id ?? 0))
@@ -218,7 +217,7 @@ export class World {
     return { id, device }
   }
 
-  /** An authenticator's response that signs an account in. */
+  /** Returns an authenticator's response that signs an account in. */
   async signedPasskey(who: Person): Promise<object> {
     const { device } = await this.passkey(who)
     return device.get(await this.challenge(null))
@@ -232,7 +231,7 @@ export class World {
     return { challenge: challenge.toString('base64url'), rpId, rp: { id: rpId }, user }
   }
 
-  /** A suppressed mail address. */
+  /** Suppresses a new mail address. */
   async suppression(): Promise<string> {
     const address = `${this.name()}@example.com`
     await this.database.query(
@@ -242,7 +241,7 @@ export class World {
     return address
   }
 
-  /** A text message template. */
+  /** Creates a template for text messages. */
   async template(): Promise<string> {
     const name = this.name()
     const fields = { channel: 'sms', text: 'Hello', subject: null, html: null, variables: [] } as const
@@ -281,7 +280,7 @@ export class World {
     return this.insert('blog_tag (name, slug) values ($1, $1)', this.name())
   }
 
-  /** A document with one page, a picture on it, and the tag `blue`. */
+  /** Creates a document with one page, an image of it, and the tag `blue`. */
   async document(who: Person = this.owner): Promise<number> {
     const uploaded = await this.api.upload(who.token, `text ${this.name()}`)
     if (uploaded.status !== 201) throw new Error(uploaded.text)
@@ -295,7 +294,7 @@ export class World {
     return id
   }
 
-  /** A document that can be transcribed. */
+  /** Creates a document that can be transcribed. */
   async recording(): Promise<number> {
     const uploaded = await this.api.upload(this.owner.token, recording(0.1, this.number()))
     if (uploaded.status !== 201) throw new Error(uploaded.text)
@@ -311,7 +310,6 @@ export class World {
     return id
   }
 
-  /** A deleted document. */
   async trashed(): Promise<number> {
     const id = await this.document()
     await this.api.call('DELETE', `/api/v1/documents/${id}`, { token: this.owner.token })
@@ -331,7 +329,7 @@ export class World {
     return this.ledger.add(ownerId, { name: 'load_test.io_simulation_task', queue: 'load_test' })
   }
 
-  /** A schedule, paused or not, whose job joins no live job. */
+  /** Creates a schedule whose job joins no live job. */
   async schedule(isPaused: boolean): Promise<string> {
     await this.database.query(
       `insert into schedule_control (identifier, paused_at) values ('rag-purge', case when $1 then now() end)
@@ -341,7 +339,6 @@ export class World {
     return 'rag-purge'
   }
 
-  /** A queued message. */
   async send(ownerId: number | null = this.owner.id): Promise<string> {
     const [id, jobId] = [uuidv7(), await this.task(ownerId)]
     const message = { to: '+14155550123', body: 'hello' }
@@ -350,7 +347,7 @@ export class World {
     return id
   }
 
-  /** A conversation with one question and its answer. */
+  /** Creates a conversation with one question and its answer. */
   async conversation(): Promise<{ id: string; message: string }> {
     const [id, message] = [uuidv7(), uuidv7()]
     const asked = { conversationId: id, questionId: uuidv7(), answerId: message, message: 'Hm?' }
@@ -386,7 +383,7 @@ export class World {
     return name
   }
 
-  /** A collection of the owner's documents. */
+  /** Creates a collection of the owner's documents. */
   async ownCollection(name = this.name()): Promise<string> {
     const columns = `rag_collection (name, version, owner_id, selection)`
     await this.insert(`${columns} values ($1, 1, $2, '{}')`, name, this.owner.id)

@@ -12,7 +12,10 @@ import { ACCESS, RANKS } from './matrix-table.ts'
 import { World } from './matrix-world.ts'
 import type { Person } from './orgs-help.ts'
 
-/** Every operation by every caller; the tables define the outcome. Destructive requests act on their own rows. */
+/**
+ * Sends every operation as every caller and compares the status with the tables. Destructive requests act on their own
+ * rows.
+ */
 
 const database = await testDatabase()
 const { url } = database
@@ -46,12 +49,12 @@ const CALLERS: Readonly<Record<string, Caller>> = {
 interface Line {
   /** Method and path as declared. */
   readonly operation: string
-  /** The operation with the name of the case. */
+  /** The operation, followed by the name of the case if it has one. */
   readonly name: string
   readonly expected: Readonly<Record<string, string>>
 }
 
-/** Parses a table: its first line names the callers. */
+/** Parses a table, whose first line names the callers. */
 function linesOf(table: string): Line[] {
   const [head, ...rest] = table.trim().split('\n')
   const names = head!.trim().split(/\s+/)
@@ -76,7 +79,7 @@ interface Outcome {
   readonly type: string | null
 }
 
-/** Sends a request; reads only the head of a stream. */
+/** Sends a request and reads only the head of a stream. */
 async function send({ api, who }: Caller, operation: string, ask: Ask): Promise<Outcome> {
   const abort = new AbortController()
   const { path, init } = requestOf(operation, ask, who)
@@ -90,7 +93,9 @@ async function send({ api, who }: Caller, operation: string, ask: Ask): Promise<
   return { status, type, body: await response.text() }
 }
 
-/** The same request for a missing row: its first parameter, or the first field of its body, names the row. */
+/**
+ * Returns the same request for a missing row, which is named by the first parameter, or by the first field of the body.
+ */
 const askForMissing = ({ params, ...ask }: Ask): Ask =>
   params === undefined
     ? { ...ask, json: missingIn(ask.json as object) }
@@ -139,7 +144,7 @@ async function check(line: Line): Promise<void> {
 const declared = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
 const tables = { ACCESS: linesOf(ACCESS), RANKS: linesOf(RANKS), LEVELS: linesOf(LEVELS) }
 
-test('every operation has its line, and every line and request an operation', () => {
+test('every operation has a line, and every line and request has an operation', () => {
   const inTables = (...lines: readonly Line[]) => [...new Set(lines.map(({ operation }) => operation))].sort()
   const operations = declared.map(({ area, route }) => operationOf(area, route))
   assertListed(operations, inTables(...tables.ACCESS, ...tables.RANKS), [
@@ -152,7 +157,7 @@ test('every operation has its line, and every line and request an operation', ()
   )
 })
 
-test('every operation whose rule depends on the deployment has a line for that', () => {
+test('every operation whose rule depends on the deployment has a line in LEVELS', () => {
   const depends = declared.filter(({ area, route }) => {
     const auth = route.auth ?? area.auth
     return ['open', 'operator', 'editor'].includes(auth)
@@ -164,14 +169,14 @@ test('every operation whose rule depends on the deployment has a line for that',
   }
 })
 
-describe('production, rbac', () => {
+describe('production with AUTH_LEVEL=rbac', () => {
   for (const line of tables.ACCESS) test(line.name, () => check(line))
 })
 
-describe('ranks in an organization', () => {
+describe('roles in an organization', () => {
   for (const line of tables.RANKS) test(line.name, () => check(line))
 
-  test('an organization that is missing is so to everybody', async () => {
+  test('a missing organization is the same 404 for every caller', async () => {
     for (const line of tables.RANKS) {
       const { params, ...ask } = (await REQUESTS[line.name]?.(world, world.owner)) ?? {}
       for (const name of ['owner', 'outsider', 'admin']) {
@@ -191,7 +196,7 @@ describe('other deployments', () => {
   for (const line of tables.LEVELS) test(line.name, () => check(line))
 })
 
-// Operations that check a credential in the request, need the caller's account, or name another account's document.
+// Statuses of operations that need a real account or credential, or name a row of another account.
 const WITHOUT: Readonly<Record<string, number>> = {
   'POST /api/v1/auth/refresh': 401,
   'DELETE /api/v1/auth/sessions/:session_id': 404,
@@ -225,13 +230,16 @@ const guards = new Map(
   ]),
 )
 
-/** The rule of a line: its area, the declared guard of its route, and the status per caller (`ok` for a success). */
+/**
+ * Returns the rule of a line: its area, the declared guard of its route, and the status per caller (`ok` for a
+ * success).
+ */
 const ruleOf = ({ operation, expected }: Line): string =>
   [guards.get(operation), ...Object.values(expected).map((status) => (status < '300' ? 'ok' : status))].join(
     ' ',
   )
 
-/** The first line of each rule. */
+/** Returns the first line of each rule. */
 function oneOfEachRule(lines: readonly Line[]): Set<Line> {
   const seen = new Map<string, Line>()
   for (const line of lines) if (!seen.has(ruleOf(line))) seen.set(ruleOf(line), line)
@@ -239,17 +247,17 @@ function oneOfEachRule(lines: readonly Line[]): Set<Line> {
 }
 
 /**
- * `AUTH_LEVEL=none` replaces the caller before any route runs, and lines with the same rule check a caller alike. So
- * the test runs the first line of each rule and each line of `WITHOUT`. A new rule adds its first line by itself.
+ * `AUTH_LEVEL=none` replaces the caller before any route runs, and lines with the same rule check callers in the same
+ * way. It is therefore enough to run the first line of each rule and each line of `WITHOUT`.
  */
-describe('AUTH_LEVEL=none asks nobody for a credential', () => {
+describe('AUTH_LEVEL=none requires no credential', () => {
   const differing = new Set(tables.LEVELS.map(({ name }) => name))
   const lines = [...tables.ACCESS, ...tables.RANKS].filter(
     ({ name, operation }) => !differing.has(name) && !operation.endsWith('/metrics'),
   )
   const chosen = oneOfEachRule(lines.filter(({ name }) => WITHOUT[name] === undefined))
 
-  test('every status of its own belongs to a line', () => {
+  test('every special status belongs to a line', () => {
     const names = new Set(lines.map(({ name }) => name))
     assert.deepEqual(
       Object.keys(WITHOUT).filter((name) => !names.has(name)),

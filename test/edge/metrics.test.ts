@@ -9,7 +9,7 @@ import { freePort } from '../free-port.ts'
 import { until } from '../until.ts'
 import { type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Access to the metrics, their size, and how often the edge computes them. */
+/** Tests access to the metrics, their size, and how often the edge computes them. */
 
 const { api, url, db, query } = await edgeAndDatabase()
 const metricsText = () => api.get('/metrics')
@@ -26,12 +26,12 @@ const apart = await startEdge(url, { env: { ...PRODUCTION, METRICS_PORT: String(
 const status = async (edge: Api, authorization?: string): Promise<number> =>
   (await edge.get('/metrics', { headers: authorization === undefined ? {} : { authorization } })).status
 
-test('production without a token or a port has no metrics, and says so at the start', async () => {
+test('in production without a token or port there are no metrics, and the startup log says so', async () => {
   assert.deepEqual([await status(closed), await status(closed, `Bearer ${TOKEN}`)], [404, 404])
   assert.equal(lines.filter((line) => line.includes('set METRICS_TOKEN or METRICS_PORT')).length, 1)
 })
 
-test('a token is for its bearer', async () => {
+test('with a token only its bearer reads the metrics', async () => {
   assert.deepEqual(
     [await status(guarded, `Bearer ${TOKEN}`), await status(guarded, `bearer ${TOKEN}`)],
     [200, 200],
@@ -40,7 +40,7 @@ test('a token is for its bearer', async () => {
     assert.equal(await status(guarded, wrong), 401, wrong)
 })
 
-test('a port of its own serves the metrics and nothing else, and the other port none', async () => {
+test('a metrics port serves only the metrics, and the main port none', async () => {
   assert.equal(await status(apart), 404)
   const at = `http://127.0.0.1:${metricsPort}`
   const answer = await fetch(`${at}/metrics`)
@@ -56,7 +56,7 @@ interface Family {
   readonly samples: readonly string[]
 }
 
-/** The metric families of a text, by name. */
+/** Parses the metric families of a text, keyed by name. */
 function familiesOf(text: string): ReadonlyMap<string, Family> {
   const families = new Map<string, { type: string; samples: string[] }>()
   let helped = ''
@@ -75,7 +75,7 @@ function familiesOf(text: string): ReadonlyMap<string, Family> {
   return families
 }
 
-test('names and types are as promtool wants them', async () => {
+test('names and types follow the rules of promtool', async () => {
   await api.get('/nowhere')
   for (const [name, { type, samples }] of familiesOf((await metricsText()).text)) {
     assert.equal(name.endsWith('_total'), type === 'counter', `${name} is a ${type}`)
@@ -86,7 +86,7 @@ test('names and types are as promtool wants them', async () => {
   }
 })
 
-test('what workers have counted is there, of every task by its outcome', async () => {
+test('worker metrics cover every task by outcome', async () => {
   const times = (at: number) =>
     Array.from({ length: HISTOGRAM_BOUNDS.length + 1 }, (_, n) => (n === at ? 3 : 0))
   const of = { queue: 'ai', name: 'ai.chat', attempts: 3, run_seconds: 1.5, wait_seconds: 6 }
@@ -102,7 +102,7 @@ test('what workers have counted is there, of every task by its outcome', async (
   )
   await query(`insert into worker_lease (id, name, queues, threads, busy, memory_bytes, expires_at)
     values (gen_random_uuid(), 'host/1', '{ai}', 8, 5, 1000000, now() + interval '1 hour')`)
-  const text = await until('they are in the text', async () => {
+  const text = await until('the metrics are in the text', async () => {
     const { text } = await metricsText()
     return text.includes('jobs_ended_total{') && text
   })
@@ -134,17 +134,17 @@ test('what workers have counted is there, of every task by its outcome', async (
     )
 })
 
-test('refusals are counted by their code', async () => {
+test('refusals are counted by code', async () => {
   await api.get('/api/v1/jobs/nonsense', { headers: { authorization: 'Bearer nonsense' } })
-  await until('it is counted', async () =>
+  await until('the refusal is counted', async () =>
     /^http_refusals_total\{code="[a-z._]+"\} \d/m.test((await metricsText()).text),
   )
 })
 
-test('readers within a second are given the same bytes, compressed or not', async () => {
+test('reads within a second get the same bytes, compressed or not', async () => {
   const { metrics } = api.serving.edge
-  // A text is cached for a second, which may end between two reads. Two equal texts show a fresh second.
-  await until('two are the same', async () => {
+  // A text is cached for a second, which may end between two reads. Two equal texts show that a new second has started.
+  await until('two texts are equal', async () => {
     const one = await metrics.render()
     return one === (await metrics.render())
   })
@@ -154,7 +154,7 @@ test('readers within a second are given the same bytes, compressed or not', asyn
   assert.ok(small.bytes.length < plain.bytes.length / 2)
 })
 
-test('whatever was asked, the text stays under 300 KB', async () => {
+test('the text stays under 300 KB after any requests', async () => {
   const { metrics } = guarded.serving.edge
   const { entries } = createMatcher(areas)
   assert.ok(entries.length > 140)
@@ -169,7 +169,7 @@ test('whatever was asked, the text stays under 300 KB', async () => {
   const authorization = `Bearer ${TOKEN}`
   for (;;) {
     const { bytes, text } = await guarded.get('/metrics', { headers: { authorization } })
-    // A text cached before these calls lacks the new series.
+    // Skip a text that was cached before these calls and lacks the new series.
     if (!text.includes('method="other"')) continue
     assert.ok(bytes.length < 300_000, `${bytes.length} bytes`)
     break

@@ -5,7 +5,7 @@ import { networkOf } from '../../tasks/addresses.ts'
 import { parseSettings, SettingsError } from '../../tasks/settings.ts'
 import { runs } from '../runs.ts'
 
-describe('whom an address stands for', () => {
+describe('the network of an address', () => {
   const SAME: readonly (readonly [what: string, ...addresses: string[]])[] = [
     [
       'an IPv4 address',
@@ -34,16 +34,16 @@ describe('whom an address stands for', () => {
   ]
 
   for (const [what, ...addresses] of SAME) {
-    test(`${what} is one, whatever way it is written`, () => {
+    test(`${what} is the same in every notation`, () => {
       assert.equal(new Set(addresses.map(networkOf)).size, 1, addresses.map(networkOf).join(' '))
     })
   }
 
-  test('and each of these is another', () => {
+  test('other addresses have other networks', () => {
     assert.equal(new Set(SAME.map(([, address]) => networkOf(address!))).size, SAME.length)
   })
 
-  test('is plain to read for addresses, and short for whatever else a header may hold', () => {
+  test('is readable for addresses and short for any other header text', () => {
     assert.equal(networkOf('192.0.2.1'), '192.0.2.1')
     assert.equal(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
     const long = networkOf('x'.repeat(10_000))
@@ -51,7 +51,7 @@ describe('whom an address stands for', () => {
     assert.notEqual(networkOf('x'.repeat(10_001)), long)
   })
 
-  test('of any text it is some text that PostgreSQL takes', () => {
+  test('is valid text for PostgreSQL, whatever the input', () => {
     const address = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.ipV4(),
@@ -69,13 +69,13 @@ describe('whom an address stands for', () => {
     )
   })
 
-  test('two addresses of a /64 are one, two that differ before it are not', () => {
+  test('is equal for two addresses of a /64 and differs for others', () => {
     const groups = fc.array(fc.nat({ max: 0xffff }), { minLength: 8, maxLength: 8 })
     const text = (all: readonly number[]): string => all.map((group) => group.toString(16)).join(':')
     const host = fc.array(fc.nat({ max: 0xffff }), { minLength: 4, maxLength: 4 })
     fc.assert(
       fc.property(groups, host, fc.nat({ max: 63 }), (one, other, bit) => {
-        // Avoids the ranges that represent IPv4 addresses.
+        // Avoid the ranges that represent IPv4 addresses.
         one[0] = 0x2000 | (one[0]! & 0x1fff)
         assert.equal(networkOf(text(one)), networkOf(text([...one.slice(0, 4), ...other])))
         const flipped = one.slice()
@@ -86,7 +86,7 @@ describe('whom an address stands for', () => {
   })
 })
 
-describe('the settings of limits', () => {
+describe('rate limit settings', () => {
   const NAMES = [
     'RATE_LIMIT_LOGIN',
     'RATE_LIMIT_REGISTER',
@@ -94,7 +94,7 @@ describe('the settings of limits', () => {
     'RATE_LIMIT_INVITE',
   ] as const
 
-  test('are requests in seconds, and 0 for none', () => {
+  test('are requests per seconds, and 0 for no limit', () => {
     assert.deepEqual(parseSettings({}).limits, {
       login: { max: 30, seconds: 60 },
       register: { max: 30, seconds: 60 },
@@ -118,7 +118,7 @@ describe('the settings of limits', () => {
     })
   })
 
-  test('that mean nothing stop the start, and are named', () => {
+  test('prevent the start if invalid, and are named', () => {
     const bad = [
       '30',
       '30/',

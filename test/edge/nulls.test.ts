@@ -6,7 +6,7 @@ import { type AnyRoute, type Area, area, route } from '../../edge/pipeline/route
 import { areas } from '../../edge/routes/index.ts'
 import { sharedEdge, startEdge } from './harness.ts'
 
-/** In a body `null` for an optional field means "not given", on every operation. */
+/** In the body of every operation `null` for an optional field must mean "not given". */
 
 type Schema = Readonly<Record<string, unknown>>
 interface Operation {
@@ -35,7 +35,7 @@ const takesNull = (schema: Schema): boolean =>
   (Array.isArray(schema.anyOf) && schema.anyOf.some((one) => takesNull(resolved(one as Schema)))) ||
   (schema.type === undefined && schema.anyOf === undefined && schema.$ref === undefined)
 
-/** The parsed body, or the locations of its errors. */
+/** Returns the parsed body, or the locations of its errors. */
 function parseBody({ body }: AnyRoute, value: unknown): unknown {
   try {
     return { value: parsePart(body, 'body', value) }
@@ -56,7 +56,7 @@ function optionalsOf({ schema, example }: (typeof bodies)[number]) {
 const without = (body: Schema, name: string) =>
   Object.fromEntries(Object.entries(body).filter(([key]) => key !== name))
 
-test('null for an optional field parses as if it were not there, but where null has a meaning of its own', () => {
+test('null for an optional field parses as if absent, unless null has its own meaning', () => {
   let checked = 0
   for (const body of bodies) {
     const { names, full } = optionalsOf(body)
@@ -78,14 +78,14 @@ test('null for an optional field parses as if it were not there, but where null 
   assert.ok(bodies.length > 30 && checked > 60, `${bodies.length} bodies, ${checked} fields`)
 })
 
-test('the reference says of every optional field of a body that it may be null', () => {
+test('the reference declares every optional body field nullable', () => {
   for (const body of bodies) {
     const { names, properties } = optionalsOf(body)
     for (const name of names) assert.ok(takesNull(properties[name]!), `${body.name}: ${name}`)
   }
 })
 
-test('null clears only where a change says so; anything else about a field is as it was', async () => {
+test('null clears a field only where documented', async () => {
   const Body = z.strictObject({
     kept: z.string(),
     optional: z.string().optional(),

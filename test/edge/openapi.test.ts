@@ -48,7 +48,7 @@ const pathOf = (area: Area, route: AnyRoute) =>
 const operationOf = ({ area, route }: { area: Area; route: AnyRoute }) =>
   reference.paths[pathOf(area, route)]![route.method]!
 
-test('it is valid OpenAPI 3.1', async () => {
+test('is valid OpenAPI 3.1', async () => {
   assert.equal(answer.status, 200)
   const validator = new Validator()
   const { valid, errors } = await validator.validate(JSON.parse(answer.text))
@@ -56,7 +56,7 @@ test('it is valid OpenAPI 3.1', async () => {
   assert.match(reference.openapi, /^3\.1\./)
 })
 
-test('it lists every route and nothing else', () => {
+test('lists exactly the routes of the service', () => {
   const listed = Object.entries(reference.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method} ${path}`),
   )
@@ -66,13 +66,13 @@ test('it lists every route and nothing else', () => {
   )
 })
 
-test('every operation has a summary and an id of its own', () => {
+test('every operation has a summary and a unique id', () => {
   const ids = all.map((item) => operationOf(item).operationId)
   assert.equal(new Set(ids).size, ids.length)
   for (const item of all) assert.ok(operationOf(item).summary.length > 3)
 })
 
-test('every operation lists every status that its errors have', () => {
+test('every operation lists all statuses of its errors', () => {
   for (const item of all) {
     const { route, area } = item
     const { responses } = operationOf(item)
@@ -100,7 +100,7 @@ test('every refusal is a Problem', () => {
   }
 })
 
-test('successes have the declared status, with a body exactly when there is one', () => {
+test('successes have the declared status, and a body exactly if there is one', () => {
   const extract = operationOf(all.find(({ route }) => route.path === '/:id/extract')!)
   assert.deepEqual(
     Object.keys(extract.responses).filter((status) => status < '300'),
@@ -119,7 +119,7 @@ test('successes have the declared status, with a body exactly when there is one'
   assert.equal(remove.responses[204]?.content, undefined)
 })
 
-test('what is no JSON has the types that it is sent with, and a job that goes on is one', () => {
+test('responses other than JSON have their content types, and 202 has a job', () => {
   const { paths } = reference
   const types = (path: string, status = 200) =>
     Object.keys(Object.values(paths[path]!)[0]!.responses[status]!.content ?? {})
@@ -132,7 +132,7 @@ test('what is no JSON has the types that it is sent with, and a job that goes on
   assert.deepEqual(content!['application/json']!.schema, { $ref: '#/components/schemas/Accepted' })
 })
 
-test('every part of a path is a required parameter', () => {
+test('every path parameter is required', () => {
   for (const [path, methods] of Object.entries(reference.paths)) {
     for (const operation of Object.values(methods)) {
       const inPath = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path')
@@ -146,7 +146,7 @@ test('every part of a path is a required parameter', () => {
   }
 })
 
-test('every reference leads somewhere, and none to a place of the machine', () => {
+test('every $ref resolves within the document', () => {
   const names = new Set(Object.keys(reference.components.schemas))
   for (const [, target] of answer.text.matchAll(/"\$ref":"([^"]+)"/g)) {
     assert.match(target!, /^#\/components\/schemas\//)
@@ -156,7 +156,7 @@ test('every reference leads somewhere, and none to a place of the machine', () =
   assert.equal(answer.text.includes(new URL('../..', import.meta.url).pathname), false)
 })
 
-test('bounds of the input are documented', () => {
+test('input limits are documented', () => {
   const list = operationOf(
     all.find(({ area, route }) => area.name === 'documents' && route.method === 'get' && route.path === '')!,
   )
@@ -197,7 +197,7 @@ test('bounds of the input are documented', () => {
   assert.equal(register.additionalProperties, false)
 })
 
-test('the server, the cookie and the schemes are those of the settings', () => {
+test('server, cookie and security schemes follow the settings', () => {
   assert.deepEqual(reference.servers, [{ url: 'https://api.example.com' }])
   assert.deepEqual(reference.components.securitySchemes, {
     bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
@@ -216,7 +216,7 @@ test('the server, the cookie and the schemes are those of the settings', () => {
   })
 })
 
-test('security says who may call, and which scope an API key needs', () => {
+test('security lists the accepted credentials and the scope for API keys', () => {
   assert.deepEqual(reference.paths['/health']!.get!.security, [])
   const signedIn = [{ bearer: [] }, { signIn: [] }, { session: [] }]
   const { paths } = reference
@@ -232,7 +232,7 @@ test('security says who may call, and which scope an API key needs', () => {
   says('/health', 'get', /No credential is needed/)
 })
 
-test('a closed area and no authentication at all show in it', async () => {
+test('closed areas and disabled authentication are documented accordingly', async () => {
   const closed = (await (await startEdge(url, { env: { OPEN_AREAS: 'ai' } })).get('/openapi.json'))
     .json as Reference
   assert.deepEqual(closed.paths['/api/v1/jobs']!.get!.security, [

@@ -10,14 +10,14 @@ const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
 const { token, id } = await api.register('owner@example.com')
 
-test('/health is constant and asks nobody', async () => {
+test('/health is constant and needs no credential', async () => {
   const answer = await api.get('/health')
   assert.deepEqual([answer.status, answer.text], [200, '{"status":"ok"}'])
 })
 
 /**
- * The `/ready` report with a status, once it shows no clock offset. A process that was stopped for a second measures a
- * wrong offset until the next check.
+ * Waits for a `/ready` report with a status that shows no clock offset. A process that was stalled for a second
+ * measures a wrong offset until the next check.
  */
 const readiness = (status: number) =>
   until(`/ready is ${status}`, async () => {
@@ -25,7 +25,7 @@ const readiness = (status: number) =>
     return answer.status === status && answer.json.clock_offset_seconds === 0 && answer.json
   })
 
-test('/ready says that the database is there and migrated', async () => {
+test('/ready reports that the database is available and migrated', async () => {
   const ready = {
     status: 'ready',
     database: true,
@@ -37,7 +37,7 @@ test('/ready says that the database is there and migrated', async () => {
   assert.deepEqual(await readiness(200), ready)
 })
 
-test('/ready is 503 without migrations: none recorded, or no table of them', async () => {
+test('/ready is 503 without migrations, recorded or not', async () => {
   const unready = {
     status: 'unavailable',
     database: true,
@@ -59,19 +59,19 @@ test('/ready is 503 without migrations: none recorded, or no table of them', asy
   assert.equal((await api.get('/ready')).status, 200)
 })
 
-test('/ready counts what came while the process stood still', async (t) => {
+test('/ready accepts a database answer that arrived while the process was stalled', async (t) => {
   const { reader } = api.serving.edge
   const text = reader.text.bind(reader)
   t.mock.method(reader, 'text', (...asked: Parameters<typeof text>) => {
     const answer = text(...asked)
-    // Stalls the process after the query is sent.
+    // Stall the process after the query is sent.
     setImmediate(blockThread, 2_100)
     return answer
   })
   assert.equal((await api.get('/ready')).status, 200)
 })
 
-/** The `/metrics` text once it contains a part; the text may be a second old. */
+/** Waits until `/metrics` contains a part and returns the text, which may be a second old. */
 async function metricsWith(part: string | RegExp): Promise<string> {
   let text = ''
   const holds = async (): Promise<boolean> => {
@@ -82,7 +82,7 @@ async function metricsWith(part: string | RegExp): Promise<string> {
   return text
 }
 
-test('/metrics counts requests by operation and class of status', async () => {
+test('/metrics counts requests by operation and status class', async () => {
   await api.get('/api/v1/documents/1', { token })
   await api.get('/api/v1/documents/2', { token })
   await api.get('/no/such/path')
@@ -118,7 +118,7 @@ test('/metrics shows jobs by queue and state, streams, watchers and connections'
   }
 })
 
-test('the number of open streams goes up and down', async () => {
+test('the metric of open streams rises and falls', async () => {
   const leave = new AbortController()
   const reading = fetch(`http://127.0.0.1:${api.port}/api/v1/jobs/events`, {
     headers: { authorization: `Bearer ${token}` },
@@ -130,14 +130,14 @@ test('the number of open streams goes up and down', async () => {
   await metricsWith(/^sse_clients 0$/m)
 })
 
-test('clients can not add series: a method that nobody knows is counted as one', async () => {
+test('clients cannot add series: unknown methods count as one', async () => {
   for (const method of ['AAA', 'BBB', 'CCC'])
     await api.raw(`${method} /health HTTP/1.1\r\nHost: localhost\r\n\r\n`, 20)
   const text = await metricsWith('method="other",route="none",status="4xx"} 3')
   assert.doesNotMatch(text, /AAA|BBB|CCC/)
 })
 
-test('/docs is a page that runs only what comes from here', async () => {
+test('/docs runs scripts of its own origin only', async () => {
   const { status, headers, text } = await api.get('/docs')
   assert.equal(status, 200)
   assert.equal(headers['content-type'], 'text/html; charset=utf-8')
@@ -152,7 +152,7 @@ test('/docs is a page that runs only what comes from here', async () => {
   assert.doesNotMatch(text, /<script(?![^>]* src=)/, 'no inline script, which the policy would stop')
 })
 
-test('everything that the page refers to is served from here, with its type', async () => {
+test('every file that the page refers to is served with its type', async () => {
   const { text } = await api.get('/docs')
   const references = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path!)
   assert.ok(references.length >= 3)
@@ -175,7 +175,7 @@ test('neither the page nor its script names another host', () => {
   }
 })
 
-test('what the reference page loads is compressed', async () => {
+test('the files of the reference page are compressed', async () => {
   for (const path of ['/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css', '/docs/docs.js']) {
     const plain = await api.get(path)
     for (const [encoding, decompress] of [
@@ -195,7 +195,7 @@ test('what the reference page loads is compressed', async () => {
   }
 })
 
-test('/docs serves no other file, whatever the path', async () => {
+test('/docs serves no other files, for any path', async () => {
   const paths = [
     '/docs/../package.json',
     '/docs/../../package.json',

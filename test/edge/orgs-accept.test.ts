@@ -16,7 +16,7 @@ const statusOf = async (id: number) =>
 const events = async (id: number) =>
   (await trail(id)).map(({ kind, actor_id, account_id }) => [kind, actor_id, account_id])
 
-/** An account inserted without registration, like the deployment's own admin, so it accepts no pending invites. */
+/** Inserts an account without registration, like the deployment's own admin, so that it accepts no pending invites. */
 async function addUnregistered(email: string): Promise<Person> {
   const [row] = await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
     email,
@@ -24,7 +24,7 @@ async function addUnregistered(email: string): Promise<Person> {
   return signInAs(api, row!.id as number, email)
 }
 
-/** An organization, a pending invite to it, and the invited account. */
+/** Creates an organization, an account, and a pending invite for it. */
 async function inviteAccount(role = 'member') {
   const at = await org()
   const email = address()
@@ -36,7 +36,7 @@ async function inviteAccount(role = 'member') {
 const assertInvalid = (answer: Answered) => assertRefused(answer, 400, 'The invite token is invalid')
 
 describe('POST /auth/accept-invite', () => {
-  test('makes the caller a member, with the role of the invite', async () => {
+  test('makes the caller a member with the invited role', async () => {
     const { id, invite, guest } = await inviteAccount('admin')
     const answer = await accept(guest, invite.token)
     assert.equal(answer.status, 200)
@@ -50,7 +50,7 @@ describe('POST /auth/accept-invite', () => {
     ])
   })
 
-  test('a second time is 400; of twenty at once one is 200', async () => {
+  test('is 400 when repeated, and one of twenty concurrent requests is 200', async () => {
     const { invite, guest, id } = await inviteAccount()
     const answers = await Promise.all(Array.from({ length: 20 }, () => accept(guest, invite.token)))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array(19).fill(400)])
@@ -58,7 +58,7 @@ describe('POST /auth/accept-invite', () => {
     assert.equal((await events(id)).length, 4)
   })
 
-  test('is done once for an Idempotency-Key, whose kept answer has no token', async () => {
+  test('takes effect once per Idempotency-Key, and the stored answer has no token', async () => {
     const { invite, guest, id } = await inviteAccount()
     const key = { 'idempotency-key': 'accept' }
     const answers = [await accept(guest, invite.token, key), await accept(guest, invite.token, key)]
@@ -73,7 +73,7 @@ describe('POST /auth/accept-invite', () => {
     )
   })
 
-  test('a member stays as it is, and the invite is used up', async () => {
+  test('leaves an existing member unchanged and uses up the invite', async () => {
     const { id, invite, guest, owner } = await inviteAccount()
     await call(owner, 'POST', `/${id}/members`, { query: { user_id: guest.id, role: 'admin' } })
     const answer = await accept(guest, invite.token)
@@ -82,7 +82,7 @@ describe('POST /auth/accept-invite', () => {
     assert.deepEqual((await events(id)).at(-1), ['invite.accepted', guest.id, guest.id])
   })
 
-  test('the account of another address is 400, and learns nothing else', async () => {
+  test('rejects an account with another address with 400 and no details', async () => {
     const { id, invite, guest, owner, outsider } = await inviteAccount()
     const detail = 'The invite is for a different email address'
     for (const who of [outsider, owner]) assertRefused(await accept(who, invite.token), 400, detail)
@@ -91,7 +91,7 @@ describe('POST /auth/accept-invite', () => {
     assert.equal((await roles(id))[outsider.id], undefined)
   })
 
-  test('what is not the token of an invite is 400', async () => {
+  test('rejects an invalid token with 400', async () => {
     const { invite, guest } = await inviteAccount()
     const [id, mac] = invite.token.split('.') as [string, string]
     const last = mac.endsWith('A') ? 'E' : 'A'
@@ -115,14 +115,14 @@ describe('POST /auth/accept-invite', () => {
     assert.deepEqual(await statusOf(invite.id), { status: 'pending', at: false })
   })
 
-  test('a revoked one is 400', async () => {
+  test('rejects a revoked invite with 400', async () => {
     const { id, invite, guest, owner } = await inviteAccount()
     await call(owner, 'DELETE', `/${id}/invites/${invite.id}`)
     assertRefused(await accept(guest, invite.token), 400, 'The invite was revoked')
     assert.equal((await roles(id))[guest.id], undefined)
   })
 
-  test('an expired one is 400, and marked as such', async () => {
+  test('rejects an expired invite with 400 and marks it as expired', async () => {
     const { id, invite, guest } = await inviteAccount()
     await query(`update organization_invite set expires_at = now() where id = $1`, [invite.id])
     for (let i = 0; i < 2; i++)
@@ -131,13 +131,13 @@ describe('POST /auth/accept-invite', () => {
     assert.equal((await roles(id))[guest.id], undefined)
   })
 
-  test('of an organization that is gone the token is invalid', async () => {
+  test('rejects a token of a deleted organization as invalid', async () => {
     const { id, invite, guest, owner } = await inviteAccount()
     await call(owner, 'DELETE', `/${id}`)
     assertInvalid(await accept(guest, invite.token))
   })
 
-  test('against a revocation, or the end of the organization, either comes first and nothing is half done', async () => {
+  test('may race a revocation or a deletion: one wins completely', async () => {
     for (let round = 0; round < 12; round++) {
       const { id, invite, guest, owner } = await inviteAccount()
       const path = round % 2 ? `/${id}` : `/${id}/invites/${invite.id}`
@@ -151,7 +151,7 @@ describe('POST /auth/accept-invite', () => {
 })
 
 describe('registering with an invited address', () => {
-  test('accepts every pending invite that is not over', async () => {
+  test('accepts every pending invite that has not expired', async () => {
     const email = address()
     const orgs = await Promise.all(Array.from({ length: 5 }, () => org()))
     const made: { id: number }[] = []
@@ -176,7 +176,7 @@ describe('registering with an invited address', () => {
     assert.equal(mine.json.length, 3)
   })
 
-  test('with another one, or one that is taken, changes no invite', async () => {
+  test('changes no invite if the address differs or is taken', async () => {
     const { id, invite, guest } = await inviteAccount()
     assert.equal((await register(address())).status, 200)
     assert.equal((await register(guest.email)).status, 400)
@@ -184,7 +184,7 @@ describe('registering with an invited address', () => {
     assert.equal(Object.keys(await roles(id)).length, 3)
   })
 
-  test('while the invite is made: whichever comes first, the account is a member', async () => {
+  test('makes the account a member even while the invite is created', async () => {
     const { id, owner } = await org()
     for (let round = 0; round < 10; round++) {
       const email = address()
@@ -198,7 +198,7 @@ describe('registering with an invited address', () => {
     }
   })
 
-  test('while an organization changes neither waits for the other for ever', async () => {
+  test('does not deadlock with a change of the organization', async () => {
     const { id, owner } = await org()
     const emails = Array.from({ length: 6 }, address)
     const made = await Promise.all(

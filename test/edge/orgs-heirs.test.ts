@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { newEmail } from './harness.ts'
 import { assertRefused, newSlug, type Person, sharedOrgs } from './orgs-help.ts'
 
-/** Deleting accounts and its effect on their organizations. */
+/** Tests the effect of account deletion on organizations. */
 
 const { api, people, call, create, org, roles, trail, query, root } = await sharedOrgs()
 const remove = (person: Person) =>
@@ -11,7 +11,7 @@ const remove = (person: Person) =>
 const exists = async (id: number): Promise<boolean> =>
   (await query('select 1 from organization where id = $1 and deleted_at is null', [id])).length === 1
 
-test('what an account alone owned passes to the highest-ranked member, and the trail says so', async () => {
+test('an organization of a single owner passes to the highest-ranked member, with an audit event', async () => {
   const { id, owner, admin, member } = await org()
   assert.equal((await remove(owner)).status, 204)
   assert.deepEqual(await roles(id), { [admin.id]: 'owner', [member.id]: 'member' })
@@ -25,7 +25,7 @@ test('what an account alone owned passes to the highest-ranked member, and the t
   assertRefused(await call(owner, 'GET', `/${id}`), 401)
 })
 
-test('what nobody else belongs to goes, and the trail says so', async () => {
+test('an organization without other members is deleted, with an audit event', async () => {
   const [owner] = await people(1)
   const slug = newSlug('alone')
   const id = await create(owner!, { slug })
@@ -41,7 +41,7 @@ test('what nobody else belongs to goes, and the trail says so', async () => {
   assert.equal((await api.get(`/api/v1/orgs/${id}`, { token: root.token })).status, 404)
 })
 
-test('with a co-owner, or as a member, nothing passes on', async () => {
+test('an organization with another owner stays unchanged', async () => {
   const { id, owner, admin, member } = await org()
   await call(owner, 'PATCH', `/${id}/members/${admin.id}`, { query: { role: 'owner' } })
   const before = (await trail(id)).length
@@ -50,7 +50,7 @@ test('with a co-owner, or as a member, nothing passes on', async () => {
   assert.equal((await trail(id)).length, before)
 })
 
-test('invites outlive who sent them', async () => {
+test('invites outlive their sender', async () => {
   const { id, owner, admin } = await org()
   const email = newEmail('later')
   await call(admin, 'POST', `/${id}/invites`, { json: { email } })
@@ -59,7 +59,7 @@ test('invites outlive who sent them', async () => {
   assert.equal(json[0].email, email)
 })
 
-test('the deletion says everything that it did, in one transaction', async () => {
+test('a deletion records all its effects in one transaction', async () => {
   const { id, owner, admin } = await org()
   const alone = await create(owner)
   const answer = await remove(owner)
@@ -75,7 +75,7 @@ test('the deletion says everything that it did, in one transaction', async () =>
   assertRefused(await remove(owner), 404, 'User not found')
 })
 
-test('all members deleted at once: the last one takes the organization along', async () => {
+test('concurrent deletion of all members deletes the organization', async () => {
   for (let round = 0; round < 5; round++) {
     const { id, owner, admin, member } = await org()
     const answers = await Promise.all([owner, admin, member].map(remove))
@@ -87,7 +87,7 @@ test('all members deleted at once: the last one takes the organization along', a
   }
 })
 
-test('deleted while it is made a co-owner, leaves, invites and transfers: there is an owner afterwards', async () => {
+test('an owner remains when an account is deleted during its promotion, leave, invite or transfer', async () => {
   for (let round = 0; round < 10; round++) {
     const { id, owner, admin, member, outsider } = await org()
     const answers = await Promise.all([

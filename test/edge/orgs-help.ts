@@ -12,7 +12,7 @@ import {
   startEdge,
 } from './harness.ts'
 
-/** People and their organizations, created without the cost of password hashing. */
+/** Creates people and their organizations without the cost of password hashing. */
 
 export interface Person {
   readonly id: number
@@ -28,22 +28,21 @@ export interface Call {
 
 export type Roles = Readonly<Record<number, string>>
 
-/** Organizations on a new edge and database of this file. */
+/** Creates a helper for organizations on a new edge and database of this test file. */
 export const orgsWorld = async (options: EdgeOptions = {}) => worldOn(await edgeAndDatabase(options))
 
-/** Organizations on the shared edge, and its admin: a system admin outside all of them. */
+/** Returns a helper for organizations on the shared edge, and its admin, who belongs to none of them. */
 export async function sharedOrgs() {
   const shared = await sharedEdge()
   return { ...worldOn(shared), root: shared.admin as Person }
 }
 
-/** Organizations on an edge with other settings and the shared database. */
+/** Returns a helper for organizations on an edge with other settings and the shared database. */
 export async function orgsOnShared(options: EdgeOptions) {
   const { url, db, query } = await sharedEdge()
   return worldOn({ api: await startEdge(url, options), url, db, query })
 }
 
-/** An unused slug. */
 export const newSlug = (name = 'acme'): string => `${name}-${randomBytes(6).toString('hex')}`
 
 function worldOn(base: { readonly api: Api } & TestDatabase) {
@@ -69,7 +68,7 @@ function worldOn(base: { readonly api: Api } & TestDatabase) {
     return answer.json.id
   }
 
-  /** An organization with an account of each role, and an outsider. */
+  /** Creates an organization with an account of each role, and an outsider. */
   const org = async () => {
     const [owner, admin, member, outsider] = await people(4)
     const id = await create(owner!)
@@ -80,7 +79,7 @@ function worldOn(base: { readonly api: Api } & TestDatabase) {
     return { id, owner: owner!, admin: admin!, member: member!, outsider: outsider! }
   }
 
-  /** The roles of the members. */
+  /** Returns the role of each member, keyed by account id. */
   const roles = async (id: number): Promise<Roles> =>
     Object.fromEntries(
       (await query('select user_id, role from organization_member where organization_id = $1', [id])).map(
@@ -88,13 +87,13 @@ function worldOn(base: { readonly api: Api } & TestDatabase) {
       ),
     )
 
-  /** The audit events of an organization, oldest first. */
+  /** Returns the audit events of an organization, oldest first. */
   const trail = (id: number) =>
     query('select kind, actor_id, account_id, data from audit_event where organization_id = $1 order by id', [
       id,
     ])
 
-  /** The last audit event of an organization. */
+  /** Returns the last audit event of an organization. */
   const last = async (id: number) => (await trail(id)).at(-1)
 
   return { ...base, people, call, create, org, roles, trail, last }
@@ -103,7 +102,7 @@ function worldOn(base: { readonly api: Api } & TestDatabase) {
 const stringly = (given: Readonly<Record<string, string | number>>): Record<string, string> =>
   Object.fromEntries(Object.entries(given).map(([key, value]) => [key, String(value)]))
 
-/** Inserts accounts into the database, signed in. */
+/** Returns a function that inserts signed-in accounts into the database. */
 export function peopleOf(
   api: Api,
   query: (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>,
@@ -126,7 +125,7 @@ export function peopleOf(
   }
 }
 
-/** Signs an account in; the session may have no row. */
+/** Signs an account in. The session has a row only if its id is given. */
 export async function signInAs(
   api: Api,
   id: number,
@@ -137,7 +136,7 @@ export async function signInAs(
   return { id, email, token: await api.serving.edge.accounts.sign({ id, role }, session) }
 }
 
-/** Asserts the shape of a refusal. */
+/** Asserts the status and body of a refusal. */
 export function assertRefused(answer: Answered, status: number, detail?: string | RegExp): void {
   assert.equal(answer.status, status, answer.text)
   assert.deepEqual(

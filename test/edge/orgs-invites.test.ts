@@ -32,7 +32,7 @@ const expire = (invite: number) =>
 const jobs = (invite: number) =>
   query(`select name, queue, owner_id, payload from job where payload ->> 'invite_id' = $1`, [String(invite)])
 
-/** Asserts that a request is refused for an invite that is no longer pending, or that does not exist. */
+/** Asserts that a request is rejected for an invite that is missing or no longer pending. */
 async function assertPendingOnly(ask: typeof revoke) {
   const [{ id, owner, outsider }, other] = [await org(), await org()]
   const made = async () => (await invite(owner, id, address())).json.id as number
@@ -49,7 +49,7 @@ async function assertPendingOnly(ask: typeof revoke) {
 }
 
 describe('POST /orgs/{org_id}/invites', () => {
-  test('an address without an account is invited, by mail', async () => {
+  test('invites an address without an account by mail', async () => {
     const { id, admin } = await org()
     const email = newEmail('new.person')
     const answer = await invite(admin, id, ` ${email.toUpperCase()} `)
@@ -77,7 +77,7 @@ describe('POST /orgs/{org_id}/invites', () => {
     assert.deepEqual(Object.values(await roles(id)).length, 3, 'nobody is added yet')
   })
 
-  test('its token is nowhere in the database, also not for an Idempotency-Key, which answers it again', async () => {
+  test('stores no token, even for an Idempotency-Key, which returns it again', async () => {
     const { id, owner } = await org()
     const request = { json: { email: address() }, headers: { 'idempotency-key': 'invite' } }
     const [{ json }, again] = [
@@ -91,7 +91,7 @@ describe('POST /orgs/{org_id}/invites', () => {
       assert.deepEqual(await query(`select 1 from ${table} t where strpos(t::text, $1) > 0`, [secret]), [])
   })
 
-  test('an address with an account is a member at once', async () => {
+  test('makes an address with an account a member immediately', async () => {
     const { id, admin, outsider } = await org()
     const answer = await invite(admin, id, outsider.email.toUpperCase(), 'admin')
     assert.deepEqual([answer.status, answer.json.status, answer.json.role], [201, 'accepted', 'admin'])
@@ -113,7 +113,7 @@ describe('POST /orgs/{org_id}/invites', () => {
     assert.equal(row!.invited_by, admin.id)
   })
 
-  test('a member is 400, a pending invite 400; another organization may still invite', async () => {
+  test('rejects members and pending invites with 400; another organization may still invite', async () => {
     const [{ id, owner, member }, other] = [await org(), await org()]
     assertRefused(await invite(owner, id, member.email), 400, 'The user is already a member')
     const email = address()
@@ -126,7 +126,7 @@ describe('POST /orgs/{org_id}/invites', () => {
     assert.equal((await invite(other.owner, other.id, email)).status, 201)
   })
 
-  test('an expired, revoked or used one does not block another', async () => {
+  test('accepts an address with an expired, revoked or used invite', async () => {
     const { id, owner } = await org()
     const email = address()
     await expire((await invite(owner, id, email)).json.id)
@@ -145,16 +145,16 @@ describe('POST /orgs/{org_id}/invites', () => {
     }
   })
 
-  test('an account whose invite is pending is not invited again', async () => {
+  test('does not invite an account that already has a pending invite', async () => {
     const { id, owner } = await org()
     const email = address()
     await invite(owner, id, email)
-    // Inserted without registration, like the deployment's own admin.
+    // Insert the account without registration, like the deployment's own admin.
     await query(`insert into account (email, password_hash) values ($1, 'x')`, [email])
     assertRefused(await invite(owner, id, email), 400, 'An invite for this address is already pending')
   })
 
-  test('the same address twenty times at once is invited once', async () => {
+  test('twenty concurrent requests for one address create one invite', async () => {
     const { id, owner, admin } = await org()
     const email = address()
     const answers = await Promise.all(
@@ -164,7 +164,7 @@ describe('POST /orgs/{org_id}/invites', () => {
     assert.equal((await trail(id)).length, 2)
   })
 
-  test('roles: up to the own one; an unknown one is 400', async () => {
+  test("allows roles up to the caller's own and rejects unknown ones with 400", async () => {
     const { id, owner, admin } = await org()
     assertRefused(await invite(admin, id, address(), 'owner'), 403, RANK)
     assertRefused(await invite(owner, id, address(), 'root'), 400, ROLE)
@@ -174,7 +174,7 @@ describe('POST /orgs/{org_id}/invites', () => {
     }
   })
 
-  test('what is no invite is 422', async () => {
+  test('rejects invalid input with 422', async () => {
     const { id, owner } = await org()
     for (const email of [undefined, '', 'nobody', 'a@b', 7, `${'a'.repeat(320)}@example.com`])
       assertRefused(await invite(owner, id, email), 422)
@@ -188,7 +188,7 @@ describe('POST /orgs/{org_id}/invites', () => {
 })
 
 describe('GET /orgs/{org_id}/invites', () => {
-  test('has the pending ones with their tokens, oldest first', async () => {
+  test('lists pending invites with their tokens, oldest first', async () => {
     const { id, owner, admin, outsider } = await org()
     const [first, second, third, fourth] = [address(), address(), address(), address()]
     const made = await invite(owner, id, first)
@@ -224,13 +224,13 @@ describe('DELETE /orgs/{org_id}/invites/{invite_id}', () => {
     assert.deepEqual(await pending(owner, id), [])
   })
 
-  test('one that is over is 400, one that is not there 404', async () => {
+  test('is 400 for an invite that is no longer pending and 404 for a missing one', async () => {
     const { owner, id, here } = await assertPendingOnly(revoke)
     assertRefused(await call(owner, 'DELETE', `/${id}/invites/x`), 422)
     assert.equal((await revoke(owner, id, here)).status, 204)
   })
 
-  test('admins do not revoke what only owners could give', async () => {
+  test('does not let admins revoke invites that only owners may create', async () => {
     const { id, owner, admin } = await org()
     const { id: row } = (await invite(owner, id, address(), 'owner')).json
     assertRefused(await revoke(admin, id, row), 403, RANK)
@@ -239,7 +239,7 @@ describe('DELETE /orgs/{org_id}/invites/{invite_id}', () => {
 })
 
 describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
-  test('mails the invite again: the same token, a new expiry, and the invite counts from its first day', async () => {
+  test('mails the invite again with the same token and a new expiry; its creation time stays', async () => {
     const { id, owner, admin } = await org()
     const made = (await invite(owner, id, address())).json
     await query(
@@ -263,7 +263,7 @@ describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
     assert.equal((await resend(admin, id, made.id)).status, 200, 'and again')
   })
 
-  test('is done once for an Idempotency-Key, whose kept answer has no token', async () => {
+  test('takes effect once per Idempotency-Key, and the stored answer has no token', async () => {
     const { id, owner } = await org()
     const made = (await invite(owner, id, address())).json
     const key = { 'idempotency-key': 'resend' }
@@ -276,21 +276,21 @@ describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
     assert.deepEqual(kept, [])
   })
 
-  test('one that is over is 400, one that is not there 404, and nothing is mailed', async () => {
+  test('is 400 for an invite that is no longer pending, 404 for a missing one, and mails nothing', async () => {
     const { owner, id, revoked, expired, accepted, here } = await assertPendingOnly(resend)
     for (const bad of ['x', '0', '-1', '1e9', '99999999999999999999'])
       assertRefused(await resend(owner, id, bad), 422)
     for (const one of [revoked, expired, here, accepted]) assert.equal((await jobs(one)).length, 1)
   })
 
-  test('admins do not send what only owners could give', async () => {
+  test('does not let admins resend invites that only owners may create', async () => {
     const { id, owner, admin } = await org()
     const { id: row } = (await invite(owner, id, address(), 'owner')).json
     assertRefused(await resend(admin, id, row), 403, RANK)
     assert.equal((await resend(owner, id, row)).status, 200)
   })
 
-  test('while it is revoked or its address registers: either comes first, and what is over is not revived', async () => {
+  test('does not revive an invite that is concurrently revoked or accepted by registration', async () => {
     const { id, owner, admin } = await org()
     for (let round = 0; round < 8; round++) {
       const made = (await invite(owner, id, address())).json
@@ -309,7 +309,7 @@ describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
   })
 })
 
-test('refusals come in order: unknown, not a member, too low; then what is wrong with the request', async () => {
+test('checks for an unknown organization, membership, rank and input, in this order', async () => {
   const { id, member, outsider } = await org()
   const routes = [
     ['POST', '/invites', { json: { email: member.email, role: 'root' } }],
@@ -332,7 +332,7 @@ describe('RATE_LIMIT_INVITE', async () => {
   const ask = (who: Person, id: number, email = address()) =>
     limited.call(who, 'POST', `/${id}/invites`, { json: { email } })
 
-  test('an account invites so often, wherever it does; revoking and inviting again counts', async () => {
+  test('limits an account across organizations, including revoked invites', async () => {
     const mails = async () =>
       Number((await query(`select count(*) from job where name = 'accounts.invite'`))[0]!.count)
     const before = await mails()
@@ -352,7 +352,7 @@ describe('RATE_LIMIT_INVITE', async () => {
     assert.equal((await mails()) - before, 4)
   })
 
-  test('sending an invite again counts as inviting', async () => {
+  test('counts resends as invites', async () => {
     const { id, owner } = await limited.org()
     const made = await ask(owner, id)
     const again = () => limited.call(owner, 'POST', `/${id}/invites/${made.json.id}/resend`)
@@ -361,7 +361,7 @@ describe('RATE_LIMIT_INVITE', async () => {
     assert.equal((await ask(owner, id)).status, 429)
   })
 
-  test('admins have no limit, nor has anybody with 0', async () => {
+  test('does not apply to admins, or to other accounts if 0', async () => {
     const id = await limited.create(root)
     for (let i = 0; i < 5; i++) assert.equal((await ask(root, id)).status, 201)
     assert.equal((await limited.call(root, 'DELETE', `/${id}`)).status, 204)

@@ -4,8 +4,6 @@ import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import { newEmail, SECRET, sharedEdge } from './harness.ts'
 import { assertRefused, LOW, MISSING, NOT_MEMBER, OWNERS, orgsOnShared, RANK } from './orgs-help.ts'
 
-/** Organizations at the other levels of authentication. */
-
 describe('AUTH_LEVEL=basic: the same rules', async () => {
   const { admin: root } = await sharedEdge()
   const { call, org } = await orgsOnShared({ env: { AUTH_LEVEL: 'basic' } })
@@ -31,12 +29,12 @@ describe('AUTH_LEVEL=basic: the same rules', async () => {
   })
 })
 
-describe('AUTH_LEVEL=none: everybody is an owner of everything, and nobody a member', async () => {
+describe('AUTH_LEVEL=none: every caller may do everything as an owner without membership', async () => {
   const { api, people, call, create, roles, trail, query } = await orgsOnShared({
     env: { AUTH_LEVEL: 'none' },
   })
 
-  test('an organization is made without members, and belongs to all', async () => {
+  test('an organization is created without members and is open to all callers', async () => {
     const id = await create(null, { name: 'Free' })
     assert.deepEqual(await roles(id), {})
     for (const path of ['', '/all']) assert.equal((await call(null, 'GET', path)).json[0].id, id)
@@ -57,7 +55,7 @@ describe('AUTH_LEVEL=none: everybody is an owner of everything, and nobody a mem
     )
   })
 
-  test('members come and go, in every role', async () => {
+  test('members can be added, changed and removed in every role', async () => {
     const id = await create(null)
     const [one, two, three] = await people(3)
     const added = await call(null, 'POST', `/${id}/members`, { query: { user_id: one!.id, role: 'owner' } })
@@ -75,7 +73,7 @@ describe('AUTH_LEVEL=none: everybody is an owner of everything, and nobody a mem
     assert.deepEqual(await roles(id), { [one!.id]: 'owner', [two!.id]: 'owner' })
   })
 
-  test('invites are made and revoked; nobody is there to accept one', async () => {
+  test('invites can be created and revoked, but not accepted', async () => {
     const id = await create(null)
     const email = newEmail('guest')
     const made = await call(null, 'POST', `/${id}/invites`, { json: { email, role: 'owner' } })

@@ -9,8 +9,8 @@ const add = (who: Person, id: number, user_id: number, role?: string) =>
 const bulk = (who: Person, id: number, user_ids: unknown, role?: unknown) =>
   call(who, 'POST', `/${id}/members/bulk`, { json: { user_ids, role } })
 
-describe('lists of members', () => {
-  test('GET members: every member sees all, as they joined', async () => {
+describe('member lists', () => {
+  test('GET members: every member sees all, in joining order', async () => {
     const { id, owner, admin, member } = await org()
     for (const who of [owner, admin, member]) {
       const answer = await call(who, 'GET', `/${id}/members`)
@@ -33,7 +33,7 @@ describe('lists of members', () => {
     )
   })
 
-  test('GET members/details: with addresses and names', async () => {
+  test('GET members/details: includes addresses and names', async () => {
     const { id, owner, admin, member } = await org()
     const answer = await call(member, 'GET', `/${id}/members/details`)
     assert.equal(answer.status, 200)
@@ -52,7 +52,7 @@ describe('lists of members', () => {
     assert.deepEqual([again.json[0].user_id, again.json[0].full_name], [member.id, null])
   })
 
-  test('of 1100 members, 1000 are on the first page', async () => {
+  test('show 1000 of 1100 members on the first page', async () => {
     const { id, owner } = await org()
     await query(
       `with new as (insert into account (email, password_hash) select n || $2, 'x' from generate_series(1, 1097) n returning id)
@@ -65,7 +65,7 @@ describe('lists of members', () => {
     }
   })
 
-  test('are for members', async () => {
+  test('are readable by members only', async () => {
     const { id, outsider } = await org()
     for (const path of ['members', 'members/details']) {
       assertRefused(await call(outsider, 'GET', `/999999/${path}`), 404, MISSING)
@@ -77,7 +77,7 @@ describe('lists of members', () => {
 })
 
 describe('POST /orgs/{org_id}/members', () => {
-  test('adds a user, as a member unless another role is asked for', async () => {
+  test('adds a user, by default as a member', async () => {
     const { id, owner, admin, outsider } = await org()
     const answer = await add(admin, id, outsider.id)
     assert.equal(answer.status, 201)
@@ -97,7 +97,7 @@ describe('POST /orgs/{org_id}/members', () => {
     }
   })
 
-  test('a member is 400, an unknown user 404, an unknown role 400, no user 422', async () => {
+  test('rejects a member with 400, an unknown user with 404, an unknown role with 400, a missing user with 422', async () => {
     const { id, owner, member, outsider } = await org()
     assertRefused(await add(owner, id, member.id), 400, 'The user is already a member')
     assertRefused(await add(owner, id, 999_999), 404, 'User not found')
@@ -108,13 +108,13 @@ describe('POST /orgs/{org_id}/members', () => {
     assert.equal((await trail(id)).length, 1)
   })
 
-  test('nobody grants a role above the own one', async () => {
+  test("rejects roles above the caller's own", async () => {
     const { id, admin, outsider } = await org()
     assertRefused(await add(admin, id, outsider.id, 'owner'), 403, RANK)
     assert.equal((await add(admin, id, outsider.id, 'admin')).status, 201)
   })
 
-  test('the same user twenty times at once is added once', async () => {
+  test('twenty concurrent requests for one user add it once', async () => {
     const { id, owner, admin, outsider } = await org()
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) => add(i % 2 ? owner : admin, id, outsider.id)),
@@ -125,7 +125,7 @@ describe('POST /orgs/{org_id}/members', () => {
 })
 
 describe('POST /orgs/{org_id}/members/bulk', () => {
-  test('adds those who are no members yet, and answers them', async () => {
+  test('adds and returns users who are not members yet', async () => {
     const { id, owner, admin, member, outsider } = await org()
     const [one, two] = await people(2)
     const given = [two!.id, member.id, one!.id, outsider.id, two!.id, owner.id]
@@ -147,7 +147,7 @@ describe('POST /orgs/{org_id}/members/bulk', () => {
     assert.equal((await trail(id)).length, 4)
   })
 
-  test('unknown ids are 400 that names them, and nobody is added', async () => {
+  test('rejects unknown ids with 400, names them, and adds no users', async () => {
     const { id, owner, outsider } = await org()
     const answer = await bulk(owner, id, [999_998, outsider.id, 888_888, 999_998])
     assertRefused(answer, 400, 'Unknown user ids: 888888, 999998')
@@ -155,7 +155,7 @@ describe('POST /orgs/{org_id}/members/bulk', () => {
     assert.equal((await trail(id)).length, 1)
   })
 
-  test('an unknown role is 400, one above the own 403, what is no list of at most 1000 ids 422', async () => {
+  test('rejects an unknown role with 400, a higher one with 403, and an invalid list with 422', async () => {
     const { id, owner, admin, outsider } = await org()
     assertRefused(await bulk(owner, id, [outsider.id], 'root'), 400, ROLE)
     assertRefused(await bulk(admin, id, [outsider.id], 'owner'), 403, RANK)
@@ -166,7 +166,7 @@ describe('POST /orgs/{org_id}/members/bulk', () => {
     assert.deepEqual([max.status, max.json.length], [201, 1])
   })
 
-  test('overlapping lists at once add everybody once', async () => {
+  test('overlapping concurrent lists add each user once', async () => {
     const { id, owner, admin } = await org()
     const ids = (await people(30)).map((person) => person.id)
     const answers = await Promise.all(

@@ -7,11 +7,11 @@ import { startEdge } from './harness.ts'
 import { createWorld, operation } from './orgs-model.ts'
 
 const base = await testDatabase()
-// Two edges with separate connections: only the database orders their changes.
+// Two edges with separate connections, so that only the database orders their changes.
 const apis = [await startEdge(base.url), await startEdge(base.url)]
 const LANES = 8
 
-test('whatever accounts do to organizations at once, each keeps an owner, and nobody exceeds a rank', async (t) => {
+test("concurrent changes leave each organization an owner and never exceed a caller's rank", async (t) => {
   const total = { requests: 0, successes: 0 }
   const lane = fc.array(operation, { minLength: 25, maxLength: 50, size: 'max' })
   const lanes = fc.array(lane, { minLength: LANES, maxLength: LANES })
@@ -25,7 +25,7 @@ test('whatever accounts do to organizations at once, each keeps an owner, and no
       total.requests += requests
       total.successes += successes
     }),
-    // Concurrent runs differ each time, so shrinking would give unrelated examples.
+    // Do not shrink: concurrent runs differ each time, so smaller examples would be unrelated.
     { ...runs(5), endOnFailure: true, includeErrorInReport: true },
   )
   t.diagnostic(`${total.requests} requests, of which ${total.successes} changed something`)

@@ -6,7 +6,7 @@ import { type Answered, type Api, PASSWORD } from './harness.ts'
 import { type Person, peopleOf, signInAs } from './orgs-help.ts'
 import { createObserver, type TrailEvent } from './orgs-observer.ts'
 
-/** Accounts that change organizations at random and concurrently, and the invariants that must hold. */
+/** Simulates accounts that change organizations at random and concurrently, and checks invariants. */
 
 const pick = fc.nat({ max: 1000 })
 const role = fc.constantFrom('owner', 'admin', 'member')
@@ -29,7 +29,7 @@ const KINDS = [
 ] as const
 type Kind = (typeof KINDS)[number][0]
 
-/** One random operation. The numbers index the accounts and organizations that exist when it runs. */
+/** A random operation. Its numbers index the accounts and organizations that exist when it runs. */
 export const operation = fc.record({
   kind: fc.oneof(...KINDS.map(([kind, weight]) => ({ weight, arbitrary: fc.constant<Kind>(kind) }))),
   actor: pick,
@@ -103,7 +103,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
 
   const deleteAccount = async (target: Person): Promise<void> => {
     const { status } = await request(root!, 'DELETE', `/auth/users/${target.id}`)
-    // A deleted account keeps acting for a moment, like a client that has not noticed yet.
+    // Let a deleted account act for a moment longer, like a client that has not noticed yet.
     if (status === 204) setImmediate(() => people.splice(people.indexOf(target), 1))
   }
 
@@ -151,7 +151,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
     }
   }
 
-  /** Rows that violate the invariants of every committed state. */
+  /** Returns rows that violate an invariant, which must hold after every commit. */
   const violations = () =>
     query(`
       select 'no owner: ' || o.id as what from organization o where o.deleted_at is null and not exists (
@@ -164,7 +164,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
       select 'invited although registered: ' || i.email from organization_invite i join account a on a.email = i.email
         where i.status = 'pending'`)
 
-  /** Runs operations in sequence; checks the invariants at intervals while other lanes have requests in flight. */
+  /** Runs operations in sequence. Checks the invariants at intervals, while other lanes have requests in flight. */
   const live = async (operations: readonly Operation[]): Promise<void> => {
     for (const [i, one] of operations.entries()) {
       await run(one)
@@ -175,7 +175,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
   }
 
   /**
-   * Asserts that every success is in the trail and legal, that no refusal left an event, and that the rows match the
+   * Asserts that every success has a legal audit event, that no refusal has one, and that the rows match the audit
    * trail.
    */
   const check = async (): Promise<{ requests: number; successes: number }> => {
@@ -186,7 +186,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
     for (const { operation, status, requestId } of done) {
       assert.ok(status < 500, `${operation}: ${status}`)
       if (status >= 400) assert.ok(!noted.has(requestId), `${operation} was refused`)
-      // A request for the current state succeeds without a change, and so without an event.
+      // A request for the current state succeeds without a change, and therefore without an event.
       else if (!/PATCH .*role=|bulk/.test(operation)) assert.ok(noted.has(requestId), `${operation} is noted`)
     }
     const observer = createObserver(emails)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 
 /**
  * Replays the audit trail of organizations in order and asserts that each event is legal. Changes of an organization
- * write their events under its lock, so this is their actual order.
+ * write their events under its lock, so the order of events is the order of changes.
  */
 
 export interface TrailEvent {
@@ -33,7 +33,10 @@ const RANK: Readonly<Record<string, number>> = { member: 0, admin: 1, owner: 2 }
 export function createObserver(emails: ReadonlyMap<number, string>) {
   const orgs = new Map<number, Map<number, string>>()
   const invites = new Map<number, Invite>()
-  /** Organizations that a deletion left without an owner or without members; the same request must resolve them. */
+  /**
+   * Organizations that an account deletion left without an owner or members, with the request id. The same request must
+   * resolve them.
+   */
   const left = new Map<number, string>()
 
   const members = (e: TrailEvent): Map<number, string> => {
@@ -46,7 +49,7 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
     assert.ok(role, `${user} is a member`)
     return RANK[role]!
   }
-  /** Asserts that the actor has the rights of an admin, and a rank not below these roles. */
+  /** Asserts that the actor is at least an admin and ranks at least as high as these roles. */
   const mayRule = (e: TrailEvent, ...roles: readonly string[]): void => {
     for (const role of ['admin', ...roles])
       assert.ok(rankOf(e) >= RANK[role]!, `${e.actor_id} ranks as ${role}`)
@@ -143,7 +146,7 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
   }
 
   return {
-    /** @throws for the first illegal event. */
+    /** Replays events. @throws at the first illegal event. */
     followAll: (trail: readonly TrailEvent[]): void => {
       for (const event of trail) {
         try {
@@ -154,7 +157,7 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
       }
       assert.equal(left.size, 0, 'every deletion is whole')
     },
-    /** The current roles, and the status of the invites of existing organizations. */
+    /** Returns the current roles, and the status of the invites of existing organizations. */
     state: () => ({
       members: [...orgs]
         .flatMap(([id, all]) => [...all].map(([user, role]) => `${id} ${user} ${role}`))

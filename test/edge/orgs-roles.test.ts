@@ -19,7 +19,7 @@ const promote = (who: Person, id: number, user: number, role: string) =>
 const remove = (who: Person, id: number, user: number | 'me') => call(who, 'DELETE', `/${id}/members/${user}`)
 
 describe('PATCH /orgs/{org_id}/members/{user_id}', () => {
-  test('changes a role, up to the own one', async () => {
+  test("changes roles up to the caller's own", async () => {
     const { id, owner, admin, member } = await org()
     const answer = await promote(admin, id, member.id, 'admin')
     assert.deepEqual([answer.status, answer.json.user_id, answer.json.role], [200, member.id, 'admin'])
@@ -35,14 +35,14 @@ describe('PATCH /orgs/{org_id}/members/{user_id}', () => {
     assert.equal((await promote(admin, id, admin.id, 'member')).json.role, 'member', 'also oneself')
   })
 
-  test('to the role that it is, it changes nothing', async () => {
+  test('setting the current role changes nothing', async () => {
     const { id, owner } = await org()
     const answer = await promote(owner, id, owner.id, 'owner')
     assert.deepEqual([answer.status, answer.json.role], [200, 'owner'])
     assert.equal((await trail(id)).length, 1)
   })
 
-  test('an unknown member is 404, an unknown role 400, none 422', async () => {
+  test('an unknown member is 404, an unknown role 400, a missing role 422', async () => {
     const { id, owner, member, outsider } = await org()
     for (const user of [outsider.id, 999_999])
       assertRefused(await promote(owner, id, user, 'admin'), 404, 'Member not found')
@@ -51,7 +51,7 @@ describe('PATCH /orgs/{org_id}/members/{user_id}', () => {
     assertRefused(await call(owner, 'PATCH', `/${id}/members/x`, { query: { role: 'admin' } }), 422)
   })
 
-  test('admins make no owner, and touch none', async () => {
+  test('admins cannot appoint or change owners', async () => {
     const { id, owner, admin, member } = await org()
     assertRefused(await promote(admin, id, member.id, 'owner'), 403, RANK)
     assertRefused(await promote(admin, id, admin.id, 'owner'), 403, RANK)
@@ -59,7 +59,7 @@ describe('PATCH /orgs/{org_id}/members/{user_id}', () => {
       assertRefused(await promote(admin, id, owner.id, role), 403, RANK)
   })
 
-  test('the last owner stays one; with a co-owner either may step down, and only one of them', async () => {
+  test('the last owner stays; of two co-owners only one can step down', async () => {
     const { id, owner, admin } = await org()
     for (const role of ['admin', 'member'])
       assertRefused(await promote(owner, id, owner.id, role), 403, LAST_OWNER)
@@ -73,7 +73,7 @@ describe('PATCH /orgs/{org_id}/members/{user_id}', () => {
     assert.equal(Object.values(await roles(id)).filter((role) => role === 'owner').length, 1)
   })
 
-  test('who was demoted a moment ago has no more to say', async () => {
+  test('a demoted admin loses its rights immediately', async () => {
     for (let round = 0; round < 10; round++) {
       const { id, owner, admin, member } = await org()
       const [demoted, granted] = await Promise.all([
@@ -82,14 +82,14 @@ describe('PATCH /orgs/{org_id}/members/{user_id}', () => {
       ])
       assert.equal(demoted.status, 200)
       const kinds = (await trail(id)).slice(1).map(({ actor_id }) => actor_id)
-      // In either order, the admin does nothing after the demotion.
+      // In either order, the admin changes nothing after the demotion.
       assert.deepEqual(kinds, granted.status === 200 ? [admin.id, owner.id] : [owner.id])
     }
   })
 })
 
 describe('DELETE /orgs/{org_id}/members/{user_id}', () => {
-  test('removes members and admins, also oneself', async () => {
+  test('removes members and admins, including the caller', async () => {
     const { id, owner, admin, member } = await org()
     const answer = await remove(admin, id, member.id)
     assert.deepEqual([answer.status, answer.text], [204, ''])
@@ -105,7 +105,7 @@ describe('DELETE /orgs/{org_id}/members/{user_id}', () => {
     assert.deepEqual(await roles(id), { [owner.id]: 'owner' })
   })
 
-  test('an owner is never removed, also by an owner, and also with co-owners', async () => {
+  test('owners are never removed, by owners or with co-owners', async () => {
     const { id, owner, admin, member } = await org()
     const detail = 'The owner cannot be removed; ownership must be transferred first'
     await promote(owner, id, member.id, 'owner')
@@ -125,7 +125,7 @@ describe('DELETE /orgs/{org_id}/members/{user_id}', () => {
 })
 
 describe('DELETE /orgs/{org_id}/members/me', () => {
-  test('whoever is a member may leave', async () => {
+  test('every member may leave', async () => {
     const { id, owner, admin, member } = await org()
     for (const [who, role] of [
       [admin, 'admin'],
@@ -144,7 +144,7 @@ describe('DELETE /orgs/{org_id}/members/me', () => {
     assert.deepEqual(await roles(id), { [owner.id]: 'owner' })
   })
 
-  test('an owner may when another one stays; of two at once one may', async () => {
+  test('an owner may leave if another one stays; one of two concurrent requests succeeds', async () => {
     const { id, owner, admin } = await org()
     assertRefused(await remove(owner, id, 'me'), 403, LAST_OWNER)
     await promote(owner, id, admin.id, 'owner')
@@ -153,14 +153,14 @@ describe('DELETE /orgs/{org_id}/members/me', () => {
     assertRefused(answers.find(({ status }) => status === 403)!, 403, LAST_OWNER)
   })
 
-  test('is 404 of nothing, 401 of nobody', async () => {
+  test('is 404 without a membership and 401 without a credential', async () => {
     const { id, owner } = await org()
     assertRefused(await call(owner, 'DELETE', '/999999/members/me'), 404, MISSING)
     assertRefused(await call(null, 'DELETE', `/${id}/members/me`), 401)
   })
 })
 
-test('refusals come in order: unknown, not a member, too low; then what is wrong with the request', async () => {
+test('checks for an unknown organization, membership, rank and input, in this order', async () => {
   const { id, owner, member, outsider, admin } = await org()
   const routes: readonly [method: string, path: string, request: Call][] = [
     ['POST', '/members', { query: { user_id: outsider.id, role: 'root' } }],

@@ -37,7 +37,7 @@ describe('POST /orgs', () => {
     ])
   })
 
-  test('only name and slug are needed', async () => {
+  test('only name and slug are required', async () => {
     const [owner] = await people(1)
     for (const more of [{}, { description: null }, { description: '' }]) {
       const slug = `only-${Object.keys(more).length}${JSON.stringify(more).length}`
@@ -46,7 +46,7 @@ describe('POST /orgs', () => {
     }
   })
 
-  test('slugs as they should be', async () => {
+  test('accepts valid slugs', async () => {
     const [owner] = await people(1)
     for (const slug of ['a', '0', 'a-b', 'a--b', '1-2-3', 'all', 'z'.repeat(63)]) {
       const answer = await call(owner!, 'POST', '', { json: { name: 'A', slug } })
@@ -54,7 +54,7 @@ describe('POST /orgs', () => {
     }
   })
 
-  test('a bad slug is 400', async () => {
+  test('rejects an invalid slug with 400', async () => {
     const [owner] = await people(1)
     const bad = [
       '',
@@ -79,7 +79,7 @@ describe('POST /orgs', () => {
     }
   })
 
-  test('a taken slug is 400, also of many that ask for it at once', async () => {
+  test('rejects a taken slug with 400, also under concurrent requests', async () => {
     const some = await people(10)
     const json = { name: 'A', slug: 'wanted' }
     const answers = await Promise.all(some.map((one) => call(one, 'POST', '', { json })))
@@ -94,7 +94,7 @@ describe('POST /orgs', () => {
     assert.equal(n, 1, 'nobody owns what was not made')
   })
 
-  test('what is no organization is 422, and who is nobody 401', async () => {
+  test('rejects invalid input with 422 and anonymous callers with 401', async () => {
     const [owner] = await people(1)
     const valid = { name: 'A', slug: 'valid' }
     const bad: object[] = [
@@ -114,7 +114,7 @@ describe('POST /orgs', () => {
     assert.equal((await call(owner!, 'POST', '', { json: valid })).status, 201)
   })
 
-  test('is done once for an Idempotency-Key', async () => {
+  test('takes effect once per Idempotency-Key', async () => {
     const [owner] = await people(1)
     const request = { json: { name: 'Once', slug: 'once' }, headers: { 'idempotency-key': 'k1' } }
     const [one, two] = [await call(owner!, 'POST', '', request), await call(owner!, 'POST', '', request)]
@@ -122,8 +122,8 @@ describe('POST /orgs', () => {
   })
 })
 
-describe('lists', () => {
-  test('GET /orgs has those of the caller, newest first', async () => {
+describe('organization lists', () => {
+  test("GET /orgs returns the caller's organizations, newest first", async () => {
     const [one, other] = await people(2)
     const ids = [await create(one!, { name: 'first' }), await create(one!, { name: 'second' })]
     await create(other!, { name: 'not mine' })
@@ -141,7 +141,7 @@ describe('lists', () => {
     assertRefused(await call(null, 'GET', ''), 401)
   })
 
-  test('GET /orgs/all and /orgs/memberships are for system admins', async () => {
+  test('GET /orgs/all and /orgs/memberships are limited to system admins', async () => {
     const { id, owner, admin, member } = await org()
     const all = await call(root!, 'GET', '/all')
     assert.equal(all.status, 200)
@@ -169,7 +169,7 @@ describe('lists', () => {
     }
   })
 
-  test('pages are of 1 to 1000', async () => {
+  test('page sizes range from 1 to 1000', async () => {
     const { id, owner } = await org()
     for (const path of ['', `/${id}/members`, `/${id}/members/details`, `/${id}/invites`]) {
       for (const query of [{ page: 0 }, { page_size: 0 }, { page_size: 1001 }, { page: 'x' }] as const)
@@ -179,8 +179,8 @@ describe('lists', () => {
   })
 })
 
-describe('one organization', () => {
-  test('GET is for its members; a system admin is none by itself', async () => {
+describe('a single organization', () => {
+  test('GET requires membership, even for system admins', async () => {
     const { id, owner, admin, member, outsider } = await org()
     for (const who of [owner, admin, member]) {
       const answer = await call(who, 'GET', `/${id}`)
@@ -192,7 +192,7 @@ describe('one organization', () => {
     assertRefused(await call(null, 'GET', `/${id}`), 401)
   })
 
-  test('PATCH changes name and description, by admins and owners', async () => {
+  test('PATCH by admins and owners changes name and description', async () => {
     const { id, owner, admin } = await org()
     const renamed = await call(admin, 'PATCH', `/${id}`, { query: { name: ' New ' } })
     assert.deepEqual([renamed.status, renamed.json.name, renamed.json.description], [200, 'New', null])
@@ -210,7 +210,7 @@ describe('one organization', () => {
     assert.deepEqual((await last(id))!.data, { name: 'B', description: null })
   })
 
-  test('PATCH of nothing is 400, of what does not fit 422', async () => {
+  test('PATCH without fields is 400, and with invalid values 422', async () => {
     const { id, owner } = await org()
     assertRefused(await call(owner, 'PATCH', `/${id}`), 400, 'No fields to update')
     assertRefused(await call(owner, 'PATCH', `/${id}`, { query: { is_active: 'false' } }), 422)
@@ -219,7 +219,7 @@ describe('one organization', () => {
     assert.equal((await trail(id)).length, 1)
   })
 
-  test('PATCH changes the slug, by owners alone, and the previous one is free', async () => {
+  test('PATCH by owners only changes the slug and frees the previous one', async () => {
     const { id, owner, admin, member } = await org()
     const to = (slug: string, more = {}) => ({ query: { slug, ...more } })
     for (const who of [admin, member])
@@ -238,7 +238,7 @@ describe('one organization', () => {
     await create(member, { slug: before.slug })
   })
 
-  test('PATCH refuses a bad slug, and one that is taken, also of many that ask for it at once', async () => {
+  test('PATCH rejects invalid and taken slugs, also under concurrent requests', async () => {
     const some = await Promise.all(Array.from({ length: 8 }, () => org()))
     const [{ id, owner }] = some as [(typeof some)[0]]
     for (const slug of ['', '-a', 'a-', 'Acme', 'a b', 'a\n', 'z'.repeat(64)])
@@ -260,7 +260,7 @@ describe('one organization', () => {
     )
   })
 
-  test('two that want the slug of the other get neither, and neither waits for ever', async () => {
+  test('two organizations that swap slugs concurrently are both rejected without a deadlock', async () => {
     const [one, two] = [await org(), await org()]
     const slugs = await Promise.all(
       [one, two].map(async (at) => (await call(at.owner, 'GET', `/${at.id}`)).json.slug),
@@ -272,7 +272,7 @@ describe('one organization', () => {
     for (const answer of answers) assertRefused(answer, 400, 'An organization with this slug already exists')
   })
 
-  test('DELETE is for owners, and takes memberships and invites with it', async () => {
+  test('DELETE by owners removes memberships and invites, too', async () => {
     const { id, owner } = await org()
     await call(owner, 'POST', `/${id}/invites`, { json: { email: 'gone@example.com' } })
     const answer = await call(owner, 'DELETE', `/${id}`)
@@ -285,7 +285,7 @@ describe('one organization', () => {
     assert.equal((await last(id))!.kind, 'organization.deleted')
   })
 
-  test('refusals come in order: unknown, not a member, too low', async () => {
+  test('checks for an unknown organization, membership and rank, in this order', async () => {
     const { id, admin, member, outsider, owner } = await org()
     const routes = [
       ['PATCH', '', LOW, { query: { name: 'x' } }],
@@ -307,7 +307,7 @@ describe('one organization', () => {
 })
 
 describe('POST /orgs/{org_id}/transfer-ownership', () => {
-  test('the caller becomes admin, the target owner', async () => {
+  test('makes the caller an admin and the target an owner', async () => {
     const { id, owner, admin, member } = await org()
     const answer = await call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id: member.id } })
     assert.deepEqual([answer.status, answer.json], [200, { detail: 'The ownership has been transferred' }])
@@ -325,7 +325,7 @@ describe('POST /orgs/{org_id}/transfer-ownership', () => {
     )
   })
 
-  test('to a co-owner it leaves the others as they are', async () => {
+  test('to a co-owner leaves other roles unchanged', async () => {
     const { id, owner, admin, member } = await org()
     for (const one of [admin, member])
       await call(owner, 'PATCH', `/${id}/members/${one.id}`, { query: { role: 'owner' } })
@@ -334,7 +334,7 @@ describe('POST /orgs/{org_id}/transfer-ownership', () => {
     assert.deepEqual(await roles(id), { [owner.id]: 'admin', [admin.id]: 'owner', [member.id]: 'owner' })
   })
 
-  test('to oneself, to an outsider and to nobody are 400', async () => {
+  test('to oneself, an outsider or a missing user is 400', async () => {
     const { id, owner, outsider } = await org()
     const to = (user_id: unknown) => call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id } })
     assertRefused(await to(owner.id), 400, 'You cannot transfer ownership to yourself')

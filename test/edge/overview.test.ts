@@ -9,8 +9,6 @@ import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** The event stream of the monitor. */
-
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
 const workers = rows(database)
@@ -30,22 +28,22 @@ const last = (stream: Stream, event: string): Item[] =>
 const job = (stream: Stream, event: string, id: string): Item | undefined =>
   last(stream, event).find((item) => item.job_id === id)
 
-test('it begins with every part, and sends each again when it changes', async (t) => {
+test('starts with all parts and sends a part again when it changes', async (t) => {
   const stream = await open()
   t.after(() => stream.close())
-  await stream.until('every part', (frames) => frames.length >= 5)
+  await stream.until('all parts', (frames) => frames.length >= 5)
   assert.deepEqual(
     stream.frames.slice(0, 5).map(({ event }) => event),
     ['queues', 'workers', 'running', 'waiting', 'failed'],
   )
   const id = await ledger.add(ann.id)
-  await stream.until('it waits', () => job(stream, 'waiting', id) !== undefined)
+  await stream.until('the job waits', () => job(stream, 'waiting', id) !== undefined)
   const documents = () => last(stream, 'queues').find(({ queue }) => queue === 'documents')!
   assert.deepEqual([documents().queued, documents().running], [1, 0])
   assert.match(String(documents().oldest_at), /Z$/)
   await ledger.claim(id)
   await ledger.progress(id, 'Page 3 of 9', 3, 9)
-  await stream.until('it runs', () => job(stream, 'running', id)?.label === 'Page 3 of 9')
+  await stream.until('the job runs', () => job(stream, 'running', id)?.label === 'Page 3 of 9')
   const { started_at, ...running } = job(stream, 'running', id)!
   assert.deepEqual(running, {
     job_id: id,
@@ -60,33 +58,33 @@ test('it begins with every part, and sends each again when it changes', async (t
   assert.match(String(started_at), /Z$/)
   assert.deepEqual([job(stream, 'waiting', id), documents().running], [undefined, 1])
   await api.call('DELETE', `/api/v1/jobs/${id}`, { token: admin.token })
-  await stream.until('it is told to stop', () => job(stream, 'running', id)?.cancelling === true)
+  await stream.until('the job is being cancelled', () => job(stream, 'running', id)?.cancelling === true)
   await ledger.finish(id, 'failed', { code: 'internal', detail: 'It broke' })
-  await stream.until('it has failed', () => job(stream, 'failed', id) !== undefined)
+  await stream.until('the job has failed', () => job(stream, 'failed', id) !== undefined)
   assert.deepEqual(job(stream, 'failed', id)!.error, { code: 'internal', detail: 'It broke' })
   assert.equal(job(stream, 'running', id), undefined)
 })
 
-test('a retry shows at the failure', async (t) => {
+test('a failed job names its retry', async (t) => {
   const payload = { documentId: 1, force: false }
   const id = await ledger.add(ann.id, { payload })
   await ledger.claim(id)
   await ledger.finish(id, 'failed', { code: 'internal', detail: 'x' })
   const stream = await open()
   t.after(() => stream.close())
-  await stream.until('it has failed', () => job(stream, 'failed', id)?.retried_by === null)
+  await stream.until('the job has failed', () => job(stream, 'failed', id)?.retried_by === null)
   const { json } = await api.post(`/api/v1/jobs/${id}/retry`, { token: admin.token })
-  await stream.until('it is done again', () => job(stream, 'failed', id)?.retried_by === json.job_id)
+  await stream.until('the job has its retry', () => job(stream, 'failed', id)?.retried_by === json.job_id)
 })
 
-test('workers show with their lease, threads and memory, and whether they are alive', async (t) => {
+test('workers appear with their lease, threads, memory and liveness', async (t) => {
   const stream = await open()
   t.after(() => stream.close())
   const lease = await workers.lease()
   await database.query('update worker_lease set memory_bytes = 1000, threads = 7 where id = $1', [lease])
   await database.query(`select pg_notify('worker_changed', '')`)
   const worker = () => last(stream, 'workers').find(({ id }) => id === lease)
-  await stream.until('it is there', () => worker()?.threads === 7)
+  await stream.until('the worker appears', () => worker()?.threads === 7)
   const { started_at, expires_at, ...shown } = worker()!
   assert.deepEqual(shown, {
     id: lease,
@@ -106,17 +104,17 @@ test('workers show with their lease, threads and memory, and whether they are al
   )
   await database.query('delete from worker_lease where id = $1', [lease])
   await database.query(`select pg_notify('worker_changed', '')`)
-  await stream.until('it is gone', () => worker() === undefined)
+  await stream.until('the worker is gone', () => worker() === undefined)
 })
 
-test('it is for admins', async () => {
+test('only admins may open it', async () => {
   assert.equal((await api.get(PATH)).status, 401)
   assert.equal((await api.get(PATH, { token: ann.token })).status, 403)
   const open = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
   assert.equal((await open.call('HEAD', PATH)).status, 200)
 })
 
-test('what has not changed is not sent, and a failed reading is made up for', async () => {
+test('unchanged parts are not sent, and a failed read is repeated', async () => {
   const real = createReader({ url: database.url, applicationName: 'overview' })
   after(() => real.close())
   let down = false
@@ -132,14 +130,14 @@ test('what has not changed is not sent, and a failed reading is made up for', as
   const quiet = seen.length
   overview.notified()
   down = true
-  await until('a failed reading', () => {
+  await until('a failed read', () => {
     overview.notified()
     return errors.length > 0
   })
   const id = await ledger.add(ann.id)
   down = false
   overview.notified()
-  await until('the news', () => seen.some(({ event, data }) => event === 'waiting' && data.includes(id)))
+  await until('the change', () => seen.some(({ event, data }) => event === 'waiting' && data.includes(id)))
   assert.deepEqual(
     seen
       .slice(quiet)
@@ -151,7 +149,7 @@ test('what has not changed is not sent, and a failed reading is made up for', as
   overview.close()
 })
 
-test('a slow reader is sent the whole once it can take it, and never a backlog', () => {
+test('a slow subscriber gets the complete latest state, never a backlog', () => {
   const pushes: ((parts: readonly Part[]) => void)[] = []
   const whole: Part[] = [{ event: 'queues', data: '"all"' }]
   const overview = {

@@ -6,7 +6,7 @@ import { startWorker } from '../../workers/worker.ts'
 import { stopAfterFile } from '../services.ts'
 import { SECRET } from './harness.ts'
 
-/** A worker in the test process. */
+/** Runs a worker in the test process. */
 
 const silent = await createLog('silent', 'worker')
 
@@ -14,8 +14,8 @@ const silent = await createLog('silent', 'worker')
 const RETRY_MS = 100
 
 /**
- * Starts a worker for the given queues; it stops after the file at the latest. Schedules are paused, so tests run
- * scheduled tasks themselves.
+ * Starts a worker for the given queues, which stops at the latest after the test file. Schedules are paused, so tests
+ * run scheduled tasks themselves.
  */
 export async function startOwnWorker(
   url: string,
@@ -40,10 +40,7 @@ export async function startOwnWorker(
   return { stop }
 }
 
-/**
- * Pauses all schedules: an entry that comes due during a test would take the rows that the test prepared for its own
- * run.
- */
+/** Pauses all schedules, because a scheduled run could take the rows that a test prepared for its own run. */
 async function pauseSchedule(url: string): Promise<void> {
   const client = await connect({ url, applicationName: 'test-schedule' })
   await client.query(

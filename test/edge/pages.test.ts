@@ -14,7 +14,7 @@ const { api } = await sharedEdge()
 const to = { email: 'a@example.com', full_name: null }
 const invite = { email: 'a@example.com', organization: 'Mill', role: 'member', invitedBy: null }
 
-test('every link of a mail leads to a page that is there, and keeps its token out of the request', async () => {
+test('every link in mail leads to an existing page and keeps its token out of requests', async () => {
   const emails = [
     verificationEmail(to, 'http://mill.example.com', 'a-token', 24),
     resetEmail(to, 'http://mill.example.com', 'a-token', 60),
@@ -38,7 +38,7 @@ test('every link of a mail leads to a page that is there, and keeps its token ou
   }
 })
 
-test('the script knows each page, and the routes that it calls', async () => {
+test('the script knows each page and calls existing routes', async () => {
   const script = (await api.get('/pages/account.js')).text
   const paths = ['/setup', '/verify-email', '/password-reset', '/accept-invite', '/email-change']
   for (const path of [...paths, '/email-change/refuse']) assert.ok(script.includes(`'${path}': {`))
@@ -50,7 +50,7 @@ const FOLDER = new URL('../../edge/pages/', import.meta.url)
 const files = globSync('**/*.{js,css,svg,html}', { cwd: FOLDER })
 const scripts = files.filter((file) => file.endsWith('.js'))
 
-test('the pages for people say what this is, and lead to the rest', async () => {
+test('the public pages describe the service and link to the other pages', async () => {
   const home = await api.get('/')
   assert.equal(home.status, 200)
   for (const path of [
@@ -66,7 +66,7 @@ test('the pages for people say what this is, and lead to the rest', async () => 
   for (const path of ['/monitor', '/docs', '/health']) assert.ok(home.text.includes(`href="${path}"`), path)
 })
 
-test('every part of a page is served, and every import and link of one leads somewhere', async () => {
+test('every part of a page is served, and all its imports and links resolve', async () => {
   assert.ok(files.length > 15)
   for (const file of files.filter((name) => !name.endsWith('.html') && !name.startsWith('docs.')))
     assert.equal((await api.get(`/pages/${file}`)).status, 200, file)
@@ -82,7 +82,7 @@ test('every part of a page is served, and every import and link of one leads som
   }
 })
 
-test('no page has a script, a style or a handler in its markup, or names another host', async () => {
+test('no page has inline scripts, styles or handlers, or names another host', async () => {
   for (const file of files.filter((name) => name.endsWith('.html'))) {
     const text = readFileSync(new URL(file, FOLDER), 'utf8')
     assert.doesNotMatch(text, /<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)|javascript:|https?:/, file)
@@ -98,7 +98,7 @@ test('no page has a script, a style or a handler in its markup, or names another
   assert.match(policy, /default-src 'none'/)
 })
 
-test('the monitor calls routes that are there', async () => {
+test('the monitor calls existing routes', async () => {
   const reference = (await api.get('/openapi.json')).json as { paths: Record<string, unknown> }
   const called = scripts
     .filter((file) => file.startsWith('monitor/'))
@@ -115,7 +115,7 @@ test('the monitor calls routes that are there', async () => {
     )
 })
 
-test('a browser that has a part is told that it is still the same', async () => {
+test('a browser with a cached part gets 304', async () => {
   for (const path of ['/monitor', '/pages/monitor/main.js', '/docs', '/docs/docs.js']) {
     const first = await api.get(path)
     const again = await api.get(path, { headers: { 'if-none-match': first.headers.etag! } })
@@ -124,7 +124,7 @@ test('a browser that has a part is told that it is still the same', async () => 
   }
 })
 
-test('no other file is served, whatever its path', async () => {
+test('no other file is served, for any path', async () => {
   for (const path of [
     '/pages/docs.html',
     '/pages/..%2froute.ts',

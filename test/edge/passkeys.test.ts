@@ -7,7 +7,7 @@ import { assertRefused, login, me, sessionOf, sharedCast } from './accounts-help
 import { type Account, type Answered, PASSWORD, startEdge } from './harness.ts'
 import { enableTotp } from './totp-help.ts'
 
-/** Passkeys: creation, sign-in, and input of hostile clients. */
+/** Tests passkey creation, sign-in and hostile input. */
 
 const ORIGIN = 'https://mill.example.com'
 const env = { PUBLIC_BASE_URL: `${ORIGIN}/` }
@@ -34,7 +34,7 @@ const list = async ({ token }: Account) => (await api.get(PASSKEYS, { token })).
 const age = ({ token }: Account) =>
   query(`update session set created_at = now() - interval '1 hour' where id = $1`, [sessionOf(token)])
 
-/** An account with a passkey. */
+/** Creates an account with a passkey. */
 async function holder(options: { counts?: boolean } = {}) {
   const account = await newcomer()
   const device = new Authenticator(ORIGIN, options)
@@ -43,8 +43,8 @@ async function holder(options: { counts?: boolean } = {}) {
   return { account, device, passkey: kept.json }
 }
 
-describe('making one', () => {
-  test('is asked for as browsers have it, for this service and this account', async () => {
+describe('creating a passkey', () => {
+  test('starts with browser options for this service and account', async () => {
     const account = await newcomer()
     const answer = await api.post(`${PASSKEYS}/options`, { token: account.token, json: {} })
     assert.equal(answer.headers['cache-control'], 'no-store')
@@ -67,7 +67,7 @@ describe('making one', () => {
     })
   })
 
-  test('keeps it, with the name of the device or one of its own; it is not made twice', async () => {
+  test("stores it under the device's or a given name, and only once", async () => {
     const account = await newcomer()
     const device = new Authenticator(ORIGIN)
     const agent = 'Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0'
@@ -94,7 +94,7 @@ describe('making one', () => {
     assert.ok(id !== named.json.id && created_at <= named.json.created_at)
   })
 
-  test('needs a recent sign-in or the password, and the code where those are asked for', async () => {
+  test('requires a recent sign-in or the password, and the code if enabled', async () => {
     const account = await newcomer()
     await age(account)
     const ask = (json: object) => api.post(`${PASSKEYS}/options`, { token: account.token, json })
@@ -108,7 +108,7 @@ describe('making one', () => {
     assert.equal((await ask({ password: PASSWORD, recovery_code: recoveryCodes[0] })).status, 200)
   })
 
-  test('asks nobody what its attestation is worth, of whatever format', async () => {
+  test('accepts any attestation format without verifying it', async () => {
     for (const format of ['packed', 'tpm', 'apple', 'android-key', 'android-safetynet', 'fido-u2f', 'evil']) {
       const account = await newcomer()
       const device = new Authenticator(ORIGIN)
@@ -118,7 +118,7 @@ describe('making one', () => {
     }
   })
 
-  test('is the same for the same Idempotency-Key', async () => {
+  test('returns the same options for the same Idempotency-Key', async () => {
     const account = await newcomer()
     const credential = new Authenticator(ORIGIN).create(await creation(account))
     const headers = { 'idempotency-key': randomUUID() }
@@ -131,13 +131,13 @@ describe('making one', () => {
     assert.equal((await list(account)).length, 1)
   })
 
-  test('takes a challenge once, in time, from whom it was given to and for what', async () => {
+  test('accepts a challenge once, in time, from its account and for its purpose', async () => {
     const [account, stranger] = [await newcomer(), await newcomer()]
     const make = (options: { challenge: string }, twist: Twist = {}) =>
       new Authenticator(ORIGIN).create({ ...asked, ...options }, twist)
     const asked = await creation(account)
     assertRefused(await keep(stranger, make(asked)), ...REFUSED)
-    // Another account's refused attempt does not use the challenge up; the owner's first response does.
+    // Another account's rejected attempt does not use the challenge up, but the owner's first response does.
     assert.equal((await keep(account, make(asked))).status, 201)
     assertRefused(await keep(account, make(asked)), ...REFUSED)
     const failed = await creation(account)
@@ -151,7 +151,7 @@ describe('making one', () => {
     assert.equal((await list(account)).length, 1)
   })
 
-  test('of two uses of a challenge at once one is kept', async () => {
+  test('stores one of two concurrent responses to a challenge', async () => {
     const account = await newcomer()
     const asked = await creation(account)
     const answers = await Promise.all(
@@ -177,19 +177,19 @@ describe('making one', () => {
     ['without a PIN or a finger', { verified: false }],
     ['of an algorithm that was not asked for', { alg: -65535 }],
   ] as const satisfies readonly (readonly [string, Twist])[])
-    test(`is refused ${what}`, async () => {
+    test(`is rejected ${what}`, async () => {
       const account = await newcomer()
       const credential = new Authenticator(ORIGIN).create(await creation(account), twist)
       assertRefused(await keep(account, credential), ...REFUSED)
       assert.deepEqual(await list(account), [])
     })
 
-  test('is refused for what is no CBOR, and for CBOR that is made to break parsers', async () => {
+  test('is rejected for invalid CBOR and CBOR that attacks parsers', async () => {
     const account = await newcomer()
     const bombs: readonly Uint8Array[] = [
       new Uint8Array(0),
       Buffer.from([0xff]),
-      // CBOR lists, maps, texts and bytes that declare a huge length, and nested lists.
+      // CBOR arrays, maps, texts and bytes that declare a huge length, and nested arrays.
       ...[0x9b, 0xbb, 0x7b, 0x5b].map((major) => Buffer.from([major, ...Array(8).fill(0xff)])),
       ...[0x9a, 0xba, 0x7a, 0x5a].map((major) => Buffer.from([major, ...Array(4).fill(0x7f)])),
       ...[0x81, 0x9f, 0xbf, 0xd8].map((byte) => Buffer.alloc(40_000, byte)),
@@ -219,7 +219,7 @@ describe('making one', () => {
     }
   })
 
-  test('is invalid for what no browser sends', async () => {
+  test('is invalid for input that no browser sends', async () => {
     const account = await newcomer()
     const credential = new Authenticator(ORIGIN).create(await creation(account))
     const { response } = credential
@@ -244,7 +244,7 @@ describe('making one', () => {
     assertRefused(await keep(account, { ...credential, rawId: 'AAAA' }), ...REFUSED)
   })
 
-  test('is one of at most 20', async () => {
+  test('is limited to 20 per account', async () => {
     const account = await newcomer()
     await query(
       `insert into passkey (id, account_id, credential_id, public_key, counter, transports, name, is_synced)
@@ -267,8 +267,8 @@ describe('making one', () => {
   })
 })
 
-describe('signing in with one', () => {
-  test('gives a session as a password does, and says so in the audit trail', async () => {
+describe('signing in with a passkey', () => {
+  test('starts a session as a password does, with an audit event', async () => {
     const { account, device, passkey } = await holder()
     const asked = await request(other)
     assert.deepEqual(Object.keys(asked).sort(), [
@@ -299,7 +299,7 @@ describe('signing in with one', () => {
     assert.ok(Math.abs(Date.parse(last_login) - Date.now()) < 60_000)
   })
 
-  test('asks for no code, and is not held up by failed logins of others', async () => {
+  test('needs no code and is unaffected by failed logins of others', async () => {
     const { account, device } = await holder()
     await enableTotp(api, account)
     for (let i = 0; i < 5; i++) await login(api, account.email, 'wrong horse')
@@ -307,7 +307,7 @@ describe('signing in with one', () => {
     assert.equal((await signInBy(device)).status, 200)
   })
 
-  test('takes a challenge once, in time, and only one of a sign-in', async () => {
+  test('accepts a challenge once, in time, and only one for sign-in', async () => {
     const { account, device } = await holder()
     const answer = device.get(await request())
     assert.equal((await send(answer)).status, 200)
@@ -323,7 +323,7 @@ describe('signing in with one', () => {
     assert.equal((await signInBy(device)).status, 200)
   })
 
-  test('of the same answer sent at once, exactly one gets in', async () => {
+  test('accepts one of several concurrent identical responses', async () => {
     for (const counts of [true, false]) {
       const { device } = await holder({ counts })
       const credential = device.get(await request())
@@ -332,14 +332,14 @@ describe('signing in with one', () => {
     }
   })
 
-  test('of two copies that count alike, one gets in', async () => {
+  test('accepts one of two responses with the same counter', async () => {
     const { device } = await holder()
     const copies = [await request(), await request()].map((asked) => device.get(asked, { counter: 7 }))
     const answers = await Promise.all(copies.map((credential, n) => send(credential, [api, other][n])))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401])
   })
 
-  test('is refused when its counter does not advance, and not when it does not count', async () => {
+  test('is rejected if a used counter does not advance', async () => {
     const { device } = await holder()
     assert.equal((await signInBy(device, { counter: 10 })).status, 200)
     for (const counter of [10, 9, 0]) assertRefused(await signInBy(device, { counter }), ...UNKNOWN)
@@ -361,12 +361,12 @@ describe('signing in with one', () => {
     ['for another account', { userHandle: userHandleOf(1) }],
     ['for no account', { userHandle: 'AAAA' }],
   ] as const satisfies readonly (readonly [string, Twist])[])
-    test(`is refused ${what}`, async () => {
+    test(`is rejected ${what}`, async () => {
       const { device } = await holder()
       assertRefused(await signInBy(device, twist), ...UNKNOWN)
     })
 
-  test('is refused with the key of another, and with the name of one that nobody has', async () => {
+  test("is rejected with another account's key, or an unknown id", async () => {
     const [{ device: one }, { device: two, account }] = [await holder(), await holder()]
     const stolen = one.get(await request(), { userHandle: userHandleOf(account.id) })
     const id = two.id.toString('base64url')
@@ -378,7 +378,7 @@ describe('signing in with one', () => {
     )
   })
 
-  test('is refused once it is deleted, or its account is; a deactivated one is told', async () => {
+  test('is rejected for a deleted passkey or account; a deactivated account gets the reason', async () => {
     const { account, device, passkey } = await holder()
     const { account: inactive, device: its } = await holder()
     const { account: gone, device: gones } = await holder()
@@ -390,7 +390,7 @@ describe('signing in with one', () => {
     assertRefused(await signInBy(gones), ...UNKNOWN)
   })
 
-  test('is invalid for what no browser sends', async () => {
+  test('is invalid for input that no browser sends', async () => {
     const { device } = await holder()
     const credential = device.get(await request())
     const { response } = credential
@@ -408,7 +408,7 @@ describe('signing in with one', () => {
     }
   })
 
-  test('is refused from a page of another site', async () => {
+  test('is rejected from a page of another site', async () => {
     const { device } = await holder()
     const credential = device.get(await request())
     const answer = await api.post(`${PASSKEYS}/sign-in`, {
@@ -419,8 +419,8 @@ describe('signing in with one', () => {
   })
 })
 
-describe('one is', () => {
-  test('renamed and deleted by its owner, and by nobody else', async () => {
+describe('a passkey', () => {
+  test('is renamed and deleted only by its owner', async () => {
     const { account, passkey, device } = await holder()
     const stranger = await newcomer()
     const at = (id: string) => `${PASSKEYS}/${id}`
@@ -469,7 +469,7 @@ describe('one is', () => {
   })
 })
 
-test('a service that has no host name has no passkeys', async () => {
+test('a service without a host name has no passkeys', async () => {
   const { token } = await newcomer()
   for (const PUBLIC_BASE_URL of ['http://127.0.0.1:8000', 'https://[2001:db8::1]']) {
     const edge = await startEdge(url, { env: { PUBLIC_BASE_URL } })

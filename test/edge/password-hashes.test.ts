@@ -7,7 +7,7 @@ import { hashProblem } from '../../edge/password-hashes.ts'
 import { createPasswords } from '../../edge/passwords.ts'
 import { runs } from '../runs.ts'
 
-/** Imported password hashes: accepted formats, and verification of their passwords. */
+/** Tests the accepted formats of imported password hashes, and the verification of their passwords. */
 
 const passwords = createPasswords({ concurrency: 2, cost: { memoryCost: 64, timeCost: 1 } })
 after(() => passwords.close())
@@ -21,7 +21,8 @@ const pbkdf2 = (digest: string, iterations: number, { salt = bytes(16), hash = b
   `$pbkdf2-${digest}$${iterations}$${salt}$${hash}`
 const bcryptOf = (cost: string, kind = '2b') => `$${kind}$${cost}$${'a'.repeat(53)}`
 
-// From the tests of phc-winner-argon2, RFC 7914, Openwall's crypt_blowfish and passlib; Django 5.2 made the others.
+// The hashes come from the tests of phc-winner-argon2, RFC 7914, Openwall's crypt_blowfish and passlib. Django 5.2
+// generated the others.
 const LONG =
   '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789chars after 72 are ignored'
 const KNOWN = [
@@ -48,7 +49,7 @@ const KNOWN = [
   ],
 ] as const
 
-describe('a known hash', () => {
+describe('a known hash verifies its password', () => {
   for (const [password, stored] of KNOWN)
     test(stored.slice(0, 40), async () => {
       assert.equal(hashProblem(stored), null)
@@ -57,7 +58,7 @@ describe('a known hash', () => {
         assert.equal(await passwords.verify(stored, wrong), false, wrong)
     })
 
-  test('of bcrypt is the same under each of its names', async () => {
+  test('a bcrypt hash verifies under each prefix', async () => {
     const [, stored] = KNOWN[4]
     for (const kind of ['$2a$', '$2b$', '$2y$']) {
       const same = stored.replace('$2a$', kind)
@@ -68,7 +69,7 @@ describe('a known hash', () => {
   })
 })
 
-describe('the dearest that is accepted', () => {
+describe('the most expensive accepted hash verifies', () => {
   for (const stored of [
     bcryptOf('12'),
     argon2('m=65536,t=3,p=4'),
@@ -79,7 +80,7 @@ describe('the dearest that is accepted', () => {
     test(stored.slice(0, 40), () => assert.equal(hashProblem(stored), null))
 })
 
-describe('what costs too much is refused', () => {
+describe('too expensive hashes are rejected', () => {
   for (const [stored, problem] of [
     [bcryptOf('03'), 'the cost of bcrypt must be 4 to 12'],
     [bcryptOf('13'), 'the cost of bcrypt must be 4 to 12'],
@@ -110,7 +111,7 @@ describe('what costs too much is refused', () => {
     test(stored.slice(0, 40), () => assert.equal(hashProblem(stored), problem))
 })
 
-describe('what is hardly a secret is refused', () => {
+describe('hashes and salts of unsuitable lengths are rejected', () => {
   const SHORT = 'the salt must have 8 to 48 bytes, and the hash 16 to 64'
   const SPELLED = 'salt and hash must be canonical Base 64'
   for (const make of [
@@ -128,14 +129,14 @@ describe('what is hardly a secret is refused', () => {
         { salt: bytes(49) },
       ])
         assert.equal(hashProblem(make(parts)), SHORT, JSON.stringify(parts))
-      // Another encoding of the same bytes: the last Base64 character has unused bits.
+      // Encode the same bytes differently: the last Base64 character has unused bits.
       for (const parts of [{ hash: `${bytes(32).slice(0, -1)}d` }, { salt: 'AAAAAAAAAAAAB' }])
         assert.equal(hashProblem(make(parts)), SPELLED, JSON.stringify(parts))
     })
   }
 })
 
-test('one of Django has its own Base 64 and salt', () => {
+test('a Django hash has its own Base64 and salt format', () => {
   const hash = 'KtjXeLvLdsxkCFb78VrOY09vTvLN6L5f9p8+PVSVtBw='
   for (const [stored, problem] of [
     [`pbkdf2_sha256$1000$salt salt$${hash}`, null],
@@ -145,7 +146,7 @@ test('one of Django has its own Base 64 and salt', () => {
     assert.equal(hashProblem(stored), problem, stored)
 })
 
-test('what is no hash of these is refused', () => {
+test('other formats are rejected', () => {
   for (const stored of [
     '',
     'correct horse',
@@ -179,7 +180,7 @@ test('what is no hash of these is refused', () => {
     assert.match(hashProblem(stored)!, /^must be a hash of/, stored)
 })
 
-test('of whatever is taken a wrong password is wrong, and nothing breaks', async () => {
+test('a wrong password fails for every accepted hash without an error', async () => {
   const small = fc.record({
     kind: fc.constantFrom('id', 'i', 'd'),
     v: fc.constantFrom('', '$v=16', '$v=19'),
@@ -205,10 +206,10 @@ test('of whatever is taken a wrong password is wrong, and nothing breaks', async
   )
 })
 
-describe('at a sign-in', () => {
+describe('at sign-in', () => {
   const OWN = /^\$argon2id\$v=19\$m=64,t=1,p=1\$/
 
-  test('a foreign hash is replaced by one of our own, once the password was right', async () => {
+  test('a foreign hash is replaced by ours after a successful sign-in', async () => {
     const stored = bcrypt.hashSync('correct horse', 4)
     const { matches, rehashed } = await passwords.verifyAndRehash(stored, 'correct horse')
     assert.equal(matches, true)
@@ -218,7 +219,7 @@ describe('at a sign-in', () => {
       assert.deepEqual(await passwords.verifyAndRehash(stored, wrong), { matches: false, rehashed: null })
   })
 
-  test('so is one of argon2 by other rules, and none of our own', async () => {
+  test('an argon2 hash with other parameters is replaced, and ours is kept', async () => {
     const [, stored] = KNOWN[2]
     assert.match((await passwords.verifyAndRehash(stored, 'password')).rehashed!, OWN)
     const own = await passwords.hash('password')
@@ -226,7 +227,7 @@ describe('at a sign-in', () => {
     assert.deepEqual(await passwords.verifyAndRehash(null, 'password'), { matches: false, rehashed: null })
   })
 
-  test('one of bcrypt over a digest is replaced, however long the password', async () => {
+  test('a bcrypt hash over a digest is replaced for any password length', async () => {
     const password = 'ü'.repeat(60)
     const digest = createHash('sha256').update(password).digest('hex')
     const stored = `bcrypt_sha256$${bcrypt.hashSync(digest, 4)}`
@@ -237,7 +238,7 @@ describe('at a sign-in', () => {
     })
   })
 
-  test('one of bcrypt stays when the password is longer than what it reads: another one would match', async () => {
+  test('a bcrypt hash stays if the password exceeds the length that bcrypt reads', async () => {
     const long = 'ü'.repeat(36)
     const stored = bcrypt.hashSync(long, 4)
     for (const password of [`${long}!`, `${long}?`])

@@ -6,8 +6,6 @@ import { login } from './accounts-help.ts'
 import { type Answered, edgeAndDatabase, newEmail, PASSWORD, startEdge } from './harness.ts'
 import { mailbox } from './mailbox.ts'
 
-/** Rules for new passwords. */
-
 const { api, url, query, db } = await edgeAndDatabase()
 const mails = mailbox({ url, query, db })
 const strict = await startEdge(url, {
@@ -35,14 +33,14 @@ const register = (password: string, edge = api, email = newEmail()) =>
   edge.post('/api/v1/auth/register', { json: { email, password } })
 
 describe('a new password', () => {
-  test('is none of the most common ones, in whichever case', async () => {
+  test('must not be among the most common ones, in any case', async () => {
     for (const password of ['password', 'Password1', '12345678', 'QWERTYUIOP', 'iloveyou', 'trustno1'])
       assertRefused(await register(password), COMMON)
     for (const password of [PASSWORD, 'password, but longer', 'ünüblich', '🜁'.repeat(8)])
       assert.equal((await register(password)).status, 200, password)
   })
 
-  test('has enough beside the address and the name of the service', async () => {
+  test("must have enough characters besides the address and the service's name", async () => {
     for (const password of [
       'ann.miller2024',
       'Ann.Miller!',
@@ -57,7 +55,7 @@ describe('a new password', () => {
     assertRefused(await register('1234A-watermill', strict), short(12))
   })
 
-  test('has the length and the classes that the deployment chooses', async () => {
+  test('must have the configured length and character classes', async () => {
     assertRefused(await register('Aa1-Aa1-Aa1', strict), short(12))
     for (const password of [
       'correct horse',
@@ -71,19 +69,19 @@ describe('a new password', () => {
       assert.equal((await register(password, strict)).status, 200, password)
   })
 
-  test('may be a common one if the deployment says so, and is no shorter than eight characters', async () => {
+  test('may be common if configured, but needs eight characters', async () => {
     assert.equal((await register('password', lax)).status, 200)
     assert.equal((await register('millrace1', lax)).status, 200)
     assert.equal((await register('letmein', lax)).json.errors[0].loc[1], 'password')
   })
 
-  test('is refused whether or not the address is taken', async () => {
+  test('is rejected whether or not the address is taken', async () => {
     const { email } = await api.register(newEmail())
     assertRefused(await register('password', api, email), COMMON)
   })
 })
 
-test('a change is refused before the current password is looked at, and changes nothing', async () => {
+test('is rejected at a change before the current password is checked', async () => {
   const { email, token } = await api.register(newEmail('somebody'))
   const change = (new_password: string, current_password = PASSWORD) =>
     api.post('/api/v1/auth/change-password', { token, json: { current_password, new_password } })
@@ -95,7 +93,7 @@ test('a change is refused before the current password is looked at, and changes 
   assert.equal((await change('another password')).status, 200)
 })
 
-test('a reset is refused, and its token stays good', async () => {
+test('is rejected at a reset, and the token stays valid', async () => {
   const { email } = await api.register(newEmail())
   await mails()
   await api.post('/api/v1/auth/password-reset/request', { json: { email } })
@@ -115,7 +113,7 @@ describe('the password of ADMIN_EMAIL', () => {
   const start = (adminEmail: string, adminPassword: string) =>
     ensureAdmin({ ...edge, settings: { ...edge.settings, adminEmail, adminPassword } })
 
-  test('keeps an edge from starting when it is a common one, and no account is made', async () => {
+  test('prevents the start if it is a common one, and no account is created', async () => {
     const email = newEmail('root')
     await assert.rejects(start(email, 'password1'), (error) => {
       assert.ok(error instanceof StartError)
@@ -125,7 +123,7 @@ describe('the password of ADMIN_EMAIL', () => {
     assert.deepEqual(await query('select from account where email = $1', [email]), [])
   })
 
-  test('does not matter to an account that keeps its own', async () => {
+  test('is not checked for an account that keeps its own', async () => {
     const { id, email } = await api.register(newEmail('verified'))
     await query('update account set is_verified = true where id = $1', [id])
     await start(email, 'password1')

@@ -9,7 +9,7 @@ import type { Failure } from '../../sql/errors.ts'
 const passwords = createPasswords({ concurrency: 2 })
 after(() => passwords.close())
 
-/** The nice values of this process's threads. */
+/** Returns the nice values of this process's threads. */
 const niceness = (): number[] =>
   readdirSync('/proc/self/task').map((thread) => {
     const text = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8')
@@ -17,7 +17,7 @@ const niceness = (): number[] =>
   })
 
 describe('passwords', () => {
-  test('a hash is argon2id with a salt of its own, and knows its password', async () => {
+  test('a hash is argon2id with its own salt and verifies its password', async () => {
     const [one, other] = await Promise.all([passwords.hash('correct horse'), passwords.hash('correct horse')])
     assert.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
     assert.notEqual(one, other)
@@ -26,17 +26,17 @@ describe('passwords', () => {
       assert.equal(await passwords.verify(one, wrong), false)
   })
 
-  test('any text is a password', async () => {
+  test('any text can be a password', async () => {
     for (const text of ['ünïcödé ✓', '\0\0\0', '🜁'.repeat(500)])
       assert.equal(await passwords.verify(await passwords.hash(text), text), true)
   })
 
-  test('without a hash nothing is right, not even what the work is done with', async () => {
+  test('without a hash every password is wrong, even that of the dummy hash', async () => {
     for (const text of ['x', 'no account has this password'])
       assert.equal(await passwords.verify(null, text), false)
   })
 
-  test('many at once are all answered, each its own', async () => {
+  test('many concurrent calls each get their own answer', async () => {
     const cheap = createPasswords({ concurrency: 2, cost: { memoryCost: 64, timeCost: 1 } })
     const hash = await cheap.hash('number 7')
     const answers = await Promise.all(
@@ -49,7 +49,7 @@ describe('passwords', () => {
     )
   })
 
-  test('what is no hash fails alone', async () => {
+  test('an invalid hash fails only its own call', async () => {
     const hash = await passwords.hash('correct horse')
     const ends = await Promise.allSettled([
       passwords.verify('no hash', 'x'),
@@ -65,7 +65,7 @@ describe('passwords', () => {
       if (end.status === 'rejected') assert.doesNotMatch(String(end.reason), /correct horse/)
   })
 
-  test('hashes from elsewhere wait for each other, and nothing waits for them', async () => {
+  test('foreign hashes wait for each other and delay no others', async () => {
     const mixed = createPasswords({ concurrency: 1, cost: { memoryCost: 64, timeCost: 1 } })
     const [own, dear] = [await mixed.hash('correct horse'), bcrypt.hashSync('correct horse', 10)]
     const ended: string[] = []
@@ -82,7 +82,7 @@ describe('passwords', () => {
     assert.deepEqual(ended, ['own 0', 'own 1', 'own 2', 'foreign 0', 'foreign 1', 'foreign 2'])
   })
 
-  test('too many hashes from elsewhere at once are refused, and those of our own are not', async () => {
+  test('too many concurrent foreign hashes are rejected, and our own are not', async () => {
     const mixed = createPasswords({ concurrency: 1, cost: { memoryCost: 64, timeCost: 1 } })
     const cheap = bcrypt.hashSync('correct horse', 4)
     const ends = await Promise.allSettled(
@@ -95,7 +95,7 @@ describe('passwords', () => {
     await mixed.close()
   })
 
-  test('its threads give way to others, and only they do', {
+  test('only its threads run at a lower priority', {
     skip: process.platform !== 'linux',
   }, async () => {
     const gentle = (): number => niceness().filter((nice) => nice > getPriority(0)).length
@@ -108,7 +108,7 @@ describe('passwords', () => {
     await fresh.close()
   })
 
-  test('after a close the next password starts a thread again', async () => {
+  test('the next password after a close starts a thread again', async () => {
     const short = createPasswords({ concurrency: 1 })
     const hash = await short.hash('correct horse')
     await short.close()

@@ -12,7 +12,7 @@ const ledger = ledgerOf(world)
 
 /** Waits for the job of an event and claims it. */
 const claimJobOf = async (id: string, count: number): Promise<string> => {
-  const jobs = await until('its job is there', async () => {
+  const jobs = await until('the job of the event exists', async () => {
     const rows = await query(`select id from job where payload ->> 'event_id' = $1 order by ordinal`, [id])
     return rows.length === count && rows
   })
@@ -21,10 +21,10 @@ const claimJobOf = async (id: string, count: number): Promise<string> => {
   return job
 }
 
-test('an event whose job fails while it is waited for is a 500, and gets another job when it comes again', async (t) => {
+test('an event whose job fails during the request is 500, and a repetition adds another job', async (t) => {
   const { hub } = world.api.serving.edge
   const terminal = hub.waitForTerminal.bind(hub)
-  // Extends the wait of two seconds, which is too short on a busy machine.
+  // Extend the wait of two seconds, which is too short on a busy machine.
   t.mock.method(hub, 'waitForTerminal', (id: string, _: number, signal?: AbortSignal) =>
     terminal(id, 60_000, signal),
   )
@@ -37,7 +37,7 @@ test('an event whose job fails while it is waited for is a 500, and gets another
   assert.deepEqual((await second).json, { received: 'true' })
 })
 
-test('an event whose job takes long is acknowledged after two seconds: it is stored', async () => {
+test('an event whose job takes long is acknowledged after two seconds, because it is stored', async () => {
   const given = event('payment_intent.succeeded', intentObject({ name: 'slow' }))
   const startedAt = performance.now()
   assert.equal((await send(given)).status, 200)

@@ -26,7 +26,7 @@ const deleted = (email: string): AuditEvent => ({
 const NO_PAGES = { total: 0, total_is_exact: true, next: null, page: 1, page_size: 20 }
 
 for (const list of ['transactions', 'subscriptions', 'disputes', 'disputes?status=open'])
-  test(`${list} are followed from page to page, also by cursor`, async () => {
+  test(`${list} can be followed by page and by cursor`, async () => {
     const [name] = list.split('?')
     const path = (more: string) => `/${list}${list.includes('?') ? '&' : '?'}page_size=1${more}`
     const all = (await get(ann, `/${list}`))[name!]
@@ -45,7 +45,7 @@ for (const list of ['transactions', 'subscriptions', 'disputes', 'disputes?statu
   })
 
 describe('transactions', () => {
-  test('are those of the caller, newest first', async () => {
+  test("are the caller's own, newest first", async () => {
     const { transactions, ...rest } = await get(ann, '/transactions')
     assert.deepEqual(rest, { total: 8, total_is_exact: true, page: 1, page_size: 20, next: null })
     const seen = transactions.map((one: Record<string, unknown>) => [
@@ -70,7 +70,7 @@ describe('transactions', () => {
     for (const one of transactions) assert.deepEqual(await get(ann, `/transactions/${one.id}`), one)
   })
 
-  test('come in pages, and by status', async () => {
+  test('have pages and a status filter', async () => {
     const all = (await get(ann, '/transactions')).transactions
     const pages = []
     for (const page of [1, 2, 3])
@@ -100,14 +100,14 @@ describe('transactions', () => {
     }
   })
 
-  test('of nobody and of others are not hers; without authentication they are everybody’s', async () => {
+  test('of guests and other accounts are hidden; without authentication all are visible', async () => {
     assert.equal((await get(bob, '/transactions')).total, 1)
     for (const who of [eve, admin])
       assert.deepEqual(await get(who, '/transactions'), { transactions: [], ...NO_PAGES })
     assert.equal((await everything('/transactions')).total, 10)
   })
 
-  test('refuse what is out of range', async () => {
+  test('reject values out of range', async () => {
     for (const search of ['page=0', 'page=x', 'page_size=0', 'page_size=201', 'status=open', 'page_size='])
       assertRefused(await call(ann, 'GET', `/transactions?${search}`), 422)
     assert.equal((await get(ann, '/transactions?page_size=200')).page_size, 200)
@@ -115,7 +115,7 @@ describe('transactions', () => {
 })
 
 describe('subscriptions', () => {
-  test('are those of the caller, by status', async () => {
+  test("are the caller's own, filtered by status", async () => {
     const { subscriptions, total } = await get(ann, '/subscriptions')
     assert.deepEqual(
       [total, subscriptions.map((one: { status: string }) => one.status)],
@@ -129,7 +129,7 @@ describe('subscriptions', () => {
 })
 
 describe('disputes', () => {
-  test('are those of the caller’s payments, and `open` are those that wait', async () => {
+  test("are those of the caller's payments, and `open` selects those that need a response", async () => {
     const states = async (search: string) =>
       (await get(ann, `/disputes${search}`)).disputes.map((one: { status: string }) => one.status)
     assert.deepEqual(await states(''), ['warning_issued', 'won', 'under_review', 'needs_response'])
@@ -140,7 +140,7 @@ describe('disputes', () => {
     assertRefused(await call(ann, 'GET', '/disputes?status=closed'), 422)
   })
 
-  test('tell their payment, and when evidence is due', async () => {
+  test('include their payment and the due date of evidence', async () => {
     const { disputes } = await get(ann, '/disputes?status=needs_response')
     const [payment] = await query(
       `select transaction_id::int from payment_reference where provider_id = 'pi_a1'`,
@@ -160,7 +160,7 @@ describe('disputes', () => {
     assert.deepEqual(await get(ann, `/disputes/${id}`), disputes[0])
   })
 
-  test('of a payment that nobody knows are seen only where there is no authentication', async () => {
+  test('of an unknown payment are visible only without authentication', async () => {
     const { disputes } = await everything('/disputes')
     assert.equal(disputes.length, 6)
     const unknown = disputes.find((one: { transaction_id: number | null }) => one.transaction_id === null)
@@ -170,7 +170,7 @@ describe('disputes', () => {
   })
 })
 
-test('what is somebody else’s is like what is missing, byte for byte', async () => {
+test("another account's payment is byte for byte the same as a missing one", async () => {
   const missing = 2_147_483_647
   for (const [path, table, detail] of [
     ['/transactions', 'payment_transaction', 'Transaction not found'],
@@ -189,7 +189,7 @@ test('what is somebody else’s is like what is missing, byte for byte', async (
   }
 })
 
-test('everything but the webhook needs an active account, on every level of authentication', async () => {
+test('everything except the webhook requires an active account, at every level', async () => {
   const routes = [
     ['GET', '/transactions'],
     ['GET', '/transactions/1'],
@@ -218,7 +218,7 @@ test('everything but the webhook needs an active account, on every level of auth
   assert.equal((await basic.get('/api/v1/payment/transactions', { token: ann.token })).json.total, 8)
 })
 
-test('an account that goes leaves its payments behind, nobody’s', async () => {
+test('payments of a deleted account stay without an owner', async () => {
   const [who] = await people(1)
   await link(who!, 'leaver')
   await tell(
@@ -230,7 +230,7 @@ test('an account that goes leaves its payments behind, nobody’s', async () => 
   )
   assert.equal((await get(who!, '/transactions')).total, 1)
   const before = await everything('/transactions')
-  // As the deletion job does after its call to the provider.
+  // The deletion job does the same after its call to the provider.
   await db.transaction((tx) =>
     deleteAndPurge(tx, who!.id, deleted, { requestId: null, settings: jobSettings(1) }),
   )

@@ -20,29 +20,29 @@ import type { Person } from './orgs-help.ts'
 export const DAY = 86_400
 export const NOW = Math.floor(Date.now() / 1000)
 
-/** The event of a successful payment. */
+/** Creates the event of a successful payment. */
 export const paid = (name: string, customer: string, more: object = {}): TestEvent =>
   event('payment_intent.succeeded', intentObject({ name, customer: `cus_${customer}`, ...more }))
 
-/** Payments of two people and a guest, with helpers that read them, in a new database. */
+/** Creates payments of two people and a guest in a new database, with helpers that read them. */
 export async function paymentRows() {
   const world = await paymentsWorld({ worker: false })
   const { call, db, link, people, url, env } = world
   const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
   const [ann, bob, eve] = (await people(3)) as [Person, Person, Person]
   const admin = (await people(1, 'admin'))[0]!
-  /** Applies events to the database directly, without the webhook. */
+  /** Applies events to the database directly, bypassing the webhook. */
   const applyEvents = async (...events: TestEvent[]): Promise<void> => {
     for (const { type, created: at, data } of events)
       await db.run(applyChanges(changesOf({ type, at, object: data.object, before: {} })))
   }
-  /** The JSON that an account reads. */
+  /** Returns the JSON that an account reads. */
   const get = async (who: Person | null, path: string) => {
     const answer = await call(who, 'GET', path)
     assert.equal(answer.status, 200, answer.text)
     return answer.json
   }
-  /** The JSON that any caller reads without authentication. */
+  /** Returns the JSON that any caller reads without authentication. */
   const everything = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
   await link(ann, 'ann')
   await link(bob, 'bob')
@@ -53,7 +53,7 @@ export async function paymentRows() {
 /** Shared by the files of this process that do not change the payment totals. */
 export const sharedPayments = sharedByFiles(paymentRows)
 
-// Ann has a payment in each state, a subscription, and disputes; Bob has one of each; a guest's payment has no owner.
+// Ann has a payment in each state, a subscription, and disputes. Bob has one of each. A guest's payment has no owner.
 const HISTORY: readonly TestEvent[] = [
   paid('a1', 'ann', { at: NOW - 3 * DAY, amount: 1000 }),
   paid('a2', 'ann', { at: NOW - 2 * DAY, amount: 2000 }),

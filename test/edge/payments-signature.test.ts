@@ -5,7 +5,7 @@ import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 import { sharedPayments } from './payments-rows.ts'
 
-/** Invalid provider events are all refused the same way and leave no row. */
+/** Invalid provider events must all be rejected the same way and leave no row. */
 
 const { api, query, send, url, env } = await sharedPayments()
 const PATH = '/api/v1/payment/webhook'
@@ -61,7 +61,7 @@ for (const [what, text] of signed)
     assertRefused(answer, 400, 'Invalid payload')
   })
 
-test('a body that is changed by a byte, or not in the bytes that were signed', async () => {
+test('a body that differs from the signed bytes', async () => {
   for (const changed of [body.replace('2000', '3000'), `${body} `, JSON.stringify(given, null, 1)])
     assertRefused(
       await api.post(PATH, { body: changed, headers: { 'stripe-signature': signature(body) } }),
@@ -70,7 +70,7 @@ test('a body that is changed by a byte, or not in the bytes that were signed', a
     )
 })
 
-test('none of them leaves a row', async () => {
+test('rejected requests leave no row', async () => {
   assert.deepEqual(
     await query(`select from payment_event where id in ('evt_forged', 'evt_broken', 'evt_thin')`),
     [],
@@ -78,8 +78,8 @@ test('none of them leaves a row', async () => {
   assert.deepEqual(await query(`select from payment_reference where provider_id = 'pi_forged'`), [])
 })
 
-test('one right signature of one known secret suffices: the provider is changing its secret', async () => {
-  // An event type that creates no job.
+test('one valid signature with any known secret is enough, because secrets rotate', async () => {
+  // This event type adds no job.
   const other = event('customer.created', { id: 'cus_1' })
   const text = JSON.stringify(other)
   const signed = (...secrets: readonly string[]): string => {

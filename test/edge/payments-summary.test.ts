@@ -8,7 +8,7 @@ const { ann, call, eve, everything, get, url } = await sharedPayments()
 const bare = await startEdge(url, { env: { AUTH_LEVEL: 'none', PROVIDER_SECRET_KEY: '' } })
 
 describe('the summary', () => {
-  test('counts what is the caller’s, in the currency that most payments are in', async () => {
+  test("counts the caller's payments in the most used currency", async () => {
     assert.deepEqual(await get(ann, '/status'), {
       provider: 'stripe',
       enabled: true,
@@ -30,7 +30,7 @@ describe('the summary', () => {
     )
   })
 
-  test('says whether there is a provider, and never its key', async () => {
+  test('reports whether a provider is configured, and never its key', async () => {
     const { enabled, is_test_mode } = (await bare.get('/api/v1/payment/status')).json
     assert.deepEqual([enabled, is_test_mode], [false, false])
     const live = await startEdge(url, { env: { AUTH_LEVEL: 'none', STRIPE_SECRET_KEY: 'sk_live_1' } })
@@ -39,7 +39,7 @@ describe('the summary', () => {
     assert.doesNotMatch(answer.text, /sk_live/)
   })
 
-  test('adds up from the days of the series', async () => {
+  test('equals the sum of the daily series', async () => {
     const { points, ...rest } = await get(ann, '/revenue-timeseries')
     assert.deepEqual(rest, { currency: 'usd', days: 30 })
     assert.equal(points.length, 30)

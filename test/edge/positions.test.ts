@@ -4,7 +4,7 @@ import { createPositions } from '../../edge/pipeline/positions.ts'
 import type { Wal } from '../../sql/wal.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 
-/** WAL positions that the edge remembers per caller, and those that callers send. */
+/** Tests WAL positions that the edge remembers per caller, and those that callers send. */
 
 const FOR_MS = 1_000
 const asked = (who: number | null, headers: Readonly<Record<string, string>> = {}, address = '192.0.2.1') =>
@@ -24,7 +24,7 @@ function remembering(max?: number) {
   return { positions, wal, write }
 }
 
-test('the furthest counts, of the header, the cookie and what is remembered', () => {
+test('the latest position of header, cookie and memory applies', () => {
   const { positions, write } = remembering()
   write(1, 0x20)
   for (const [headers, wanted] of [
@@ -37,7 +37,7 @@ test('the furthest counts, of the header, the cookie and what is remembered', ()
   assert.equal(positions.required(asked(2)), 0)
 })
 
-test('without an account it is the address that is remembered, also for accounts that come from there', () => {
+test('without an account the address is remembered, also for accounts from there', () => {
   const { positions, write } = remembering()
   write(null, 0x50, '192.0.2.7')
   assert.equal(positions.required(asked(null, {}, '192.0.2.7')), 0x50)
@@ -45,7 +45,7 @@ test('without an account it is the address that is remembered, also for accounts
   assert.equal(positions.required(asked(null, {}, '192.0.2.8')), 0)
 })
 
-test('a position is forgotten after one to two times as long as any standby may lag', () => {
+test('a position is forgotten after one to two times the maximum replica lag', () => {
   let now = 10_000
   const clock = mock.method(performance, 'now', () => now)
   const { positions, write } = remembering()
@@ -60,7 +60,7 @@ test('a position is forgotten after one to two times as long as any standby may 
   clock.mock.restore()
 })
 
-test('when there are too many to remember, the furthest counts for everybody', () => {
+test('with too many positions the latest applies to all callers', () => {
   const { positions, write } = remembering(10)
   for (let who = 1; who <= 11; who++) write(who, who)
   assert.deepEqual([positions.required(asked(1)), positions.required(asked(999))], [11, 11])

@@ -6,8 +6,6 @@ import { bucketOf } from '../../workers/attempts/tally.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Queues as admins see and control them. */
-
 const { api, ...database } = await edgeAndDatabase()
 const { db, query } = database
 const ledger = ledgerOf(database)
@@ -24,7 +22,7 @@ const queue = async (name: string, window = '10m') => {
 const events = () =>
   query(`select kind, actor_id, data from audit_event where kind like 'queue.%' order by id`)
 
-test('every queue is there, also one that nothing has used', async () => {
+test('lists every queue, even unused ones', async () => {
   const { json } = await api.get(PATH, token)
   assert.deepEqual([json.window, json.span_seconds], ['10m', 10])
   const names = json.queues.map((one: { queue: string }) => one.queue)
@@ -48,7 +46,7 @@ test('every queue is there, also one that nothing has used', async () => {
   })
 })
 
-test('depth, age and figures of what has ended, in each window', async () => {
+test('shows depth, age and statistics of ended jobs for each window', async () => {
   await ledger.add(admin.id)
   const of = { queue: 'documents', name: 'documents.extract', attempts: 4, run_seconds: 8, wait_seconds: 2 }
   const each = { runs: times(2, 4), waits: times(0.5, 4) }
@@ -83,7 +81,7 @@ test('depth, age and figures of what has ended, in each window', async () => {
   }
 })
 
-test('a pause says who and when, is kept once, and leaves an audit event', async () => {
+test('a pause shows who and when, is stored once, and adds an audit event', async () => {
   const first = await api.post(`${PATH}/ai/pause`, token)
   assert.equal(first.status, 200)
   const { paused_at, ...rest } = first.json
@@ -106,7 +104,7 @@ test('a pause says who and when, is kept once, and leaves an audit event', async
   ])
 })
 
-test('a queue that there is not is 404 and names those that there are; a wrong limit or window is refused', async () => {
+test('an unknown queue is 404 with the known names, and an invalid limit or window is rejected', async () => {
   for (const answer of [
     await api.post(`${PATH}/nowhere/pause`, token),
     await api.post(`${PATH}/nowhere/resume`, token),
@@ -124,7 +122,7 @@ test('a queue that there is not is 404 and names those that there are; a wrong l
   assert.equal((await api.get(`${PATH}?window=2h`, token)).status, 422)
 })
 
-test('a worker is drained and resumed, and who did it is told', async () => {
+test('draining and resuming a worker names who requested it', async () => {
   const [{ id }] = (await query(`insert into worker_lease (id, name, queues, expires_at)
     values (gen_random_uuid(), 'host/1', '{ai}', now() + interval '1 hour') returning id`)) as [
     { id: string },
@@ -144,7 +142,7 @@ test('a worker is drained and resumed, and who did it is told', async () => {
     assert.equal((await api.post(`/api/v1/workers/${unknown}/drain`, token)).status, 404)
 })
 
-describe('figures', () => {
+describe('queue statistics', () => {
   const span = (of: number, outcome: Span[2], attempts: number, seconds = 1): Span => [
     'a',
     of,
@@ -154,7 +152,7 @@ describe('figures', () => {
     times(seconds, attempts),
   ]
 
-  test('are of the spans of the window alone, and of one queue', () => {
+  test('cover only their window and queue', () => {
     const last = 1000
     const figures = figuresOf(
       [

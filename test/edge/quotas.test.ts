@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { QUOTA_NAMES } from '../../sql/quotas.ts'
 import { type Account, type Answered, newEmail, sharedEdge, startEdge } from './harness.ts'
 
-/** Quotas of accounts: refusals, visibility, and changes by admins. */
+/** Tests refusals by quota, and how accounts see and admins change quotas. */
 
 const { api: plain, admin, url, query } = await sharedEdge()
 const QUOTAS = {
@@ -33,7 +33,7 @@ function assertExceeded(answer: Answered, kind: keyof typeof QUOTAS, status = 42
   assert.ok(answer.json.detail.includes(`(QUOTA_${kind.toUpperCase()})`), answer.text)
 }
 
-/** Creates the n-th thing of a kind for an account. */
+/** Functions that create the n-th item of a kind for an account. */
 const MAKING: Readonly<
   Partial<Record<keyof typeof QUOTAS, (account: Account, n: number) => Promise<Answered>>>
 > = {
@@ -56,7 +56,7 @@ for (const [kind, make] of Object.entries(MAKING) as [
   keyof typeof QUOTAS,
   NonNullable<(typeof MAKING)['keys']>,
 ][])
-  test(`of ${kind}: as many as the quota, of requests at once as well, and the rest says which it is`, async () => {
+  test(`${kind}: concurrent requests cannot exceed the quota, and refusals name it`, async () => {
     const account = await newcomer()
     const answers = await Promise.all(Array.from({ length: QUOTAS[kind] + 3 }, (_, n) => make(account, n)))
     const [made, refused] = [0, 1].map((no) => answers.filter(({ status }) => Number(status >= 400) === no))
@@ -71,8 +71,8 @@ for (const [kind, make] of Object.entries(MAKING) as [
     })
   })
 
-describe('bytes', () => {
-  test('of a file that would exceed the quota are refused; 413 where it is larger than all of it', async () => {
+describe('the quota of bytes', () => {
+  test('rejects a file that would exceed it, with 413 if the file alone is larger', async () => {
     const { token } = await newcomer()
     assert.equal((await api.upload(token, 'a'.repeat(600))).status, 201)
     assertExceeded(await api.upload(token, 'b'.repeat(600)), 'bytes')
@@ -86,7 +86,7 @@ describe('bytes', () => {
   })
 })
 
-test('jobs in one request are added together or not at all', async () => {
+test('jobs of one request are added together or not at all', async () => {
   const account = await newcomer()
   const enqueue = (count: number) =>
     api.post('/api/v1/tasks/enqueue', {
@@ -98,7 +98,7 @@ test('jobs in one request are added together or not at all', async () => {
   assert.equal((await enqueue(2)).status, 202)
 })
 
-test('an account sees all of its quotas; an admin has none', async () => {
+test('an account sees all its quotas, and an admin has none', async () => {
   const own = await quotasOf(await newcomer())
   assert.deepEqual([...own.keys()], QUOTA_NAMES)
   assert.equal(own.get('pages')!.quota, 10_000_000)
@@ -111,7 +111,7 @@ describe('an admin', () => {
   const change = (who: Account, of: Pick<Account, 'id'>, json: object) =>
     api.call('PATCH', path(of), { token: who.token, json })
 
-  test('gives an account quotas of its own, takes them back, and is in the audit log with it', async () => {
+  test('sets and removes quotas of an account, with audit events', async () => {
     const account = await newcomer()
     assert.equal((await change(admin, account, { keys: 2, organizations: 0 })).status, 204)
     const given = await quotasOf(admin, path(account))
@@ -129,7 +129,7 @@ describe('an admin', () => {
     assert.deepEqual(events, [{ data: { keys: 2, organizations: 0 } }, { data: { keys: null } }])
   })
 
-  test('is who may do it, and to an account that there is', async () => {
+  test('is required, as is an existing account', async () => {
     const account = await newcomer()
     assert.equal((await change(account, account, { keys: 9 })).status, 403)
     assert.equal((await api.get(path(account), { token: account.token })).status, 403)

@@ -6,7 +6,7 @@ import { startEdge } from './harness.ts'
 import { assertRefused, type Person, peopleOf } from './orgs-help.ts'
 import { ragWorld } from './rag-help.ts'
 
-/** Collections of documents through the routes: ownership, and updates when documents change. */
+/** Tests the ownership of document collections and their updates when documents change. */
 
 const { api, url, write, index, query } = await ragWorld()
 const people = peopleOf(api, query)
@@ -15,7 +15,7 @@ const [admin] = (await people(1, 'admin')) as [Person]
 const closed = await startEdge(url, { env: { OPEN_AREAS: 'jobs' } })
 
 let count = 0
-/** A document with extracted pages. */
+/** Creates a document with extracted pages. */
 async function add(who: Person, title: string, ...pages: readonly string[]): Promise<number> {
   const uploaded = await api.upload(who.token, `bytes ${++count}`, { fields: { title } })
   assert.equal(uploaded.status, 201, uploaded.text)
@@ -50,14 +50,14 @@ const found = async (
 const contents = async (who: Person, collection: string, words: string): Promise<string[]> =>
   (await found(who, collection, words)).map(({ content }) => content).sort()
 const follows = (collection: string, words: string, expected: readonly string[]): Promise<unknown> =>
-  until(`${collection} to have ${expected.join(' and ') || 'nothing'}`, async () => {
+  until(`${collection} to contain ${expected.join(' and ') || 'nothing'}`, async () => {
     const seen = await contents(owner, collection, words)
     return JSON.stringify(seen) === JSON.stringify(expected)
   })
 const at = (id: number, rest = ''): string => `/api/v1/documents/${id}${rest}`
 
 describe('a collection of documents', () => {
-  test('is found in by page, with document and title', async () => {
+  test('finds pages, with document and title', async () => {
     const lease = await add(owner, 'The lease', 'The rent is due monthly.', 'Cats are allowed.')
     await add(other, 'Theirs', 'The rent of others.')
     const indexed = await collect(owner, 'contracts')
@@ -92,7 +92,7 @@ describe('a collection of documents', () => {
     assert.deepEqual(files.json.files, [{ source: `documents/${lease}`, chunks: 2 }])
   })
 
-  test('is there for its owner and for admins only', async () => {
+  test('is visible to its owner and admins only', async () => {
     await add(owner, 'A secret', 'secret words')
     await collect(owner, 'secret')
     assert.deepEqual(await contents(admin, 'secret', 'secret'), ['secret words'])
@@ -108,7 +108,7 @@ describe('a collection of documents', () => {
       assert.ok((await api.get('/rag/collections', { token })).json.includes('secret'))
   })
 
-  test('is made by an API key that may read documents, and by no other', async () => {
+  test('can be created only by API keys that may read documents', async () => {
     await add(owner, 'For the key', 'read by programs')
     const by = async (...scopes: readonly string[]): Promise<Person> => ({
       ...owner,
@@ -122,7 +122,7 @@ describe('a collection of documents', () => {
     assert.deepEqual(await contents(both, 'of a key', 'programs'), ['read by programs'])
   })
 
-  test('has a name of its own', async () => {
+  test('has a name per owner', async () => {
     write({ 'plain/a.txt': 'plain words' })
     await collect(owner, 'mine')
     await index({ path: 'plain', collection_name: 'plain' }, { token: admin.token })
@@ -135,7 +135,7 @@ describe('a collection of documents', () => {
       assertRefused(answer, 409, 'Another collection has this name')
   })
 
-  test('is deleted by its owner, or an admin, and the name is free again', async () => {
+  test('can be deleted by its owner or an admin, which frees the name', async () => {
     for (const who of [owner, admin]) {
       await collect(owner, 'short')
       const { status } = await api.call('DELETE', '/rag/collections/short', { token: who.token })
@@ -145,7 +145,7 @@ describe('a collection of documents', () => {
     assert.equal((await collect(other, 'short')).status, 200)
   })
 
-  test('is indexed again with another selection', async () => {
+  test('can be indexed again with another selection', async () => {
     const [a, b] = [await add(owner, 'First', 'apples'), await add(owner, 'Second', 'more apples')]
     await collect(owner, 'chosen', { ids: [a, b] })
     assert.equal((await found(owner, 'chosen', 'apples')).length, 2)
@@ -154,7 +154,7 @@ describe('a collection of documents', () => {
     assert.deepEqual(await contents(owner, 'chosen', 'apples'), ['more apples'])
   })
 
-  test('is refused to those who have no documents, and files to those who are no admins', async () => {
+  test('requires documents of the caller, and admin rights for files', async () => {
     const body = { collection_name: 'x', documents: {} }
     assertRefused(await index(body), 401)
     assertRefused(await closed.post('/rag/index', { json: body }), 401)
@@ -168,7 +168,7 @@ describe('a collection of documents', () => {
     assert.equal((await closed.call('DELETE', path, { token: admin.token })).status, 200)
   })
 
-  test('needs to be either of files or of documents', async () => {
+  test('requires either files or documents', async () => {
     for (const [more, loc] of [
       [{}, 'path'],
       [{ path: '.', documents: {} }, 'path'],
@@ -190,11 +190,11 @@ describe('a collection of documents', () => {
   })
 })
 
-// Each update comes two seconds late, so the tests run concurrently.
-describe('a collection follows its documents', { concurrency: true }, () => {
+// Each update is delayed by two seconds, so run the tests concurrently.
+describe('a collection is updated', { concurrency: true }, () => {
   const { token } = owner
 
-  test('as they are tagged', async () => {
+  test('when its documents are tagged', async () => {
     const a = await add(owner, 'Figs', 'figs ripen')
     const b = await add(owner, 'Figs too', 'figs dry')
     const tag = (id: number) => api.post(at(id, '/tags'), { json: { label: 'fig' }, token })
@@ -207,20 +207,20 @@ describe('a collection follows its documents', { concurrency: true }, () => {
     await follows('figs', 'figs', ['figs dry'])
   })
 
-  test('as they are changed', async () => {
+  test('when its documents change', async () => {
     const id = await add(owner, 'Sharon fruit', 'soft when ripe')
     await collect(owner, 'fruit', { ids: [id] })
     await api.call('PATCH', at(id), { json: { title: 'Persimmons' }, token })
     await follows('fruit', 'persimmons', ['soft when ripe'])
   })
 
-  test('as they are deleted and restored', async () => {
+  test('when its documents are deleted and restored', async () => {
     const id = await add(owner, 'Dates', 'dates are sweet')
     await collect(owner, 'dates', { ids: [id] })
     assert.deepEqual(await contents(owner, 'dates', 'dates'), ['dates are sweet'])
     assert.equal((await api.call('DELETE', at(id), { token })).status, 204)
     assert.deepEqual(await contents(owner, 'dates', 'dates'), [], 'at once, before it is indexed')
-    await until('it to be indexed', async () => {
+    await until('the collection to be indexed', async () => {
       const { json } = await api.get('/rag/collections/dates', { token })
       return json.document_count === 0
     })
@@ -230,7 +230,7 @@ describe('a collection follows its documents', { concurrency: true }, () => {
     assert.deepEqual(await contents(owner, 'dates', 'dates'), [])
   })
 
-  test('of one document is not indexed for another', async () => {
+  test('only for documents that it contains', async () => {
     const [a, b] = [await add(owner, 'One', 'one'), await add(owner, 'Two', 'two')]
     const [who] = (await people(1)) as [Person]
     await collect(owner, 'one', { ids: [a] })

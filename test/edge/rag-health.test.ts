@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 
-/** The health of retrieval when no worker has the model: the edge answers immediately from stored state. */
+/** When no worker has the model, the edge must answer health requests immediately from stored state. */
 
 const { api, query } = await edgeAndDatabase({ env: { RAG_EMBEDDINGS: 'local' } })
 const problems = async (): Promise<string[]> => {
@@ -12,11 +12,11 @@ const problems = async (): Promise<string[]> => {
   return json.validation_errors
 }
 
-test('what asks first is told that it is not known yet, and who asks later what was found out', async () => {
+test('the first request gets an unknown state, and later ones the result of the check', async () => {
   const first = await Promise.all(Array.from({ length: 20 }, problems))
   for (const one of first) assert.deepEqual(one, ['The model has not been checked yet; a check is running'])
   const found = 'The model is loading, or no worker serves the queue rag_model'
-  await until('it is found out', async () => (await problems())[0] === found)
+  await until('the check has finished', async () => (await problems())[0] === found)
   assert.deepEqual(await query(`select count(*)::int as jobs from job where queue = 'rag_model'`), [
     { jobs: 1 },
   ])

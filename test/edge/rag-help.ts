@@ -6,24 +6,24 @@ import type { TestDatabase } from '../database.ts'
 import { type Answered, type Api, type CallOptions, edgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** A folder to index, an edge, and a worker in this process that indexes. */
+/** A folder to index, with an edge and a worker in this process. */
 export interface RagWorld extends TestDatabase {
   readonly api: Api
   readonly root: string
-  /** Writes files below the root. */
+  /** Writes files below the indexed folder. */
   write(files: Readonly<Record<string, string | Uint8Array>>): void
   index(body: object, options?: CallOptions): Promise<Answered>
   search(query: string, more?: object): Promise<Answered>
 }
 
-/** Creates a temporary folder; it is removed after the file. */
+/** Creates a temporary folder that is removed after the test file. */
 export function folder(): string {
   const made = realpathSync(mkdtempSync(join(tmpdir(), 'millrace-rag-')))
   after(() => rmSync(made, { recursive: true, force: true }))
   return made
 }
 
-/** Writes files below a folder and creates missing folders. */
+/** Writes files below a folder, creating missing folders. */
 export function writeInto(root: string, files: Readonly<Record<string, string | Uint8Array>>): void {
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true })
@@ -47,7 +47,7 @@ export async function ragWorld(env: Readonly<Record<string, string>> = {}): Prom
   }
 }
 
-/** Starts a worker for indexing on a database; it stops after the file. */
+/** Starts a worker for indexing on a database. The worker stops after the test file. */
 export async function startIndexer(url: string, env: Readonly<Record<string, string>>): Promise<void> {
   await startOwnWorker(url, 'rag,rag_model,system', env)
 }

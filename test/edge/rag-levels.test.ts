@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { newEmail, sharedEdge, startEdge } from './harness.ts'
 
-/** Indexing, search and deletion at each level of authentication, with the area closed and open. */
+/** Tests indexing, search and deletion at each level of authentication, with the area closed and open. */
 
 const closed = { OPEN_AREAS: 'jobs', REQUEST_WAIT_SECONDS: '0' }
 const shared = await sharedEdge()
@@ -19,7 +19,7 @@ const ASKS = [
   ['GET', '/rag/collections', undefined, 200],
   ['GET', '/rag/collections/none', undefined, 404],
   ['GET', '/rag/collections/none/files', undefined, 404],
-  // Permission to delete a collection depends on its content.
+  // 404, because permission to delete a collection depends on its content.
   ['DELETE', '/rag/collections/none', undefined, 404],
   ['GET', '/rag/health', undefined, 200],
 ] as const

@@ -5,7 +5,7 @@ import { until } from '../until.ts'
 import { startEdge } from './harness.ts'
 import { folder, ragWorld } from './rag-help.ts'
 
-/** Collections with vectors of a real model, computed on its own thread. */
+/** Tests collections with vectors of a real model, which runs on its own thread. */
 
 const models = folder()
 writeModel(models)
@@ -33,7 +33,7 @@ const found = async (words: string, more: object = {}) => {
 }
 
 describe('a collection with vectors', () => {
-  test('is made by the model of the settings', async () => {
+  test('uses the configured model', async () => {
     const answer = await index({ path: 'v', collection_name: 'v' })
     assert.equal(answer.status, 200, answer.text)
     assert.equal(answer.json.embedding_model, MODEL)
@@ -44,7 +44,7 @@ describe('a collection with vectors', () => {
     assert.deepEqual(rows, [{ n: 4, least: 16, most: 16 }])
   })
 
-  test('is found in by what words mean, and says so', async () => {
+  test('finds results by meaning and reports it', async () => {
     const [first, second] = await found('automobile')
     assert.equal(first!.metadata.file_name, 'car.txt')
     assert.deepEqual(first!.metadata.signals, ['vector'])
@@ -52,14 +52,14 @@ describe('a collection with vectors', () => {
     assert.ok(first!.score > second!.score && first!.score <= 0.5)
   })
 
-  test('has first what both words and meaning find', async () => {
+  test('ranks results found by both words and meaning first', async () => {
     const [first] = await found('a car or vehicle')
     assert.equal(first!.metadata.file_name, 'car.txt')
     assert.deepEqual(first!.metadata.signals, ['lexical', 'vector'])
     assert.equal(first!.score, 1)
   })
 
-  test('is filtered before it is ranked', async () => {
+  test('filters before it ranks', async () => {
     const hits = await found('automobile', { top_k: 1, filter_metadata: { extension: 'md' } })
     assert.deepEqual(
       hits.map(({ metadata }) => metadata.file_name),
@@ -67,7 +67,7 @@ describe('a collection with vectors', () => {
     )
   })
 
-  test('keeps the vectors of what has not changed', async () => {
+  test('keeps the vectors of unchanged content', async () => {
     const vectors = () => query('select file_id::int, floats from rag_vector order by 1')
     const before = await vectors()
     write({ 'v/cat.txt': 'A boat sails.' })
@@ -78,7 +78,7 @@ describe('a collection with vectors', () => {
     assert.equal((await found('vessel'))[0]!.metadata.file_name, 'cat.txt')
   })
 
-  test('that had none gets them with the next run', async () => {
+  test('without vectors gets them in the next run', async () => {
     await query(`delete from rag_vector`)
     await query(`update rag_collection set embedding_model = null, dimensions = null, version = version + 1`)
     assert.deepEqual(await found('feline'), [])
@@ -87,16 +87,16 @@ describe('a collection with vectors', () => {
     assert.equal((await found('bakery'))[0]!.metadata.signals[0], 'vector')
   })
 
-  test('of another model than that of the settings is searched by words alone', async () => {
+  test('with vectors of another model than the configured one is searched by words only', async () => {
     const other = await startEdge(url, { env: { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical' } })
     const json = { collection_name: 'v', query: 'car' }
     const answer = await other.post('/rag/search', { json })
     assert.deepEqual(answer.json.results[0].metadata.signals, ['lexical'])
   })
 
-  test('is well, says health', async () => {
+  test('is healthy', async () => {
     const health = async () => (await api.get('/rag/health')).json
-    await until('it has asked the model', async () => (await health()).status === 'healthy')
+    await until('the model was checked', async () => (await health()).status === 'healthy')
     const { status, embeddings, active_embeddings, model, validation_errors } = await health()
     assert.deepEqual(
       { status, embeddings, active_embeddings, model, validation_errors },
@@ -111,8 +111,8 @@ describe('a collection with vectors', () => {
   })
 })
 
-describe('a provider without its key', () => {
-  test('is told by health', async () => {
+describe('a provider without a key', () => {
+  test('is reported by health', async () => {
     const keyless = await startEdge(url, { env: { RAG_EMBEDDINGS: 'openai' } })
     const { status, active_embeddings, configuration_valid, validation_errors } = (
       await keyless.get('/rag/health')

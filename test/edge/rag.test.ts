@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { until } from '../until.ts'
 import { ragWorld } from './rag-help.ts'
 
-/** Indexing, search and deletion through the routes. */
+/** Tests the routes for indexing, search and deletion. */
 
 const { api, write, index, search, query, root } = await ragWorld()
 
@@ -41,7 +41,7 @@ const counts = (answer: typeof first): unknown[] => {
 }
 
 describe('indexing and searching', () => {
-  test('a folder becomes a collection, and says what was skipped', () => {
+  test('indexes a folder as a collection and reports skipped files', () => {
     assert.equal(first.status, 200, first.text)
     const { duration_ms, ...rest } = first.json
     assert.ok(duration_ms >= 0)
@@ -58,7 +58,7 @@ describe('indexing and searching', () => {
     })
   })
 
-  test('a result says where it is from and what has found it', async () => {
+  test('a result names its source and how it was found', async () => {
     const answer = await search('steeping green teas', { collection_name: 'all', top_k: 2 })
     const { results, ...head } = answer.json
     assert.deepEqual(head, {
@@ -88,7 +88,7 @@ describe('indexing and searching', () => {
     })
   })
 
-  test('finds parts of names in code, and what a page says without its scripts', async () => {
+  test('finds parts of names in code, and page text without scripts', async () => {
     assert.deepEqual(await sources('drain'), ['src/pool.ts'])
     assert.deepEqual(await sources('drainPool'), ['src/pool.ts'])
     assert.deepEqual(await sources('tides'), ['page.html'])
@@ -96,7 +96,7 @@ describe('indexing and searching', () => {
     assert.deepEqual(await sources('the of and'), [], 'words that say nothing')
   })
 
-  test('filters before it ranks, and by equality', async () => {
+  test('filters by equality before it ranks', async () => {
     const words = 'tea coffee owls ships pool'
     assert.equal((await found(words)).length, 4)
     assert.deepEqual(await sources(words, { top_k: 1, filter_metadata: { extension: 'html' } }), [
@@ -111,12 +111,12 @@ describe('indexing and searching', () => {
     assert.equal((await found(words, { filter_metadata: null })).length, 4)
   })
 
-  test('a phrase between quotation marks has to be there, if it is anywhere', async () => {
+  test('requires a quoted phrase if it occurs anywhere', async () => {
     assert.deepEqual(await sources('"boiling water" tea owls'), ['notes/tea.md'])
     assert.ok((await sources('"owls boiling" snow')).includes('notes/birds.txt'))
   })
 
-  test('scores fall, and ranks count from 1', async () => {
+  test('scores descend, and ranks start at 1', async () => {
     const results = await found('tea coffee owls ships pool water')
     assert.deepEqual(
       results.map(({ rank }) => rank),
@@ -130,7 +130,7 @@ describe('indexing and searching', () => {
     assert.ok(scores.every((score) => score > 0 && score < 1))
   })
 
-  test('refuses what is no search', async () => {
+  test('rejects invalid searches', async () => {
     for (const [body, loc] of [
       [{}, 'query'],
       [{ query: '' }, 'query'],
@@ -154,7 +154,7 @@ describe('indexing and searching', () => {
     assert.deepEqual(missing.json, { detail: 'Collection not found', code: 'rag.missing' })
   })
 
-  test('refuses what is nothing to index', async () => {
+  test('rejects invalid index requests', async () => {
     for (const [body, loc] of [
       [{ collection_name: 'x' }, 'path'],
       [{ path: '', collection_name: 'x' }, 'path'],
@@ -184,7 +184,7 @@ describe('indexing and searching', () => {
 })
 
 describe('collections', () => {
-  test('are listed, described, and name their files', async () => {
+  test('can be listed and described, with their files', async () => {
     assert.deepEqual((await api.get('/rag/collections')).json, ['all'])
     const { created_at, updated_at, ...info } = (await api.get('/rag/collections/all')).json
     assert.ok(created_at <= updated_at)
@@ -212,7 +212,7 @@ describe('collections', () => {
     }
   })
 
-  test('a second run reads what is new, and lets go of what is gone', async () => {
+  test('a second run indexes new files and removes deleted ones', async () => {
     write({ 'more/a.md': 'Apples ripen.\n', 'more/b.md': 'Bees hum.\n', 'more/c.md': 'Cats purr.\n' })
     const body = { path: 'more', collection_name: 'more' }
     assert.deepEqual(counts(await index(body)), [3, 0, 0, 3])
@@ -236,7 +236,7 @@ describe('collections', () => {
       assert.deepEqual(await sources(words, { collection_name: 'more' }), source)
   })
 
-  test('keeps what it has from another path', async () => {
+  test('a run keeps the files outside its path', async () => {
     write({ 'left/l.txt': 'Lions roar.', 'right/r.txt': 'Ravens call.', 'right/s.txt': 'Seals dive.' })
     const both = { collection_name: 'both' }
     assert.deepEqual(counts(await index({ path: 'left', ...both })), [1, 0, 0, 1])
@@ -251,7 +251,7 @@ describe('collections', () => {
     )
   })
 
-  test('deleted, is gone at once, and its rows soon after', async () => {
+  test('deletion takes effect immediately and removes the rows soon after', async () => {
     write({ 'gone/g.md': 'Geese fly south.\n' })
     await index({ path: 'gone', collection_name: 'gone bird' })
     assert.deepEqual(await sources('geese', { collection_name: 'gone bird' }), ['gone/g.md'])
@@ -269,20 +269,20 @@ describe('collections', () => {
     assert.deepEqual(counts(await index({ path: 'gone', collection_name: 'gone bird' })), [1, 0, 0, 1])
   })
 
-  test('a run in the background is a job, and repeated under its key is the same one', async () => {
+  test('a background run is a job, and the same key returns the same job', async () => {
     const options = { headers: { prefer: 'respond-async', 'idempotency-key': 'k1' } }
     const body = { path: 'notes', collection_name: 'later' }
     const one = await index(body, options)
     assert.equal(one.status, 202, one.text)
     assert.deepEqual((await index(body, options)).json, one.json)
     const job = () => api.get(`/api/v1/jobs/${one.json.job_id}`)
-    await until('it is done', async () => (await job()).json.status === 'done')
+    await until('the job is done', async () => (await job()).json.status === 'done')
     const { result, progress } = (await job()).json
     assert.equal(result.documents_added, 2)
     assert.deepEqual(progress, { current: 2, total: 2 })
   })
 
-  test('health says how retrieval is configured', async () => {
+  test('health reports the configuration of retrieval', async () => {
     const { collections, documents, chunks, ...health } = (await api.get('/rag/health')).json
     assert.ok(collections > 0 && documents > 0 && chunks > 0)
     assert.deepEqual(health, {

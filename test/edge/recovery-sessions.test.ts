@@ -4,7 +4,7 @@ import { until } from '../until.ts'
 import { type Account, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 import { mailbox } from './mailbox.ts'
 
-// Edges normally reread an account after 5 s. The clock stands still, so only notifications reach them.
+// Stop the clock: edges normally reread an account after 5 s, but here only notifications reach them.
 const now = performance.now()
 mock.method(performance, 'now', () => now)
 const { api, url, query, db } = await edgeAndDatabase()
@@ -43,7 +43,7 @@ const meStatus = async (token: string, edge: Api) => (await edge.get('/api/v1/au
 const refresh = (token: string, edge: Api) =>
   edge.post('/api/v1/auth/refresh', { headers: { cookie: `millrace_refresh=${token}` } })
 
-/** Asserts that both tokens work on every edge; all edges then have the session cached. */
+/** Asserts that both tokens work on every edge, which also caches the session there. */
 async function assertAlive(session: Session): Promise<Session> {
   for (const edge of edges) assert.equal(await meStatus(session.token, edge), 200)
   const answer = await refresh(session.refresh, other)
@@ -54,18 +54,18 @@ async function assertAlive(session: Session): Promise<Session> {
 }
 
 /**
- * Asserts that neither token works on any edge: the refresh token immediately, the access token once the edge is
- * notified.
+ * Asserts that neither token works on any edge. The refresh token must fail immediately, the access token once the edge
+ * is notified.
  */
 async function assertEnded({ token, refresh: used }: Session, here: Api): Promise<void> {
   assert.equal(await meStatus(token, here), 401, 'at once where it was done')
   for (const edge of edges) assert.equal((await refresh(used, edge)).status, 401)
   for (const edge of edges)
-    await until('the access token is refused', async () => (await meStatus(token, edge)) === 401)
+    await until('the access token is rejected', async () => (await meStatus(token, edge)) === 401)
 }
 
-describe('what a new password does to sessions', () => {
-  test('a reset ends every one, access and refresh tokens, on every edge', async () => {
+describe('the effect of a new password on sessions', () => {
+  test('a reset ends all sessions with their access and refresh tokens, on every edge', async () => {
     for (const here of edges) {
       const account = await newcomer()
       const sessions = [
@@ -79,23 +79,23 @@ describe('what a new password does to sessions', () => {
     }
   })
 
-  test('a session that was signed out of before ends with its access token, too', async () => {
+  test('the access token of a session that was signed out before ends, too', async () => {
     const account = await newcomer()
     const { token } = await signIn(account.email)
     const out = await api.post('/api/v1/auth/logout', { token })
     assert.equal(out.status, 200)
     assert.equal(await meStatus(token, other), 200, 'good until it expires')
     await confirm(await resetToken(account.email), 'a new password')
-    await until('it is refused', async () => (await meStatus(token, other)) === 401)
+    await until('the token is rejected', async () => (await meStatus(token, other)) === 401)
   })
 
-  test('a reset of one account leaves others alone', async () => {
+  test('a reset leaves other accounts alone', async () => {
     const [one, two] = [await newcomer(), await newcomer()]
     await confirm(await resetToken(one.email), 'a new password')
     await assertAlive(two)
   })
 
-  test('a change keeps the caller’s own and ends the others', async () => {
+  test("a change keeps the caller's session and ends the others", async () => {
     for (const here of edges) {
       const account = await newcomer()
       const [own, second] = [await assertAlive(account), await assertAlive(await signIn(account.email))]
@@ -112,7 +112,7 @@ describe('what a new password does to sessions', () => {
     }
   })
 
-  test('a change that is refused changes nothing', async () => {
+  test('a rejected change changes nothing', async () => {
     const account = await newcomer()
     const second = await signIn(account.email)
     const wrong = await change(account.token, 'not the password', 'a new password')
@@ -126,7 +126,7 @@ describe('what a new password does to sessions', () => {
     assert.equal((await login(account.email, PASSWORD)).status, 200)
   })
 
-  test('no login that was under way with the old password outlives a reset', {
+  test('no concurrent login with the old password outlives a reset', {
     timeout: 60_000,
   }, async () => {
     let raced = 0
@@ -137,7 +137,7 @@ describe('what a new password does to sessions', () => {
       assert.equal((await confirm(token, 'a new password', edges[round % 2])).status, 200)
       for (const answer of await Promise.all(logins)) {
         if (answer.status !== 200) {
-          // Five sign-ins with the old password lock the address.
+          // 403 is possible, because five sign-ins with the old password lock the address.
           assert.ok([401, 403].includes(answer.status), String(answer.status))
           continue
         }
@@ -145,7 +145,7 @@ describe('what a new password does to sessions', () => {
         const session = { token: answer.json.access_token, refresh: answer.cookie('millrace_refresh') }
         for (const edge of edges) {
           assert.equal((await refresh(session.refresh, edge)).status, 401)
-          await until('it is refused', async () => (await meStatus(session.token, edge)) === 401)
+          await until('the token is rejected', async () => (await meStatus(session.token, edge)) === 401)
         }
       }
       const live = await query('select 1 from session where account_id = $1 and ended_at is null', [
@@ -156,7 +156,7 @@ describe('what a new password does to sessions', () => {
     assert.ok(raced > 0, 'some of them were answered before the reset')
   })
 
-  test('no change with the old password undoes a reset', { timeout: 60_000 }, async () => {
+  test('no concurrent change with the old password undoes a reset', { timeout: 60_000 }, async () => {
     for (let round = 0; round < 10; round++) {
       const account = await newcomer()
       const token = await resetToken(account.email)
@@ -171,7 +171,7 @@ describe('what a new password does to sessions', () => {
     }
   })
 
-  test('of two changes at once with the same password one is done', async () => {
+  test('one of two concurrent changes with the same password succeeds', async () => {
     for (let round = 0; round < 5; round++) {
       const account = await newcomer()
       const answers = await Promise.all(

@@ -46,8 +46,8 @@ function assertBadToken(answer: Answered): void {
 
 const BAD = ['x', 'é', '../..', "' or 1=1", 'x'.repeat(200), digestOf('x').toString('base64url')]
 
-describe('asking for a reset', () => {
-  test('answers the same, and does the same, whoever has the address', async () => {
+describe('requesting a reset', () => {
+  test('gives the same answer and does the same work for any address', async () => {
     const inactive = await newcomer({ is_active: false })
     const { email } = await newcomer()
     await mails()
@@ -73,14 +73,14 @@ describe('asking for a reset', () => {
     )
   })
 
-  test('needs an address; an account or a right password it does not', async () => {
+  test('requires an address, but neither an account nor a right password', async () => {
     for (const json of [{}, { email: '' }, { email: 'no address' }, { email: 'a@example.com', extra: 1 }])
       assert.equal((await api.post('/api/v1/auth/password-reset/request', { json })).status, 422)
   })
 })
 
 describe('a reset', () => {
-  test('sets the password: the new one signs in, the old one does not', async () => {
+  test('sets the password: the new one signs in and the old one does not', async () => {
     const { email, id } = await newcomer()
     const { token, to } = await resetMail(email)
     assert.equal(to, email)
@@ -99,7 +99,7 @@ describe('a reset', () => {
     assert.deepEqual(rows, [{ kind: 'account.password_reset' }])
   })
 
-  test('takes a token once, and with it the others that were mailed before', async () => {
+  test('accepts a token once, and invalidates earlier ones', async () => {
     const { email } = await newcomer()
     const [first, second] = [await resetMail(email), await resetMail(email)]
     assert.equal((await confirm(second.token)).status, 200)
@@ -108,7 +108,7 @@ describe('a reset', () => {
     assert.equal((await login(email, 'a new password')).status, 200)
   })
 
-  test('takes no token that is expired, of another kind or none at all', async () => {
+  test('rejects an expired token, one of another kind, and a malformed one', async () => {
     const account = await newcomer()
     const [verification] = (await mails()).filter(({ to }) => to === account.email)
     const expired = await resetMail(account.email)
@@ -120,7 +120,7 @@ describe('a reset', () => {
     assert.equal((await verify(verification!.token)).status, 200, 'nor does it use that one up')
   })
 
-  test('with a password that is too short or too long is refused, and the token is still good', async () => {
+  test('with a password that is too short or too long is rejected, and the token stays valid', async () => {
     const { email } = await newcomer()
     const { token } = await resetMail(email)
     for (const password of ['seven..', 'x'.repeat(1025)]) {
@@ -130,7 +130,7 @@ describe('a reset', () => {
     assert.equal((await confirm(token, 'eight...')).status, 200)
   })
 
-  test('raced by ten at once is done by one, whose password it is', async () => {
+  test('ten concurrent resets let one succeed and set its password', async () => {
     const { email } = await newcomer()
     const { token } = await resetMail(email)
     const passwords = Array.from({ length: 10 }, (_, i) => `password number ${i}`)
@@ -142,7 +142,7 @@ describe('a reset', () => {
         assert.equal((await login(email, password)).status, i === won ? 200 : 401)
   })
 
-  test('of an account that is gone is nothing', async () => {
+  test('of a deleted account is rejected', async () => {
     const { email, id } = await newcomer()
     const { token } = await resetMail(email)
     assert.equal((await api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })).status, 204)
@@ -154,13 +154,13 @@ describe('verifying an address', () => {
   const verification = async (account: Account): Promise<string> =>
     (await mails()).find(({ to }) => to === account.email)!.token
 
-  test('registering mails a token that does it, once', async () => {
+  test('registering mails a token that verifies the address once', async () => {
     const account = await newcomer()
     assert.equal((await me(account.token)).is_verified, false)
     const token = await verification(account)
     const answer = await verify(token)
     assert.deepEqual([answer.status, answer.json], [200, { detail: 'The address is verified' }])
-    await until('the account shows it', async () => (await me(account.token)).is_verified === true)
+    await until('the account is verified', async () => (await me(account.token)).is_verified === true)
     assertBadToken(await verify(token))
     const rows = await query(
       `select actor_id from audit_event where kind = 'account.verified' and account_id = $1`,
@@ -169,7 +169,7 @@ describe('verifying an address', () => {
     assert.deepEqual(rows, [{ actor_id: account.id }])
   })
 
-  test('takes no token that is expired, of another kind or none at all', async () => {
+  test('rejects an expired token, one of another kind, and a malformed one', async () => {
     const account = await newcomer()
     const token = await verification(account)
     const reset = await resetMail(account.email)
@@ -179,7 +179,7 @@ describe('verifying an address', () => {
     assert.equal((await confirm(reset.token)).status, 200)
   })
 
-  test('raced by ten at once is done by one', async () => {
+  test('ten concurrent requests let one succeed', async () => {
     const token = await verification(await newcomer())
     const statuses = (await Promise.all(Array.from({ length: 10 }, () => verify(token)))).map(
       ({ status }) => status,
@@ -187,7 +187,7 @@ describe('verifying an address', () => {
     assert.deepEqual(statuses.sort(), [200, ...Array(9).fill(400)])
   })
 
-  test('a new token can be had until it is done; using one uses up both', async () => {
+  test('new tokens can be requested until the address is verified, which uses all of them up', async () => {
     const account = await newcomer()
     const first = await verification(account)
     const answer = await resend(account.token)
@@ -199,13 +199,13 @@ describe('verifying an address', () => {
     assert.notEqual(first, second)
     assert.equal((await verify(first)).status, 200)
     assertBadToken(await verify(second))
-    await until('the edge knows', async () => (await me(account.token)).is_verified === true)
+    await until('the edge sees the change', async () => (await me(account.token)).is_verified === true)
     const again = await resend(account.token)
     assert.deepEqual([again.status, again.json], [200, { detail: 'The address is already verified' }])
     assert.deepEqual(await mails(), [])
   })
 
-  test('a new token is for who is signed in', async () => {
+  test('a new token requires a session', async () => {
     const answer = await resend('')
     assert.equal(answer.status, 401)
     assertChallenge(answer)

@@ -10,7 +10,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core'
 import openapiTS, { astToString } from 'openapi-typescript'
 import { edgeAndDatabase } from './harness.ts'
 
-/** The OpenAPI reference as third-party tools read it: a linter, a client generator, a compiler. */
+/** Checks the OpenAPI reference with third-party tools: a linter, a client generator, a compiler. */
 
 const run = promisify(execFile)
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
@@ -32,7 +32,7 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ name: `${method} ${path}`, ...operation })),
 )
 
-test('a public linter has nothing to say about it', async () => {
+test('a public linter finds no problems', async () => {
   const config = await createConfig({ extends: ['recommended'] })
   const problems = await lintFromString({ source, absoluteRef: 'openapi.json', config })
   assert.deepEqual(
@@ -41,7 +41,7 @@ test('a public linter has nothing to say about it', async () => {
   )
 })
 
-test('bodies and answers of JSON have examples, and so do refusals', () => {
+test('JSON bodies, answers and refusals have examples', () => {
   const without: string[] = []
   let all = 0
   for (const { name, requestBody, responses } of operations) {
@@ -56,7 +56,7 @@ test('bodies and answers of JSON have examples, and so do refusals', () => {
   assert.deepEqual(without, [])
 })
 
-test('every stream shows frames, each with event, id and data', () => {
+test('every stream documents its frames, each with event, id and data', () => {
   const streams = operations.flatMap(({ name, responses }) => {
     const content = responses[200]?.content?.['text/event-stream']
     return content === undefined ? [] : [{ name, example: String(content.example) }]
@@ -74,7 +74,7 @@ test('every stream shows frames, each with event, id and data', () => {
   assert.deepEqual(chat.match(/(?<=event: )\w+/g), ['connect', 'chunk', 'chunk', 'final', 'complete'])
 })
 
-test('every operation says that it may fail, and refuses in one form', () => {
+test('every operation documents failures, in one format', () => {
   for (const { name, responses } of operations) {
     assert.ok(responses['5XX'] ?? responses[500], name)
     assert.ok(
@@ -84,7 +84,7 @@ test('every operation says that it may fail, and refuses in one form', () => {
   }
 })
 
-test('every refusal has a code, and names those that it may have', () => {
+test('every refusal documents its possible codes', () => {
   const { components } = JSON.parse(source) as {
     components: { schemas: { Problem: { required: string[] } } }
   }
@@ -92,7 +92,7 @@ test('every refusal has a code, and names those that it may have', () => {
   let all = 0
   for (const { name, responses } of operations)
     for (const [status, { content }] of Object.entries(responses)) {
-      // Only `/ready` has its own error body: its report.
+      // Skip `/ready`, which is the only operation with its own error body.
       if (!/^[45]\d\d$/.test(status) || (content === undefined && name === 'get /ready')) continue
       const { schema, example } = content!['application/json'] as {
         schema: { properties: { code: { enum: string[] } } }
@@ -104,10 +104,10 @@ test('every refusal has a code, and names those that it may have', () => {
   assert.ok(all > 500)
 })
 
-test('no object is a default, with which openapi-python-client leaves out an operation', () => {
+test('no default is an object, because openapi-python-client then omits the operation', () => {
   const found: string[] = []
   JSON.stringify(JSON.parse(source), function (this: object, name, value) {
-    // A schema has its type next to its default. A property may also be named `default`.
+    // Only a `default` next to a type is a default value, because a property may also be named `default`.
     const isDefault = name === 'default' && ('type' in this || 'anyOf' in this || '$ref' in this)
     if (isDefault && typeof value === 'object' && value !== null && !Array.isArray(value))
       found.push(JSON.stringify(this))
@@ -178,8 +178,8 @@ const CONFIG = {
   include: ['*.ts'],
 }
 
-test('a client made from it compiles, refuses what is wrong, and runs', async () => {
-  // Fields with defaults are optional in requests, but by default the generator makes them required.
+test('a generated client compiles, rejects invalid calls, and runs', async () => {
+  // Make request fields with a default optional: the generator marks them as required by default.
   const types = astToString(await openapiTS(source, { defaultNonNullable: false }))
   symlinkSync(MODULES, join(folder, 'node_modules'))
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')

@@ -6,8 +6,6 @@ import { assertRefused, castOf } from './accounts-help.ts'
 import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Schedules as admins see and change them. */
-
 const { api, ...database } = await edgeAndDatabase()
 const { query, url } = database
 const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
@@ -40,7 +38,7 @@ const trail = (requestId: string) =>
     requestId,
   ])
 
-test('every entry is listed by name, with its next run', async () => {
+test('lists every entry by name, with its next run', async () => {
   const before = new Date()
   const found = await list()
   const expected = schedule.map(({ identifier, match, task }) => ({
@@ -62,7 +60,7 @@ test('every entry is listed by name, with its next run', async () => {
     )
 })
 
-test('a run answers with its job, which is then its last one, and how that ends', async () => {
+test('a run returns its job, which becomes the last one, with its outcome', async () => {
   const answer = await act('blog-retag', 'run')
   assert.equal(answer.status, 202, answer.text)
   const [id, ...more] = await jobsOf('blog.retag')
@@ -87,14 +85,14 @@ test('a run answers with its job, which is then its last one, and how that ends'
   })
 })
 
-test('a run joins the job under way, where its task does', async () => {
+test('a run joins a live job if its task does', async () => {
   const first = (await act('collect', 'run')).json.job_id
   const second = await act('collect', 'run')
   assert.deepEqual([second.status, second.json.job_id], [202, first])
   assert.deepEqual(await jobsOf('documents.collect'), [first])
 })
 
-test('a paused one has no next run, and says since when and by whom; it runs when told to, and stays paused', async () => {
+test('a paused entry has no next run, shows who paused it and when, and can still be run', async () => {
   const other = await newcomer()
   await api.call('PATCH', `/api/v1/auth/users/${other.id}/role?role=admin`, { token: admin.token })
   const paused = await act('retention', 'pause')
@@ -121,7 +119,7 @@ test('a paused one has no next run, and says since when and by whom; it runs whe
   }
 })
 
-test('under an Idempotency-Key each happens once', async () => {
+test('each action takes effect once per Idempotency-Key', async () => {
   const key = (text: string) => ({ 'idempotency-key': text })
   const run = await act('rag-purge', 'run', key('run'))
   const repeated = await act('rag-purge', 'run', key('run'))
@@ -139,7 +137,7 @@ test('under an Idempotency-Key each happens once', async () => {
   assert.equal((await read('rag-purge')).paused_at, null, 'the repetition did nothing')
 })
 
-test('each change is in the trail of audited events, once', async () => {
+test('each change has one audit event', async () => {
   let count = 0
   const told = async (what: string, expected: readonly string[], name = 'llm-sync') => {
     const id = `schedule-${++count}`
@@ -159,7 +157,7 @@ test('each change is in the trail of audited events, once', async () => {
   assert.ok(answer.json.events.length > 0)
 })
 
-test('what is no schedule is not found', async () => {
+test('an unknown schedule is 404', async () => {
   const before = await query('select identifier from schedule_control order by 1')
   for (const what of ['run', 'pause', 'resume'])
     for (const name of ['unknown', 'system.retention', 'Retention', 'constructor', '%20', 'x'.repeat(2000)])
@@ -167,7 +165,7 @@ test('what is no schedule is not found', async () => {
   assert.deepEqual(await query('select identifier from schedule_control order by 1'), before)
 })
 
-test('only admins see and change them', async () => {
+test('only admins list and change them', async () => {
   const calls = ['run', 'pause', 'resume'].map((what) => ['POST', `${SCHEDULES}/payments/${what}`] as const)
   for (const [method, path] of [['GET', SCHEDULES] as const, ...calls]) {
     for (const { token } of [moderator, user])
@@ -177,7 +175,7 @@ test('only admins see and change them', async () => {
   assert.deepEqual(await jobsOf('payments.reconcile'), [])
 })
 
-test('without authentication nobody has paused it', async () => {
+test('without authentication a pause names no account', async () => {
   const answer = await none.post(`${SCHEDULES}/payments/pause`)
   assert.equal(answer.status, 200, answer.text)
   assert.deepEqual([answer.json.paused_at === null, answer.json.paused_by], [false, null])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 
-/** The ASVS table in `edge/SECURITY.md` names existing files and counts its rows correctly. */
+/** The ASVS table in `edge/SECURITY.md` must name existing files and count its rows correctly. */
 
 const ROOT = new URL('../../', import.meta.url)
 const text = readFileSync(new URL('edge/SECURITY.md', ROOT), 'utf8')
@@ -12,7 +12,7 @@ const rows = text
   .map((line) => line.split('|').map((cell) => cell.trim()))
 const FILE = /`([\w.-]+(?:\/[\w.*-]+)+\.\w+)`/g
 
-test('every row has a state, a requirement has one row, and what is held names a test', () => {
+test('every row has a state and a unique requirement, and fulfilled ones name a test', () => {
   assert.ok(rows.length > 200)
   assert.equal(new Set(rows.map(([, id]) => id)).size, rows.length)
   for (const [, id, what, state, where] of rows) {
@@ -22,7 +22,7 @@ test('every row has a state, a requirement has one row, and what is held names a
   }
 })
 
-test('the counts of its opening are those of its rows', () => {
+test('the counts in the introduction match the rows', () => {
   const count = (state: string) => rows.filter((row) => row[3] === state).length
   const [, held, none, open] = /(\d+) are `held`, (\d+) are `n\/a` and (\d+) are `open`/
     .exec(text)!
@@ -30,7 +30,7 @@ test('the counts of its opening are those of its rows', () => {
   assert.deepEqual([held, none, open], ['held', 'n/a', 'open'].map(count))
 })
 
-test('every file that it names exists', () => {
+test('every named file exists', () => {
   const named = [...text.matchAll(FILE)].map(([, file]) => file!)
   assert.ok(named.length > 200)
   assert.deepEqual(
@@ -39,7 +39,7 @@ test('every file that it names exists', () => {
   )
 })
 
-/** Code that no file of the service may contain, by requirement. */
+/** Patterns that no file of the service may contain, keyed by requirement. */
 const FORBIDDEN: Readonly<Record<string, RegExp>> = {
   '1.2.5: no command runs in a shell': /\bshell: *true|[^.\w](exec|execSync)\(/,
   '12.3.2: certificates of servers are validated': /rejectUnauthorized|NODE_TLS_REJECT_UNAUTHORIZED/,

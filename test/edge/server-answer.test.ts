@@ -4,10 +4,10 @@ import { type BodyWriter, HeaderBlock, type Responder } from '../../edge/http/se
 import { Client, child, request, residentMiB, serve, until } from './fixtures/raw.ts'
 
 const OK = { status: 200, headers: [] }
-// All tests share this process: a test that ends it fails, and so do the later ones.
+// All tests share this process, so a test that crashes it also fails the later ones.
 const running = await child({ after })
 
-test('returning without an answer: the process lives, and so does the connection', async (t) => {
+test('a handler that returns without an answer leaves the process and connection alive', async (t) => {
   const client = await Client.connect(t, running.port)
   client.send(request('GET /silent'))
   const other = await Client.connect(t, running.port)
@@ -15,7 +15,7 @@ test('returning without an answer: the process lives, and so does the connection
   assert.deepEqual([running.exited(), client.closed], [false, false])
 })
 
-test('a synchronous throw and a rejection are answered with 500', async (t) => {
+test('a synchronous throw and a rejection are 500', async (t) => {
   for (const path of ['/throws', '/rejects']) {
     const client = await Client.connect(t, running.port)
     await client.send(request(`GET ${path}`)).has('{"detail":"Internal error","code":"internal"}')
@@ -27,7 +27,7 @@ test('a synchronous throw and a rejection are answered with 500', async (t) => {
   }
 })
 
-test('what a handler throws goes to onError', async (t) => {
+test('handler errors are passed to onError', async (t) => {
   const { port, errors } = await serve(t, async () => {
     throw new Error('secret')
   })
@@ -36,7 +36,7 @@ test('what a handler throws goes to onError', async (t) => {
   assert.deepEqual([errors.map(String), client.text.includes('secret')], [['Error: secret'], false])
 })
 
-test('an answer outlives what is thrown after it', async (t) => {
+test('an answer survives a later throw', async (t) => {
   const { port, errors } = await serve(t, (_, responder) => {
     responder.send({ ...OK, body: 'answered' })
     throw new Error('later')
@@ -46,7 +46,7 @@ test('an answer outlives what is thrown after it', async (t) => {
   assert.deepEqual([errors.length, client.text.includes('500')], [1, false])
 })
 
-test('onAborted holds one handler: every onClose listener is called when the client leaves', async (t) => {
+test('onClose: all listeners run when the client disconnects, although uWS allows one onAborted', async (t) => {
   const called: string[] = []
   let kept: Responder | undefined
   const { port, errors } = await serve(t, (_, responder) => {
@@ -68,7 +68,7 @@ test('onAborted holds one handler: every onClose listener is called when the cli
   assert.deepEqual([called, kept?.done, errors.length], [['first', 'last', 'too late'], true, 1])
 })
 
-test('onClose is not called for a client that got its answer', async (t) => {
+test('onClose does not run for a client that received its answer', async (t) => {
   const called: string[] = []
   const { port, server } = await serve(t, (seen, responder) => {
     responder.onClose(() => called.push(seen.path))
@@ -83,7 +83,7 @@ test('onClose is not called for a client that got its answer', async (t) => {
   assert.deepEqual(called, ['/waits'])
 })
 
-test('res after abort or end: a second answer and one to nobody do nothing', async (t) => {
+test('a second answer, or one after a disconnect, has no effect', async (t) => {
   const client = await Client.connect(t, running.port)
   await client.send(request('GET /late?1')).has('late')
   const gone = await Client.connect(t, running.port)
@@ -94,14 +94,14 @@ test('res after abort or end: a second answer and one to nobody do nothing', asy
   assert.deepEqual([running.exited(), client.text.includes('again')], [false, false])
 })
 
-test('writes after await: an answer is one packet, and uWS has nothing to warn of', async (t) => {
+test('an answer after await is one packet, without a uWS warning', async (t) => {
   const client = await Client.connect(t, running.port)
   await client.send(request('GET /late?5')).has('late')
   assert.equal(client.arrivals.length, 1)
   assert.equal(running.stderr(), '')
 })
 
-test('writeHeader: control characters in headers are refused', async (t) => {
+test('control characters in headers are rejected', async (t) => {
   const bad: [string, string][] = [
     ['x-a', 'a\r\nset-cookie: b=c'],
     ['x-a', 'a\nb'],
@@ -120,7 +120,7 @@ test('writeHeader: control characters in headers are refused', async (t) => {
   }
 })
 
-test('constant and own headers are sent in order, tabs and text beyond ASCII as they are', async (t) => {
+test('constant and custom headers are sent in order, with tabs and non-ASCII text unchanged', async (t) => {
   const block = new HeaderBlock([['x-constant', '1']])
   const { port } = await serve(t, (_, responder) =>
     responder.send({
@@ -139,7 +139,7 @@ test('constant and own headers are sent in order, tabs and text beyond ASCII as 
   assert.match(text, /^HTTP\/1.1 201 Created\r\nx-constant: 1\r\nx-own: a\tb\r\nx-far: ü\r\n/)
 })
 
-test('HEAD: the length of the body without the body, and the connection lives on', async (t) => {
+test('HEAD has the length of the body without the body, and the connection stays open', async (t) => {
   const { port } = await serve(t, (seen, responder) =>
     responder.send({ ...OK, body: 'öne', head: seen.method === 'HEAD' }),
   )
@@ -150,7 +150,7 @@ test('HEAD: the length of the body without the body, and the connection lives on
   assert.equal(client.text.match(/Content-Length: 4/g)?.length, 2)
 })
 
-test('204 and 304 have neither body nor length, and the connection lives on', async (t) => {
+test('204 and 304 have no body or length, and the connection stays open', async (t) => {
   const { port } = await serve(t, (seen, responder) =>
     responder.send({ status: Number(seen.path.slice(1)), headers: [] }),
   )
@@ -161,14 +161,14 @@ test('204 and 304 have neither body nor length, and the connection lives on', as
   await client.send(request('GET /200')).has('Content-Length: 0')
 })
 
-test('10 MB in one answer arrive whole', async (t) => {
+test('an answer of 10 MB arrives completely', async (t) => {
   const text = 'x'.repeat(10_000_000)
   const { port } = await serve(t, (_, responder) => responder.send({ ...OK, body: text }))
   const answer = await fetch(`http://127.0.0.1:${port}/`)
   assert.equal(await answer.text(), text)
 })
 
-test('res.end of something huge: pieces at the pace of a slow reader, in flat memory', async (t) => {
+test('a huge answer is sent at the pace of a slow client, with constant memory', async (t) => {
   const client = await Client.connect(t, running.port)
   client.socket.pause()
   client.send(request('GET /pieces'))
@@ -188,7 +188,7 @@ test('res.end of something huge: pieces at the pace of a slow reader, in flat me
   assert.ok(max - before < 20, `100 MiB of answer added ${(max - before).toFixed(1)} MiB`)
 })
 
-test('pieces arrive in order, with their length announced', async (t) => {
+test('pieces arrive in order, with the announced length', async (t) => {
   const { port } = await serve(t, async (_, responder) => {
     const body = responder.body({ status: 200, headers: [['content-type', 'text/plain']] }, 6)
     for (const part of ['ab', '', 'cd', 'ef']) await body.write(Buffer.from(part))
@@ -199,7 +199,7 @@ test('pieces arrive in order, with their length announced', async (t) => {
   assert.equal(await (await fetch(`http://127.0.0.1:${other}/`)).text(), '')
 })
 
-test('a client that leaves fails the piece that waits for it, and those after', async (t) => {
+test('a disconnect rejects the waiting piece and later ones', async (t) => {
   const codes: string[] = []
   let body: BodyWriter | undefined
   const { port } = await serve(t, async (_, responder) => {
@@ -216,7 +216,7 @@ test('a client that leaves fails the piece that waits for it, and those after', 
   assert.deepEqual(codes, ['request.incomplete', 'request.incomplete'])
 })
 
-test('a body that fails half-way is cut, so that the client sees it', async (t) => {
+test('a failing body cuts the connection, so that the client notices', async (t) => {
   const { port } = await serve(t, async (_, responder) => {
     await responder.body(OK, 100).write(new Uint8Array(50))
     throw new Error('half-way')
@@ -226,7 +226,7 @@ test('a body that fails half-way is cut, so that the client sees it', async (t) 
   assert.match(client.text, /Content-Length: 100/)
 })
 
-test('more pieces than announced are refused', async (t) => {
+test('more bytes than announced are rejected', async (t) => {
   const { port, errors } = await serve(t, (_, responder) => responder.body(OK, 3).write(new Uint8Array(4)))
   const client = await Client.connect(t, port)
   await client.send(request('GET /')).isClosed()

@@ -14,7 +14,7 @@ function reply(responder: Responder, body: string, status = 200): void {
   responder.send({ status, headers: [], body: `${body}|` })
 }
 
-/** Reads the body; answers with its text or the error code. */
+/** Reads the body and answers with its text or the error code. */
 const echo: Handler = async (incoming, responder) => {
   try {
     reply(responder, Buffer.from(await incoming.body.bytes(MAX)).toString('latin1'))
@@ -26,7 +26,7 @@ const echo: Handler = async (incoming, responder) => {
 
 const LARGE = { 'content-length': String(64 * MAX) }
 
-test('body handler attached after await: a body that is asked for late is whole', async (t) => {
+test('a body requested after await is complete', async (t) => {
   const { port } = await serve(t, async (incoming, responder) => {
     await delay(50)
     await echo(incoming, responder)
@@ -35,7 +35,7 @@ test('body handler attached after await: a body that is asked for late is whole'
   await client.send(request('POST /', {}, 'all of it')).has('all of it|')
 })
 
-test('chunk ArrayBuffer: kept chunks are owned copies', async (t) => {
+test('stored chunks are copies that stay valid', async (t) => {
   const chunks: Uint8Array[] = []
   const { port } = await serve(t, async (incoming, responder) => {
     await incoming.body.stream((chunk) => {
@@ -53,7 +53,7 @@ test('chunk ArrayBuffer: kept chunks are owned copies', async (t) => {
   await client.has('ab+cd+ef|')
 })
 
-test('chunks arrive in order, and a slow sink gets one after the other', async (t) => {
+test('chunks arrive in order, and a slow sink gets one at a time', async (t) => {
   let atOnce = 0
   let max = 0
   const { port } = await serve(t, async (incoming, responder) => {
@@ -76,7 +76,7 @@ test('chunks arrive in order, and a slow sink gets one after the other', async (
   assert.equal(max, 1)
 })
 
-test('a chunked body, an empty one and none', async (t) => {
+test('reads a chunked body, an empty one and none', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
   client.send(
@@ -87,10 +87,10 @@ test('a chunked body, an empty one and none', async (t) => {
   await client.send(request('DELETE /')).has('\r\n\r\n|HTTP/1.1 200 OK')
 })
 
-test('body limit: a Content-Length over it is refused at once, and the client gets the 413', async (t) => {
+test('a Content-Length over the limit is rejected immediately, and the client gets the 413', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
-  // The client sends none of the body, so the answer cannot have waited for it.
+  // The client sends none of the body, so the server cannot have waited for it.
   await client.send(request('POST /', LARGE)).has('request.too_large|')
   assert.match(
     client.text,
@@ -98,7 +98,7 @@ test('body limit: a Content-Length over it is refused at once, and the client ge
   )
 })
 
-test('a client that sends all before it reads gets its early answer and no reset', async (t) => {
+test('a client that sends everything before it reads gets an early answer without a reset', async (t) => {
   const { port } = await serve(t, (incoming, responder) =>
     incoming.method === 'GET' ? reply(responder, 'request.too_large', 413) : echo(incoming, responder),
   )
@@ -123,13 +123,13 @@ test('a client that sends all before it reads gets its early answer and no reset
   }
 })
 
-test('body limit: the fetch of Node gets the 413', async (t) => {
+test("Node's fetch gets the 413", async (t) => {
   const { port } = await serve(t, echo)
   const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: Buffer.alloc(8 * MAX) })
   assert.deepEqual([answer.status, await answer.text()], [413, 'request.too_large|'])
 })
 
-test('body limit: chunks over it are refused in the middle, and the client gets the 413', async (t) => {
+test('chunks over the limit are rejected during the upload, and the client gets the 413', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
   client.send(request('POST /', { 'transfer-encoding': 'chunked' }))
@@ -137,13 +137,13 @@ test('body limit: chunks over it are refused in the middle, and the client gets 
   await client.send(piece + piece).has('413')
 })
 
-test('body limit: a body of exactly the limit passes', async (t) => {
+test('a body of exactly the limit is accepted', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
   await client.send(request('POST /', {}, 'x'.repeat(MAX))).has('x|')
 })
 
-test('a small body that nobody read costs no connection', async (t) => {
+test('a small unread body keeps its connection open', async (t) => {
   let answered = 0
   const { port } = await serve(t, (_, responder) => {
     reply(responder, 'refused', 401)
@@ -158,7 +158,7 @@ test('a small body that nobody read costs no connection', async (t) => {
   assert.equal(client.closed, false)
 })
 
-test('a large body that nobody read closes the connection once it has arrived', async (t) => {
+test('a large unread body closes the connection once it has arrived', async (t) => {
   const { port } = await serve(t, (_, responder) => reply(responder, 'refused', 401))
   const client = await Client.connect(t, port)
   await client.send(request('POST /', { 'content-length': String(MAX) })).has('refused|')
@@ -167,7 +167,7 @@ test('a large body that nobody read closes the connection once it has arrived', 
   await client.send('x'.repeat(MAX)).isClosed()
 })
 
-test('an answer before a large body arrives, whatever comes at once with the body', async (t) => {
+test('an answer before a large body arrives, even when part of the body comes with the head', async (t) => {
   const { port } = await serve(t, (_, responder) => reply(responder, 'refused', 401))
   const sized = request('POST /', {}, 'x'.repeat(128 * 1024))
   const chunked = `${request('POST /', { 'transfer-encoding': 'chunked' })}3\r\nabc\r\n`
@@ -183,7 +183,7 @@ test('an answer before a large body arrives, whatever comes at once with the bod
   }
 })
 
-test('a body that outruns its reader within one turn goes through a file, whole and in order', async (t) => {
+test('a body faster than its reader goes through a file, complete and in order', async (t) => {
   const before = countTempFiles()
   let max = 0
   const { port } = await serve(t, async (incoming, responder) => {
@@ -204,7 +204,7 @@ test('a body that outruns its reader within one turn goes through a file, whole 
   t.diagnostic(`${max - before} file`)
 })
 
-/** The number of open files that are already unlinked. */
+/** Counts the open files of this process that are already unlinked. */
 function countTempFiles(): number {
   return readdirSync('/proc/self/fd').filter((fd) => {
     try {
@@ -215,7 +215,7 @@ function countTempFiles(): number {
   }).length
 }
 
-test('a body that nobody reads is held back, and is whole when somebody does', async (t) => {
+test('an unread body is held back, and is complete when read later', async (t) => {
   let read: (() => void) | undefined
   const { port } = await serve(t, async (incoming, responder) => {
     if (incoming.method === 'GET') return reply(responder, 'there')
@@ -238,7 +238,7 @@ test('a body that nobody reads is held back, and is whole when somebody does', a
       })
   }
   send()
-  // The server still serves other clients and reads nothing more of this body.
+  // The server must still serve other clients and read no more of this body.
   for (let rounds = 0; rounds < 20; ) {
     const before = sent
     const answers = other.arrivals.length
@@ -251,7 +251,7 @@ test('a body that nobody reads is held back, and is whole when somebody does', a
   await client.has(`${32 * MAX}|`)
 })
 
-test('a client that leaves in the middle fails the reading', async (t) => {
+test('a disconnect rejects the read', async (t) => {
   let code = ''
   let reading = false
   const { port } = await serve(t, async (incoming) => {
@@ -268,7 +268,7 @@ test('a client that leaves in the middle fails the reading', async (t) => {
   assert.equal(code, 'request.incomplete')
 })
 
-test('a sink that throws ends the reading with what it threw, and the client is answered', async (t) => {
+test('an error in a sink ends the read with that error, and the client gets an answer', async (t) => {
   const { port, errors } = await serve(t, async (incoming) => {
     await incoming.body.stream(() => {
       throw new Error('the disk is full')
@@ -279,7 +279,7 @@ test('a sink that throws ends the reading with what it threw, and the client is 
   assert.match(String(errors), /the disk is full/)
 })
 
-test('a body is read once', async (t) => {
+test('a body can be read once', async (t) => {
   const { port, errors } = await serve(t, async (incoming, responder) => {
     await echo(incoming, responder)
     await incoming.body.bytes(MAX)
@@ -289,7 +289,7 @@ test('a body is read once', async (t) => {
   await until(() => errors.length === 1, 'the second reading fails')
 })
 
-test('an unreadable Content-Length is answered with 400', async (t) => {
+test('an invalid Content-Length is 400', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
   await client.send(`${request('POST /', { 'content-length': '12x' })}some`).has('400 Bad Request')

@@ -7,7 +7,7 @@ import { createServer } from '../../edge/http/server.ts'
 import type { ChunkWriter } from '../../edge/http/types.ts'
 import { until } from '../until.ts'
 
-/** Bodies of unknown length: complete, at the client's pace, and cut off if they cannot be completed. */
+/** Bodies of unknown length must arrive at the client's pace, and be cut off if they cannot be completed. */
 
 type Write = (writer: ChunkWriter) => Promise<void>
 const routes = new Map<string, Write>()
@@ -34,7 +34,7 @@ const at = (write: Write): string => {
 const get = async (path: string): Promise<Buffer> =>
   Buffer.from(await (await fetch(`http://127.0.0.1:${port}${path}`)).arrayBuffer())
 
-test('pieces of every size arrive whole and in order', async () => {
+test('pieces of every size arrive completely and in order', async () => {
   for (const sizes of [
     [],
     [0],
@@ -51,7 +51,7 @@ test('pieces of every size arrive whole and in order', async () => {
       at(async (writer) => {
         for (const piece of pieces) {
           await writer.write(piece)
-          // After `write` the caller owns the piece again.
+          // Overwrite the piece, which the caller owns again after `write`.
           piece.subarray(0, 0)
         }
         writer.end()
@@ -61,7 +61,7 @@ test('pieces of every size arrive whole and in order', async () => {
   }
 })
 
-test('a piece may be used again once it is written', async () => {
+test('a piece may be reused once written', async () => {
   const body = await get(
     at(async (writer) => {
       const piece = Buffer.alloc(3000)
@@ -72,7 +72,7 @@ test('a piece may be used again once it is written', async () => {
   for (let i = 0; i < 50; i++) assert.ok(body.subarray(i * 3000, (i + 1) * 3000).every((byte) => byte === i))
 })
 
-test('a slow client slows the writer, and gets all of it', async () => {
+test('a slow client slows the writer and gets everything', async () => {
   const total = 400
   const piece = randomBytes(65_536)
   let written = 0
@@ -83,9 +83,9 @@ test('a slow client slows the writer, and gets all of it', async () => {
   const socket = net.connect(port, '127.0.0.1')
   socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
   socket.pause()
-  // Counts event-loop turns in which a piece could be written; wall time would include stalls of the process.
+  // Count event-loop turns in which a piece could be written. Wall time would include stalls of the process.
   let [held, turns] = [0, 0]
-  await until('no more come', async () => {
+  await until('no more pieces arrive', async () => {
     turns = written === held ? turns + 1 : 0
     held = written
     return held > 0 && turns === 10
@@ -116,7 +116,7 @@ test('a slow client slows the writer, and gets all of it', async () => {
   assert.equal(hash.digest('hex'), expected.digest('hex'))
 })
 
-test('a client that leaves is told to the writer', async () => {
+test('the writer learns of a disconnect', async () => {
   const path = at(async (writer) => {
     for (;;) await writer.write(randomBytes(65_536))
   })
@@ -128,7 +128,7 @@ test('a client that leaves is told to the writer', async () => {
   assert.equal(outcomes.get(path), 'request.incomplete')
 })
 
-test('what is given up is cut, so that the client sees it', async () => {
+test('an aborted body cuts the connection, so that the client notices', async () => {
   const path = at(async (writer) => {
     await writer.write(randomBytes(100_000))
     writer.abort()
@@ -137,7 +137,7 @@ test('what is given up is cut, so that the client sees it', async () => {
   await assert.rejects(get(path))
 })
 
-test('one piece at a time', async () => {
+test('accepts one piece at a time', async () => {
   const path = at(async (writer) => {
     const big = randomBytes(30_000_000)
     const first = writer.write(big)

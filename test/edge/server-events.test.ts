@@ -27,7 +27,7 @@ async function open(t: Parameters<typeof serve>[0], streaming: Streaming): Promi
   return [client, streaming.sinks[before] as EventSink]
 }
 
-/** The bytes of a chunked body. */
+/** Returns the bytes of a chunked body. */
 function decodeChunked(text: string): string {
   let rest = text.slice(text.indexOf('\r\n\r\n') + 4)
   let body = ''
@@ -40,7 +40,7 @@ function decodeChunked(text: string): string {
   }
 }
 
-test('a stream opens with its headers, takes events and ends', async (t) => {
+test('a stream sends its headers and events, and ends', async (t) => {
   const streaming = await stream(t)
   const [client, sink] = await open(t, streaming)
   assert.match(client.text, /^HTTP\/1.1 200 OK\r\ncontent-type: text\/event-stream\r\n/)
@@ -54,7 +54,7 @@ test('a stream opens with its headers, takes events and ends', async (t) => {
   sink.end()
 })
 
-test('a stream may open with a first event', async (t) => {
+test('a stream may start with a first event', async (t) => {
   const { port } = await serve(t, (seen, responder) => {
     responder.events(HEAD, seen.query).end()
   })
@@ -76,7 +76,7 @@ test('a write is one packet', async (t) => {
   assert.equal(client.arrivals.length, 1)
 })
 
-test('SSE backpressure: a slow reader becomes writable again, and all arrives in order', async (t) => {
+test('a slow client becomes writable again, and everything arrives in order', async (t) => {
   const [client, sink] = await open(t, await stream(t))
   client.socket.pause()
   let sent = 0
@@ -107,7 +107,7 @@ test('SSE backpressure: a slow reader becomes writable again, and all arrives in
   )
 })
 
-test('SSE onWritable that writes nothing: the tail arrives all the same', async (t) => {
+test('the tail arrives even if onWritable writes nothing', async (t) => {
   const [client, sink] = await open(t, await stream(t))
   client.socket.pause()
   assert.equal(sink.write(`data: ${'x'.repeat(16 * 1024 * 1024)} the tail\n\n`), false)
@@ -116,18 +116,18 @@ test('SSE onWritable that writes nothing: the tail arrives all the same', async 
   await until(() => sink.writable, 'the stream is writable again')
 })
 
-test('a stream that was ended on a slow reader arrives whole', async (t) => {
+test('a stream that ends during backpressure arrives completely', async (t) => {
   const [client, sink] = await open(t, await stream(t))
   client.socket.pause()
   sink.write('x'.repeat(16 * 1024 * 1024))
   sink.end('the end')
   client.socket.resume()
   await client.has('\r\n0\r\n\r\n')
-  // Heartbeat comments may come in between; they show that the kernel took the earlier data.
+  // Heartbeat comments may come in between, which show that the kernel accepted the earlier data.
   assert.match(client.text.slice(-500), /the end(\r\n3\r\n:\n\n)*\r\n0\r\n\r\n$/)
 })
 
-test('a client that leaves closes the stream; every listener hears of it, also a late one', async (t) => {
+test('a disconnect closes the stream and calls every listener, even late ones', async (t) => {
   const streaming = await stream(t)
   const [client, sink] = await open(t, streaming)
   const heard: number[] = []
@@ -142,7 +142,7 @@ test('a client that leaves closes the stream; every listener hears of it, also a
   )
 })
 
-test('a stream opened for a client that has left is closed', async (t) => {
+test('a stream opened after a disconnect is closed', async (t) => {
   let kept: Responder | undefined
   const { port, server } = await serve(t, (_, responder) => {
     kept = responder
@@ -161,7 +161,7 @@ test('a stream opened for a client that has left is closed', async (t) => {
   assert.deepEqual([sink?.closed, server.openStreams], [true, 0])
 })
 
-test('a listener that throws ends nothing', async (t) => {
+test('an error in a listener does not end the stream', async (t) => {
   const running = await child(t)
   const client = await Client.connect(t, running.port)
   await client.send(request('GET /throws-everywhere')).has('xxx')

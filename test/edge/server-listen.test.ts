@@ -11,9 +11,9 @@ const answers = (name: string) =>
     onError: () => {},
   })
 
-test('several processes on one port: exclusive refuses the second, the default shares', async (t) => {
+test('an exclusive port rejects a second process, and a shared one accepts it', async (t) => {
   const host = '127.0.0.1'
-  // uWS never shares a port that it chose itself.
+  // Use a fixed port, because uWS never shares a port that it chose itself.
   const port = await freePort()
   await child(t, { port, exclusive: false })
   const own = answers('own')
@@ -33,26 +33,26 @@ test('several processes on one port: exclusive refuses the second, the default s
   assert.deepEqual([...seen].sort(), ['ate', 'own'])
 })
 
-test('an exclusive port refuses a second server of the same process', async (t) => {
+test('an exclusive port rejects a second server of the same process', async (t) => {
   const { port } = await serve(t, () => {})
   const second = answers('second')
   await assert.rejects(second.listen({ host: '127.0.0.1', port, exclusive: true }))
   await assert.rejects(second.listen({ host: '127.0.0.1', port, exclusive: false }))
 })
 
-test('native options out of range are refused before they reach the core', async () => {
+test('native options out of range are rejected before they reach the core', async () => {
   for (const port of [-1, 65_536, 1.5, Number.NaN]) {
     await assert.rejects(answers('').listen({ host: '127.0.0.1', port, exclusive: true }), RangeError)
   }
 })
 
-test('an address of another machine is refused', async () => {
+test('an address of another machine is rejected', async () => {
   await assert.rejects(answers('').listen({ host: '192.0.2.1', port: 0, exclusive: true }), {
     message: "HOST can't be 192.0.2.1: it is not an address of this machine",
   })
 })
 
-test('shutdown: close cuts every connection, and those who wait for one hear of it', async (t) => {
+test('close cuts every connection, and waiting handlers are notified', async (t) => {
   const closed: string[] = []
   const { port, server } = await serve(t, (seen, responder) => {
     if (seen.path === '/stream')
@@ -71,7 +71,7 @@ test('shutdown: close cuts every connection, and those who wait for one hear of 
   assert.deepEqual([closed.sort(), server.openStreams], [['stream', 'waits'], 0])
 })
 
-test('leaving: whoever knocks is let in, every answer is the last, and the next connection is refused', async (t) => {
+test('leaving accepts pending connections, answers each for the last time, and rejects new ones', async (t) => {
   let answer: (() => void) | undefined
   const { port, server } = await serve(t, (seen, responder) => {
     if (seen.path === '/waits') answer = () => responder.send({ status: 200, headers: [], body: 'at last' })
@@ -108,7 +108,7 @@ test('leaving: whoever knocks is let in, every answer is the last, and the next 
   await waiting!.has('at last')
   assert.match(waiting!.text, /\r\nConnection: close\r\n/)
   await waiting!.isClosed()
-  // The client closes these connections.
+  // In these cases the client closes the connection.
   for (const [client, path] of [
     [empty!, '/empty'],
     [pieces!, '/pieces'],

@@ -6,7 +6,7 @@ import { Client, child, request, serve } from './fixtures/raw.ts'
 
 const running = await child({ after }, { env: { UWS_HTTP_MAX_HEADERS_SIZE: '16384' } })
 
-/** Answers with the request's data after the turn in which uWS's own request object is valid. */
+/** Answers with the request's data in a later turn, when uWS's own request object is no longer valid. */
 const echo: Handler = async (seen, responder) => {
   await new Promise(setImmediate)
   const headers = Object.fromEntries(
@@ -30,7 +30,7 @@ function seenIn(client: Client): {
   return JSON.parse(client.text.split('\r\n\r\n')[1] ?? '')
 }
 
-test('req after return or await: everything is copied', async (t) => {
+test('request data stays available after a return or await', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
   const headers = { Authorization: 'Bearer abc', Cookie: 'a=b; c=d', 'X-Not-Listed': 'no', Accept: '*/*' }
@@ -44,7 +44,7 @@ test('req after return or await: everything is copied', async (t) => {
   })
 })
 
-test('of a header that is sent twice the first counts', async (t) => {
+test('the first value of a repeated header applies', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
   const text = 'GET / HTTP/1.1\r\nhost: test\r\naccept: one\r\naccept: two\r\n\r\n'
@@ -52,7 +52,7 @@ test('of a header that is sent twice the first counts', async (t) => {
   assert.deepEqual(seenIn(client).headers, { host: 'test', accept: 'one' })
 })
 
-test('a request that others may frame otherwise is 400, and the last on its connection', async (t) => {
+test('a request with ambiguous framing is 400, and the last on its connection', async (t) => {
   const seen: string[] = []
   const { port, errors } = await serve(t, ({ path, misframed }, responder) => {
     if (!misframed) seen.push(path)
@@ -68,7 +68,7 @@ test('a request that others may frame otherwise is 400, and the last on its conn
     'two hosts': 'host: a\r\nhost: b\r\n\r\n',
     'the same host twice': 'host: a\r\nhost: a\r\n\r\n',
   }
-  // Later bytes, sent together or separately, neither cut the answer off nor get an answer.
+  // Bytes after the request, sent together with it or separately, must neither cut the answer off nor get an answer.
   const following = [
     '',
     'hello',
@@ -94,7 +94,7 @@ test('a request that others may frame otherwise is 400, and the last on its conn
     ),
   )
   await Promise.all(all)
-  // uWS itself refuses these.
+  // uWS itself rejects these requests.
   for (const rest of [
     `host: a\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n${chunked}`,
     'accept: b\r\n\r\n',
@@ -114,7 +114,7 @@ test('a request that others may frame otherwise is 400, and the last on its conn
   }
 })
 
-test('getQuery(key) decodes in place: the query arrives raw, in its order', async (t) => {
+test('the query arrives raw and in order', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
   await client.send(request('GET /q?b=%20&a=1+2&b=%zz&=&a')).has('}\n')
@@ -130,7 +130,7 @@ test('a missing query is empty, as is one after a bare question mark', async (t)
   }
 })
 
-test('getParameter is not decoded: percent-encoded and broken paths arrive raw', async (t) => {
+test('percent-encoded and malformed paths arrive raw', async (t) => {
   const { port } = await serve(t, echo)
   for (const path of ['/a%20b', '/a%2Fb', '/a%zz%', '/%E4%B8', '//a//../b']) {
     const client = await Client.connect(t, port)
@@ -139,7 +139,7 @@ test('getParameter is not decoded: percent-encoded and broken paths arrive raw',
   }
 })
 
-test('unmatched path, HEAD, OPTIONS, DELETE: every method reaches the handler', async (t) => {
+test('every method and any path reach the handler', async (t) => {
   const { port } = await serve(t, echo)
   for (const method of [
     'GET',
@@ -160,7 +160,7 @@ test('unmatched path, HEAD, OPTIONS, DELETE: every method reaches the handler', 
   await head.send(request('HEAD /anything')).has('200 OK')
 })
 
-test('headers over 4096 bytes are refused with 431, and the setting for more of them works', async (t) => {
+test('headers over 4096 bytes are rejected with 431, and the setting raises the limit', async (t) => {
   const large = request('GET /late', { cookie: 'x'.repeat(5000) })
   const { port } = await serve(t, echo)
   const refused = await Client.connect(t, port)
@@ -169,7 +169,7 @@ test('headers over 4096 bytes are refused with 431, and the setting for more of 
   await accepted.send(large).has('late')
 })
 
-test('a pipelined request while one is pending closes the connection, and the server lives', async (t) => {
+test('a pipelined request during a pending one closes the connection, and the server survives', async (t) => {
   const client = await Client.connect(t, running.port)
   await client.send(request('GET /late?50') + request('GET /late?1')).isClosed()
   const next = await Client.connect(t, running.port)
@@ -177,7 +177,7 @@ test('a pipelined request while one is pending closes the connection, and the se
   assert.equal(running.exited(), false)
 })
 
-test('the address of an IPv4 client is dotted, also when it comes through an IPv6 socket', async (t) => {
+test('an IPv4 address is dotted, even from an IPv6 socket', async (t) => {
   for (const host of ['127.0.0.1', '::']) {
     const { port } = await serve(t, echo, host)
     const client = await Client.connect(t, port)
@@ -186,14 +186,14 @@ test('the address of an IPv4 client is dotted, also when it comes through an IPv
   }
 })
 
-test('the address of an IPv6 client is compressed', async (t) => {
+test('an IPv6 address is compressed', async (t) => {
   const { port } = await serve(t, echo, '::1')
   const client = await Client.connect(t, port, '::1')
   await client.send(request('GET /')).has('}\n')
   assert.equal(seenIn(client).address, '::1')
 })
 
-test('addresses are written as in RFC 5952', () => {
+test('addresses follow RFC 5952', () => {
   const text = (hex: string) => addressText(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
   assert.equal(text('0a 00 00 01'), '10.0.0.1')
   assert.equal(text('2001 0db8 0000 0000 0001 0000 0000 0001'), '2001:db8::1:0:0:1')
@@ -204,7 +204,7 @@ test('addresses are written as in RFC 5952', () => {
   assert.equal(text(''), '')
 })
 
-test('the address is there after the answer when it was read before, and empty when it was not', async (t) => {
+test('the address stays available after the answer if it was read before, and is empty otherwise', async (t) => {
   const kept: EdgeRequest[] = []
   const { port } = await serve(t, (seen, responder) => {
     if (seen.path === '/read') assert.equal(seen.address, '127.0.0.1')

@@ -6,11 +6,11 @@ import type { EventSink } from '../../edge/http/server.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { Client, request, serve, until } from './fixtures/raw.ts'
 
-// uWS closes connections with a 10 s timer that it checks every 4 s, so 12 s suffice. All tests run concurrently.
+// Longer than the timer of uWS, which is 10 s in steps of 4 s. All tests run concurrently.
 const BEYOND_TIMER_MS = 12_500
 
-describe('what must survive the 10 s timer of uWS', { concurrency: true }, () => {
-  test('res.pause() longer than 10 s: a sink that works for 12 s gets the whole upload', async (t) => {
+describe('requests longer than the 10 s timer of uWS', { concurrency: true }, () => {
+  test('a sink that takes 12 s gets the whole upload', async (t) => {
     const size = 8 * 1024 * 1024
     let first = true
     const { port, errors } = await serve(t, async (incoming, responder) => {
@@ -27,10 +27,10 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     assert.deepEqual(errors, [])
   })
 
-  test('a handler that works for 12 s after the whole body came still answers', async (t) => {
+  test('a handler that takes 12 s after the body still answers', async (t) => {
     const size = 600 * 1024
     const { port } = await serve(t, async (incoming, responder) => {
-      // The handler reads late, so the socket is paused once its buffer is full.
+      // Read late, so that the socket is paused once its buffer is full.
       await delay(200)
       await incoming.body.bytes(size)
       await delay(BEYOND_TIMER_MS)
@@ -41,8 +41,8 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     await client.has('worked', 60_000)
   })
 
-  test('a client that takes nothing of a large answer loses its connection within 15 s', async (t) => {
-    // Seconds in which this process ran; uWS also counts those.
+  test('a client that reads none of a large answer is disconnected within 15 s', async (t) => {
+    // Count only seconds in which this process ran, as uWS does.
     let seconds = 0
     const clock = setInterval(() => seconds++, 1000)
     t.after(() => clearInterval(clock))
@@ -60,7 +60,7 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     assert.ok(closedAfter! < 15, `after ${closedAfter} s`)
   })
 
-  test('an idle connection lives for longer than the answers of an edge say', async (t) => {
+  test('an idle connection stays open longer than the announced keep-alive', async (t) => {
     const [, promised] = commonHeaders(parseSettings({})).find(([name]) => name === 'keep-alive')!
     const { port } = await serve(t, (_, responder) => responder.send({ status: 200, headers: [], body: 'x' }))
     // The timer of uWS ticks every 4 s.
@@ -76,7 +76,7 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     assert.ok(shortest > Number(promised.slice('timeout='.length)), `${shortest} s, and ${promised}`)
   })
 
-  test('what the core takes for the beginning of a request is ended by it, and never handed over', async (t) => {
+  test('a request that uWS considers incomplete is closed and never reaches the handler', async (t) => {
     const { port } = await serve(t, () => assert.fail('it was handed over'))
     const headers = ['x: a\0b', 'x: a\x01b', 'x\0: a', 'x: a\r\n b']
     await Promise.all(
@@ -88,7 +88,7 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     )
   })
 
-  test('idle SSE and SSE backpressure: streams stay open, also one that was slow and has drained', async (t) => {
+  test('idle and previously slow event streams stay open', async (t) => {
     const sinks = new Map<string, EventSink>()
     const { port } = await serve(t, (seen, responder) => {
       sinks.set(seen.path, responder.events({ status: 200, headers: [] }))

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { Spill } from '../../edge/http/spill.ts'
 import { runs } from '../runs.ts'
 
-test('bytes leave in the order in which they came, however pushing and shifting alternate', async () => {
+test('bytes leave in arrival order for any sequence of push and shift', async () => {
   const step = fc.oneof(fc.constant('shift' as const), fc.uint8Array({ maxLength: 50 }))
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
@@ -28,7 +28,7 @@ test('bytes leave in the order in which they came, however pushing and shifting 
   )
 })
 
-test('large content comes in pieces', async () => {
+test('large content is returned in pieces', async () => {
   const spill = new Spill()
   spill.push(new Uint8Array(600 * 1024).fill(1))
   const sizes: number[] = []
@@ -37,7 +37,7 @@ test('large content comes in pieces', async () => {
   assert.deepEqual(sizes, [256, 256, 88])
 })
 
-test('closing during a reading waits for it, and closing twice is closing once', async () => {
+test('close waits for a pending read, and closing twice is harmless', async () => {
   const spill = new Spill()
   spill.push(new Uint8Array([1, 2, 3]))
   const reading = spill.shift()
@@ -47,8 +47,8 @@ test('closing during a reading waits for it, and closing twice is closing once',
   assert.throws(() => spill.push(new Uint8Array(1)), /EBADF|bad file/)
 })
 
-test('nothing is left in the folder of temporary files', (t) => {
-  // A separate folder: other tests create and delete files in the shared one.
+test('no files remain in the temporary folder', (t) => {
+  // Use a separate folder, because other tests create and delete files in the shared one.
   const folder = mkdtempSync(join(tmpdir(), 'millrace-test-spill-'))
   const before = process.env.TMPDIR
   process.env.TMPDIR = folder

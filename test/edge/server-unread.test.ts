@@ -7,7 +7,7 @@ import { edgeAndDatabase } from './harness.ts'
 const { api } = await edgeAndDatabase()
 const BODY = 'x'.repeat(370_000)
 
-test('a client that asks 5,000 times and reads nothing is closed, and few of its requests are answered', async (t) => {
+test('a client that sends 5,000 requests without reading is disconnected after few answers', async (t) => {
   let answered = 0
   const { port, errors } = await serve(t, (_, responder) => {
     answered++
@@ -18,12 +18,12 @@ test('a client that asks 5,000 times and reads nothing is closed, and few of its
   client.send(request('GET /').repeat(5_000))
   client.socket.resume()
   await client.isClosed()
-  // At most as many as fit in the kernel's buffers.
+  // At most as many answers as fit in the kernel's buffers.
   assert.ok(answered < 100, `${answered} were answered`)
   assert.deepEqual(errors, [])
 })
 
-test('a next request while the answer before waits for the client closes the connection', async (t) => {
+test('a new request while the previous answer is blocked closes the connection', async (t) => {
   let asked = 0
   const { port } = await serve(t, (_, responder) => {
     asked++
@@ -39,7 +39,7 @@ test('a next request while the answer before waits for the client closes the con
   assert.equal(asked, 1)
 })
 
-test('an answer that the client takes late arrives whole, and the connection lives on', async (t) => {
+test('an answer that is read late arrives completely, and the connection stays open', async (t) => {
   const { port, errors } = await serve(t, ({ path }, responder) => {
     const body = path === '/text' ? 'ä'.repeat(8 * 1024 * 1024) : Buffer.alloc(16 * 1024 * 1024, 'b')
     responder.send({ status: 200, headers: [], body: path === '/last' ? 'last' : body })
@@ -67,7 +67,7 @@ test('an answer that the client takes late arrives whole, and the connection liv
   assert.deepEqual(errors, [])
 })
 
-test('answers without a body do not pile up for a client that never reads', async (t) => {
+test('answers without a body do not accumulate for a client that never reads', async (t) => {
   let answered = 0
   const { port } = await serve(t, (seen, responder) => {
     answered++
@@ -88,7 +88,7 @@ test('answers without a body do not pile up for a client that never reads', asyn
   }
 })
 
-test('a stream that ends before its reader has it takes no further request', async (t) => {
+test('a stream that ends before it is read accepts no further request', async (t) => {
   const sinks: EventSink[] = []
   const { port } = await serve(t, (_, responder) => {
     sinks.push(responder.events({ status: 200, headers: [] }))
@@ -110,14 +110,14 @@ test('a stream that ends before its reader has it takes no further request', asy
   assert.equal(sinks.length, 2)
 })
 
-test('others are served beside connections that ask 5,000 times and read nothing', async (t) => {
+test('others are served while connections send 5,000 requests without reading', async (t) => {
   await api.get('/openapi.json')
   const hostile = await Promise.all([1, 2, 3].map(() => Client.connect(t, api.port)))
   for (const client of hostile) {
     client.socket.pause()
     client.send(request('GET /openapi.json').repeat(5_000))
   }
-  // CPU time of this process, which includes the edge; wall time depends on other load.
+  // Measure the CPU time of this process, which includes the edge, because wall time depends on other load.
   const costs: number[] = []
   for (let i = 0; i < 300; i++) {
     const before = process.cpuUsage()

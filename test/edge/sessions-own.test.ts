@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { assertRefused, login, me, refresh, sessionOf, sharedCast, TOKEN_INVALID } from './accounts-help.ts'
 import { type Answered, PASSWORD, startEdge } from './harness.ts'
 
-/** An account's own sessions: listing, revocation, and password change. */
+/** Tests how an account lists and revokes its own sessions and changes its password. */
 
 const { api, query, url, admin, newcomer } = await sharedCast()
 const SESSIONS = '/api/v1/auth/sessions'
@@ -14,7 +14,7 @@ const change = (token: string, current_password: string, new_password: string) =
   api.post('/api/v1/auth/change-password', { token, json: { current_password, new_password } })
 const MISSING = 'Session not found'
 
-test('the sessions of the caller: where from, since when, which one is this', async () => {
+test("lists the caller's sessions with origin, start and a marker for the current one", async () => {
   const { email, token } = await newcomer()
   await api.post('/api/v1/auth/token', {
     form: { username: email, password: PASSWORD },
@@ -31,7 +31,7 @@ test('the sessions of the caller: where from, since when, which one is this', as
   assert.ok(Date.parse(own.expires_at) - Date.parse(own.created_at) > 13 * 86_400_000)
 })
 
-test('only those of the caller, and only those that are alive, newest first, in pages', async () => {
+test('lists only live sessions of the caller, newest first, in pages', async () => {
   const account = await newcomer()
   const logins = [await login(api, account.email), await login(api, account.email)]
   await api.post('/api/v1/auth/logout', { token: logins[0]!.json.access_token })
@@ -50,14 +50,14 @@ test('only those of the caller, and only those that are alive, newest first, in 
   assert.deepEqual(await ids(), [first])
 })
 
-test('a user agent of any length is kept in part', async () => {
+test('truncates a long user agent', async () => {
   const { email, token } = await newcomer()
   const form = { username: email, password: PASSWORD }
   await api.post('/api/v1/auth/token', { form, headers: { 'user-agent': 'x'.repeat(2000) } })
   assert.equal((await list(token)).json[0].user_agent, 'x'.repeat(300))
 })
 
-test('a browser is told by its name and its system, whatever else it says', async () => {
+test('names the browser and its system, whatever else the user agent contains', async () => {
   const { email, token } = await newcomer()
   const form = { username: email, password: PASSWORD }
   const chrome = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36'
@@ -81,7 +81,7 @@ test('a browser is told by its name and its system, whatever else it says', asyn
   }
 })
 
-test('the last use is noted with its address, and written at the end if not before', async () => {
+test('records the last use with its address, at the latest at shutdown', async () => {
   const { id, email, token } = await newcomer()
   const env = { TRUST_PROXY: 'true', GEO_HEADER: 'X-Client-Place' }
   const edge = await startEdge(url, { env })
@@ -120,7 +120,7 @@ test('the last use is noted with its address, and written at the end if not befo
   assert.ok(Date.parse(after.last_used_at) - Date.parse(before.last_used_at) > 86_000_000)
 })
 
-test('a client’s own word about its address and place is not taken', async () => {
+test('ignores address and location headers of the client', async () => {
   const { email, token } = await newcomer()
   const headers = { 'x-forwarded-for': '203.0.113.9', 'x-client-place': 'Berlin', 'cf-ipcountry': 'DE' }
   await api.post('/api/v1/auth/token', { form: { username: email, password: PASSWORD }, headers })
@@ -143,7 +143,7 @@ test('a client’s own word about its address and place is not taken', async () 
   }
 })
 
-test('all others are ended at once, and this one goes on', async () => {
+test('ending all other sessions takes effect immediately and keeps the current one', async () => {
   const { id, email, token } = await newcomer()
   const elsewhere = await login(api, email)
   const stranger = await newcomer()
@@ -165,7 +165,7 @@ test('all others are ended at once, and this one goes on', async () => {
   )
 })
 
-test('a session is ended at once, its access token too; the others go on', async () => {
+test('ending a session invalidates its access token immediately and keeps the others', async () => {
   const { email, token } = await newcomer()
   const elsewhere = await login(api, email)
   const answer = await end(sessionOf(elsewhere.json.access_token), token)
@@ -176,13 +176,13 @@ test('a session is ended at once, its access token too; the others go on', async
   assertRefused(await end(sessionOf(elsewhere.json.access_token), token), 404, MISSING)
 })
 
-test('one may end the session that one uses', async () => {
+test('the current session can be ended', async () => {
   const { token } = await newcomer()
   assert.equal((await end(sessionOf(token), token)).status, 204)
   assert.equal((await list(token)).status, 401)
 })
 
-test('of others, unknown, or no id at all: the same 404, and nothing has happened', async () => {
+test("other accounts', unknown and invalid ids give the same 404 and change nothing", async () => {
   const [one, two] = [await newcomer(), await newcomer()]
   for (const id of [sessionOf(two.token), randomUUID(), 'x', '1', `${sessionOf(one.token)}0`]) {
     assertRefused(await end(id, one.token), 404, MISSING, id)
@@ -191,7 +191,7 @@ test('of others, unknown, or no id at all: the same 404, and nothing has happene
   for (const { token } of [one, two]) assert.equal((await me(api, token)).status, 200)
 })
 
-test('without a credential it is 401', async () => {
+test('is 401 without a credential', async () => {
   for (const answer of [
     await api.get(SESSIONS),
     await api.call('DELETE', SESSIONS),
@@ -201,7 +201,7 @@ test('without a credential it is 401', async () => {
     assertRefused(answer, 401, 'Not authenticated')
 })
 
-test('a page of another site ends no session and changes no password', async () => {
+test('a page of another site cannot end sessions or change passwords', async () => {
   const { token } = await newcomer()
   const headers = { cookie: `millrace_session=${token}`, origin: 'https://evil.example' }
   const ended = await api.call('DELETE', `${SESSIONS}/${sessionOf(token)}`, { headers })
@@ -211,7 +211,7 @@ test('a page of another site ends no session and changes no password', async () 
   assert.equal((await me(api, token)).status, 200)
 })
 
-test('a password is changed by who knows it: the new one counts, every other session ends', async () => {
+test('a password change requires the current one and ends all other sessions', async () => {
   const { email, token, refresh: cookie } = await newcomer()
   const elsewhere = await login(api, email)
   const answer = await change(token, PASSWORD, 'another password')
@@ -225,7 +225,7 @@ test('a password is changed by who knows it: the new one counts, every other ses
   assert.equal((await refresh(api, cookie)).status, 200, 'the one that changed it goes on')
 })
 
-test('a wrong current password is 400, a new one that is none 422, and nothing changes', async () => {
+test('a wrong current password is 400, an invalid new one 422, and nothing changes', async () => {
   const { email, token } = await newcomer()
   assertRefused(
     await change(token, 'wrong password', 'another password'),
@@ -244,7 +244,7 @@ test('a wrong current password is 400, a new one that is none 422, and nothing c
   assert.equal((await login(api, email)).status, 200)
 })
 
-test('guessing the current password locks the account, also for its login: 403', async () => {
+test('wrong current passwords lock the account, including its login, with 403', async () => {
   const { email, token } = await newcomer()
   for (let i = 0; i < 5; i++) assert.equal((await change(token, 'a guess', 'another password')).status, 400)
   const locked = 'This account is locked after too many failed logins; try again later'
@@ -253,7 +253,7 @@ test('guessing the current password locks the account, also for its login: 403',
   assert.equal((await me(api, token)).status, 200, 'who is in stays in')
 })
 
-test('of two changes at once from one password one counts', async () => {
+test('one of two concurrent changes from one password succeeds', async () => {
   const { email, token } = await newcomer()
   const wanted = ['first password', 'other password']
   const answers = await Promise.all(wanted.map((next) => change(token, PASSWORD, next)))

@@ -7,15 +7,15 @@ import { until } from '../until.ts'
 import { type Api, multipart, startEdge } from './harness.ts'
 import { peopleOf } from './orgs-help.ts'
 
-/** A slow read affects only itself. */
+/** A slow read must not delay other requests. */
 
 const { url, query } = await testDatabase()
-// Far longer than the test.
+// Far longer than the test takes.
 const api = await startEdge(url, { env: { LIST_TIMEOUT_SECONDS: '600' } })
 const hasty = await startEdge(url, { env: { LIST_TIMEOUT_SECONDS: '1' } })
 const people = peopleOf(api, query)
 
-test('every route that lists says so', () => {
+test('every list route is declared as a list', () => {
   const listing = areas.flatMap(({ prefix, routes }) =>
     routes.flatMap(({ method, path, query: schema, reads }) => {
       const names = Object.keys((schema as { shape?: object } | undefined)?.shape ?? {})
@@ -26,7 +26,7 @@ test('every route that lists says so', () => {
   assert.deepEqual(listing, [])
 })
 
-test('while lists wait, reads by key answer, and lists are refused after their limit', async () => {
+test('while lists wait, reads by key succeed, and lists are rejected after their limit', async () => {
   const [who] = await people(1)
   const { body, type } = multipart('kept')
   const headers = { 'content-type': type }

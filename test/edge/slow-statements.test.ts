@@ -12,7 +12,7 @@ import type { ReadStatement } from '../../sql/reader.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Slow statements are logged with their route. */
+/** Slow statements must be logged with their route. */
 
 interface Line {
   readonly msg: string
@@ -34,7 +34,7 @@ const logTo = (lines: Line[]): pino.Logger => {
 }
 const lines: Line[] = []
 const none: Line[] = []
-/** The lines of these statements. On a machine that stalls, others may be slow, too. */
+/** Returns the lines of these statements only, because on a stalled machine others may be slow, too. */
 const linesOf = (...statements: readonly string[]): Line[] =>
   lines.filter(({ statement }) => statements.includes(statement))
 
@@ -91,7 +91,7 @@ for (const [kind, statement] of [
     lines.length = 0
     const headers = { 'x-request-id': `${kind}-1` }
     assert.equal((await api.get(`/${kind}/200`, { headers })).status, 200)
-    await until('its line', () => linesOf(statement).length > 0)
+    await until('the slow statement is logged', () => linesOf(statement).length > 0)
     const [line, ...others] = linesOf(statement)
     assert.deepEqual(others, [])
     assert.ok(line!.ms >= 150 && line!.ms < 10_000, String(line!.ms))
@@ -101,36 +101,37 @@ for (const [kind, statement] of [
     )
   })
 
-test('of reads that were sent together any may be the slow one: each name has a line that says so', async () => {
+test('a slow batch of reads logs a line for each statement name', async () => {
   lines.length = 0
   const { reader } = api.serving.edge
   const other = { ...sleeping, name: 'another' }
   const told = () =>
     linesOf('sleeps', 'another').map(({ statement, together, route }) => [statement, together, route])
   await Promise.all([200, 0, 0].map((ms, n) => reader.text(n === 0 ? sleeping : other, [ms])))
-  await until('their lines', () => told().length > 0)
+  await until('the lines of both reads', () => told().length > 0)
   assert.deepEqual(told(), [
     ['sleeps', 3, undefined],
     ['another', 3, undefined],
   ])
-  // The next batch waited for the slow one and must not count as slow. A stall can still make it slow now and then.
-  await until('one that has waited is not slow', async () => {
+  // The next batch only waited for the slow one and must not count as slow. Repeat, because a stall can still make it
+  // slow.
+  await until('a waiting statement is not slow', async () => {
     lines.length = 0
     await Promise.all([reader.text(sleeping, [200]), setImmediate().then(() => reader.text(other, [0]))])
-    // Its answer comes after the earlier lines.
+    // The answer to this read comes after the earlier lines.
     await reader.text(other, [0])
     return isDeepStrictEqual(told(), [['sleeps', undefined, undefined]])
   })
 })
 
-test('a slow statement of a search, which runs on a thread of its own, has a line with its route', async () => {
+test('a slow search statement on its own thread is logged with its route', async () => {
   lines.length = 0
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
   await holder.query('begin; lock table rag_collection in access exclusive mode')
   const json = { collection_name: 'none', query: 'anything' }
   const searched = api.post('/rag/search', { json })
-  await until('it waits', async () => {
+  await until('the statement waits', async () => {
     const waiting = await query(
       `select from pg_locks where relation = 'rag_collection'::regclass and not granted`,
     )
@@ -140,21 +141,21 @@ test('a slow statement of a search, which runs on a thread of its own, has a lin
   await holder.query('rollback')
   await holder.end()
   assert.equal((await searched).status, 404, (await searched).text)
-  await until('its line', () => lines.some(({ route }) => route === 'POST /rag/search'))
+  await until('the slow statement is logged', () => lines.some(({ route }) => route === 'POST /rag/search'))
 })
 
-test('one that exceeds its limit is slow, too', async () => {
-  // A read that shared a batch with one of the edge's own reads is retried without a route in its line.
-  await until('its line', async () => {
+test('a statement that exceeds its time limit is slow, too', async () => {
+  // Repeat: a read that shared a batch with one of the edge's own reads is logged without a route.
+  await until('the slow statement is logged', async () => {
     lines.length = 0
     assert.equal((await strict.get('/read/5000')).status, 503)
-    // PostgreSQL sends the error separately: the batch ends, and is timed, a moment after the answer.
-    await until('a line', () => linesOf('sleeps').length > 0)
+    // PostgreSQL sends the error separately, so the batch ends and is timed a moment after the answer.
+    await until('the slow statement is logged', () => linesOf('sleeps').length > 0)
     return linesOf('sleeps')[0]!.route === 'GET /read/:ms'
   })
 })
 
-test('with 0 none is slow', async () => {
+test('with 0 no statement is slow', async () => {
   for (const kind of ['read', 'list', 'write']) assert.equal((await silent.get(`/${kind}/200`)).status, 200)
   assert.deepEqual(none, [])
 })

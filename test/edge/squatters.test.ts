@@ -11,7 +11,7 @@ import { type Account, type Api, edgeAndDatabase, PASSWORD, startEdge } from './
 import { mailbox } from './mailbox.ts'
 import { enableTotp, signInWith } from './totp-help.ts'
 
-/** An account registered with another person's address loses all prior access once the owner takes it over. */
+/** An account registered with another person's address must lose all earlier access once the owner takes it over. */
 
 const ORIGIN = 'https://mill.example.com'
 const env = { PUBLIC_BASE_URL: `${ORIGIN}/`, RATE_LIMIT_REGISTER: '0', RATE_LIMIT_LOGIN: '0' }
@@ -25,7 +25,7 @@ const first = await api.register('first@example.com')
 let count = 0
 const newcomer = (): Promise<Account> => api.register(`owner${++count}@example.com`)
 
-/** An account with every means of sign-in, delegated access and notification. */
+/** Creates an account with every means of sign-in, delegated access and notification. */
 async function holder(t: TestContext) {
   const account = await newcomer()
   const { token } = account
@@ -50,7 +50,7 @@ const signInBy = async (device: Authenticator, edge: Api) => {
   return edge.post(`${PASSKEYS}/sign-in`, { json: { credential: device.get(asked) } })
 }
 
-/** The number of each kind of thing. */
+/** Counts the account's keys, passkeys, one-time codes, email changes and endpoints. */
 async function countAccess({ id }: Account): Promise<Record<string, number>> {
   const [row] = await query(
     `select (select count(*)::int from api_key where account_id = $1) as keys,
@@ -69,7 +69,7 @@ async function assertOut(squatter: Holder, edges: readonly Api[]): Promise<void>
   await squatter.stream.waitForEnd()
   for (const edge of edges) {
     for (const token of [squatter.token, squatter.key])
-      await until('the edge has heard of it', async () => (await me(edge, token)).status === 401)
+      await until('the edge sees the change', async () => (await me(edge, token)).status === 401)
     assert.equal((await refresh(edge, squatter.refresh)).status, 401)
     assert.equal((await signInWith(edge, squatter.email)).status, 401)
     assert.equal((await signInBy(squatter.device, edge)).status, 401)
@@ -77,7 +77,7 @@ async function assertOut(squatter: Holder, edges: readonly Api[]): Promise<void>
   assert.deepEqual(await countAccess(squatter), NOTHING)
 }
 
-/** Signs in with only the password; returns the account. */
+/** Signs in with only the password and returns the account. */
 async function signInToOwn(email: string, password: string, edge: Api = api) {
   const answer = await login(edge, email, password)
   assert.equal(answer.status, 200, answer.text)
@@ -114,7 +114,7 @@ const leave = async ({ token }: Account) =>
   assert.equal((await api.call('DELETE', '/api/v1/auth/me', { token })).status, 200)
 
 describe('the address of ADMIN_EMAIL', () => {
-  test('is the admin of the settings alone, whatever a squatter had made', async (t) => {
+  test('becomes the configured admin, and a squatter loses everything', async (t) => {
     const squatter = await holder(t)
     await leave(squatter)
     const again = await start(squatter.email)
@@ -126,14 +126,14 @@ describe('the address of ADMIN_EMAIL', () => {
     ])
   })
 
-  test('that was verified keeps what its owner has made, but for a deletion to come', async (t) => {
+  test("keeps its verified owner's access, except a pending deletion", async (t) => {
     const owner = await holder(t)
     await verify(owner)
     await leave(owner)
     await start(owner.email)
     assert.deepEqual(await countAccess(owner), ALL)
     const isStaying = async () => (await me(api, owner.key)).json.deletion_at === null
-    await until('the other edge has heard of it', isStaying)
+    await until('the other edge sees the change', isStaying)
     assert.deepEqual(await trail(owner, /ADMIN_EMAIL/), [
       'account.role_changed',
       'account.deletion_cancelled',
@@ -144,7 +144,7 @@ describe('the address of ADMIN_EMAIL', () => {
 describe('create-admin', () => {
   const createAdmin = (...args: string[]) => runAdmin(['create-admin', ...args], db, jobSettings())
 
-  test('takes a deletion to come back', async () => {
+  test('cancels a pending deletion', async () => {
     const account = await newcomer()
     await leave(account)
     await createAdmin(account.email)
@@ -155,14 +155,14 @@ describe('create-admin', () => {
     ])
   })
 
-  test('with a new password leaves a squatter nothing', async (t) => {
+  test('with a new password removes all access of a squatter', async (t) => {
     const squatter = await holder(t)
     const lines = await createAdmin(squatter.email, '--new-password')
     await assertOut(squatter, [api])
     assert.equal((await signInToOwn(squatter.email, lines[1]!.slice('Password: '.length))).role, 'admin')
   })
 
-  test('with a new password leaves an owner who has verified the address all but sessions', async (t) => {
+  test('with a new password ends the sessions of a verified owner and keeps all else', async (t) => {
     const owner = await holder(t)
     await verify(owner)
     await createAdmin(owner.email, '--new-password')
@@ -172,8 +172,8 @@ describe('create-admin', () => {
   })
 })
 
-describe('a reset', () => {
-  test('of an address that nobody had verified verifies it, and leaves a squatter nothing', async (t) => {
+describe('a password reset', () => {
+  test('of an unverified address verifies it and removes all access of a squatter', async (t) => {
     const squatter = await holder(t)
     await reset(squatter.email)
     await assertOut(squatter, [api])
@@ -182,7 +182,7 @@ describe('a reset', () => {
     assert.deepEqual(await trail(squatter, /reset/), ['account.password_reset', 'account.verified'])
   })
 
-  test('of an address that was verified leaves its owner all but sessions and API keys, with what these have made', async (t) => {
+  test('of a verified address ends sessions, API keys, and the access created with keys', async (t) => {
     const owner = await holder(t)
     await verify(owner)
     assert.equal((await hookBy(owner.key)).status, 201)
@@ -195,7 +195,7 @@ describe('a reset', () => {
     assert.deepEqual(await trail(owner, /reset/), ['account.password_reset'])
   })
 
-  test('keeps API keys, and what they have made, where that is asked for', async (t) => {
+  test('keeps API keys and the access created with them on request', async (t) => {
     const owner = await holder(t)
     await verify(owner)
     assert.equal((await hookBy(owner.key)).status, 201)
@@ -205,13 +205,13 @@ describe('a reset', () => {
     assert.deepEqual(await countAccess(owner), { ...ALL, endpoints: 2 })
   })
 
-  test('leaves a squatter nothing, whatever is asked for', async (t) => {
+  test('removes all access of a squatter, whatever the request', async (t) => {
     const squatter = await holder(t)
     await reset(squatter.email, { keep_keys: true })
     assert.deepEqual(await countAccess(squatter), NOTHING)
   })
 
-  test('leaves others alone', async () => {
+  test('leaves other accounts alone', async () => {
     const { key } = await keyOf(api, first)
     const one = await newcomer()
     await reset(one.email)
@@ -226,7 +226,7 @@ describe('verifying an address', () => {
     assert.equal(answer.status, 200, answer.text)
   }
 
-  test('from a browser that is not signed in ends all that was made before, but sessions', async (t) => {
+  test('without a session of the account removes all earlier access except sessions', async (t) => {
     const squatter = await holder(t)
     const stranger = await newcomer()
     await verifying(squatter.email, {}, { token: stranger.token })
@@ -235,7 +235,7 @@ describe('verifying an address', () => {
     assert.equal((await me(api, squatter.token)).json.is_verified, true)
   })
 
-  test('with a session of the account keeps it: by its access token, or by its refresh cookie', async (t) => {
+  test('with an access token or refresh cookie of the account keeps all access', async (t) => {
     const [one, other] = [await holder(t), await holder(t)]
     const both = (await mails()).filter(({ subject }) => /Verify/.test(subject))
     const tokenOf = (email: string) => both.find(({ to }) => to === email)!.token
@@ -247,7 +247,7 @@ describe('verifying an address', () => {
     for (const each of [one, other]) assert.deepEqual(await countAccess(each), ALL)
   })
 
-  test('keeps it where that is asked for, and with a credential that has ended does not', async (t) => {
+  test('keeps access on request, but not with an invalid credential', async (t) => {
     const owner = await holder(t)
     await verifying(owner.email, { keep_credentials: true })
     assert.deepEqual(await countAccess(owner), ALL)
@@ -256,7 +256,7 @@ describe('verifying an address', () => {
     assert.deepEqual(await countAccess(squatter), NOTHING)
   })
 
-  test('again ends nothing: its owner has made it since', async (t) => {
+  test('when repeated, keeps access created since', async (t) => {
     const owner = await holder(t)
     const { token } = (await mails()).find(({ to, subject }) => to === owner.email && /Verify/.test(subject))!
     await verify(owner)
@@ -265,7 +265,7 @@ describe('verifying an address', () => {
   })
 })
 
-test('what has ended makes nothing that outlasts it, on an edge that has not heard of that', async () => {
+test('ended credentials create no lasting access, even on an edge that was not notified', async () => {
   const account = await newcomer()
   const { id, token } = account
   const { key, id: keyId } = await keyOf(api, account)

@@ -7,12 +7,12 @@ import { area, rawJson, route } from '../../edge/pipeline/route.ts'
 import { until } from '../until.ts'
 import { type Api, edgeAndDatabase } from './harness.ts'
 
-/** A stopping edge completes the answers that it owes to its clients. */
+/** A stopping edge must complete the answers that it owes to its clients. */
 
 // Larger than the kernel's send buffer.
 const TEXT = JSON.stringify('x'.repeat(32 * 1024 * 1024))
 
-/** An edge that sends a large answer when released, and a client that has requested it and does not read. */
+/** Starts an edge that sends a large answer on demand, and a client that requests the answer without reading it. */
 async function requestLarge(lingers: boolean) {
   const asking = Promise.withResolvers<void>()
   const answering = Promise.withResolvers<void>()
@@ -38,7 +38,7 @@ async function requestLarge(lingers: boolean) {
   return { api, socket, answer: answering.resolve }
 }
 
-/** Reads a whole answer. The client obeys `Connection: close` and closes the connection after it. */
+/** Reads a whole answer. Like a client that obeys `Connection: close`, closes the connection after it. */
 async function readWhole(socket: net.Socket): Promise<{ head: string; bytes: number }> {
   const parts: Buffer[] = []
   let bytes = 0
@@ -61,22 +61,22 @@ const refuses = (api: Api): Promise<boolean> =>
   })
 
 for (const lingers of [false, true]) {
-  test(`an answer that its client has not taken when the edge is stopped arrives whole (lingers: ${lingers})`, async () => {
+  test(`an unread answer arrives completely when the edge stops (lingers: ${lingers})`, async () => {
     const { api, socket, answer } = await requestLarge(lingers)
     answer()
-    await until('the kernel has its part', () => socket.bytesRead > 0 || socket.readableLength > 0)
+    await until("the kernel's buffer is full", () => socket.bytesRead > 0 || socket.readableLength > 0)
     const stopped = api.serving.stop()
-    await until('it takes no connections', () => refuses(api))
+    await until('the edge rejects connections', () => refuses(api))
     const { head, bytes } = await readWhole(socket)
     assert.equal(bytes, TEXT.length)
     assert.doesNotMatch(head, /connection: close/i)
     await stopped
   })
 
-  test(`so does one that is given while the edge stops, and it says that it is the last (lingers: ${lingers})`, async () => {
+  test(`an answer during the stop arrives completely and closes the connection (lingers: ${lingers})`, async () => {
     const { api, socket, answer } = await requestLarge(lingers)
     const stopped = api.serving.stop()
-    await until('it takes no connections', () => refuses(api))
+    await until('the edge rejects connections', () => refuses(api))
     answer()
     const { head, bytes } = await readWhole(socket)
     assert.equal(bytes, TEXT.length)

@@ -6,7 +6,7 @@ import { castOf, login } from './accounts-help.ts'
 import { type Account, type Api, cuttableLine, edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** On every edge process a stream ends when its subscriber loses access; the reconnect gets the refusal. */
+/** A stream must end on every edge process when its subscriber loses access, and the reconnect must be rejected. */
 
 const { api, ...database } = await edgeAndDatabase()
 const other = await startEdge(database.url, { env: { OPEN_AREAS: 'ai' } })
@@ -44,14 +44,14 @@ for (const what of ['deactivate', 'role?role=moderator'])
     await assertEnd(streams)
   })
 
-test('so does a deletion', async (t) => {
+test('a deletion ends the streams of the account', async (t) => {
   const account = await newcomer()
   const streams = await openStreams(t, account)
   await api.call('DELETE', `/api/v1/auth/users/${account.id}`, { token: admin.token })
   await assertEnd(streams)
 })
 
-test('the end of a session ends its streams, and not those of another session', async (t) => {
+test('the end of a session ends its streams only', async (t) => {
   const account = await newcomer()
   const elsewhere = { ...account, token: (await login(api, account.email)).json.access_token }
   const [own, foreign] = [await openStreams(t, account), await openStreams(t, elsewhere)]
@@ -62,7 +62,7 @@ test('the end of a session ends its streams, and not those of another session', 
   for (const stream of own) assert.equal(stream.ended, false)
 })
 
-test('what changes nothing about who may read leaves streams open, of others too', async (t) => {
+test('changes that affect no permissions keep all streams open', async (t) => {
   const [account, bystander] = [await newcomer(), await newcomer()]
   const streams = [...(await openStreams(t, account)), ...(await openStreams(t, bystander))]
   await change(account.id, 'role?role=user')
@@ -70,11 +70,11 @@ test('what changes nothing about who may read leaves streams open, of others too
   await login(other, account.email)
   await api.post('/api/v1/auth/logout', { token: account.token })
   const job = await ledger.add(account.id)
-  await streams[0]!.until('what comes later', (frames) => frames.some(({ data }) => data.job_id === job))
+  await streams[0]!.until('a later frame', (frames) => frames.some(({ data }) => data.job_id === job))
   for (const stream of streams) assert.equal(stream.ended, false)
 })
 
-test('an admin who is one no more sees no further job of others', async (t) => {
+test('a demoted admin receives no further jobs of others', async (t) => {
   const account = await newcomer()
   await change(account.id, 'role?role=admin')
   const streams = await openStreams(t, account)
@@ -84,7 +84,7 @@ test('an admin who is one no more sees no further job of others', async (t) => {
   const jobs = new Set(again!.frames.map(({ data }) => data.job_id))
   const foreign = await ledger.add(admin.id)
   const own = await ledger.add(account.id)
-  await again!.until('its own', (frames) => frames.some(({ data }) => data.job_id === own))
+  await again!.until('its own job', (frames) => frames.some(({ data }) => data.job_id === own))
   assert.equal(
     again!.frames.some(({ data }) => data.job_id === foreign),
     false,
@@ -92,7 +92,7 @@ test('an admin who is one no more sees no further job of others', async (t) => {
   assert.ok(jobs.size > 0)
 })
 
-test('what changed while the connection was down ends streams after it', async (t) => {
+test('changes during a lost database connection end streams after the reconnect', async (t) => {
   const line = await cuttableLine(database.url)
   const edge = await startEdge(line.url)
   const [victim, bystander] = [await newcomer(), await newcomer()]
@@ -104,11 +104,11 @@ test('what changed while the connection was down ends streams after it', async (
   for (const stream of kept) assert.equal(stream.ended, false)
 })
 
-test('streams without a credential go on, whoever changes', async (t) => {
+test('anonymous streams stay open after account changes', async (t) => {
   const client = new Client(api.port)
   const stream = await client.stream('/api/v1/jobs/events')
   t.after(() => stream.close())
   await change((await newcomer()).id, 'deactivate')
   const job = await ledger.add(null)
-  await until('it goes on', () => stream.frames.some(({ data }) => data.job_id === job))
+  await until('the stream continues', () => stream.frames.some(({ data }) => data.job_id === job))
 })

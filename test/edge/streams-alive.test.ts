@@ -9,19 +9,19 @@ import { Client as Raw, request } from './fixtures/raw.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Streams stay open through comments, and end with their process. */
+/** Comments must keep streams open until their process stops. */
 
-// An edge starts its intervals with itself; from here on the test triggers them.
+// An edge starts its intervals with itself. From here on the test triggers them.
 mock.timers.enable({ apis: ['setInterval'] })
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
-// The first account is an admin, who would also see the job for its own verification mail.
+// Register an admin first, who would also see the job for its own verification mail.
 await api.register('admin@example.com')
 const { token, id: owner } = await api.register('owner@example.com')
 const clientOf = (port: number): Client => Object.assign(new Client(port), { token })
 const id = await ledger.add(owner)
 
-test('a comment every 15 seconds keeps a stream that has nothing to say', async (t) => {
+test('a comment every 15 seconds keeps an idle stream open', async (t) => {
   for (const path of ['/api/v1/jobs/events', `/api/v1/jobs/${id}/events`]) {
     const stream = await clientOf(api.port).stream(path)
     t.after(() => stream.close())
@@ -33,14 +33,14 @@ test('a comment every 15 seconds keeps a stream that has nothing to say', async 
     mock.timers.tick(1)
     await until('one comment', () => stream.comments === before + 1)
     mock.timers.tick(30_000)
-    await until('two more', () => stream.comments >= before + 3)
+    await until('two more comments', () => stream.comments >= before + 3)
     assert.equal(stream.frames.length, 1, 'which is no frame')
     stream.close()
-    await until('it is gone', () => api.serving.edge.hub.watcherCount === 0)
+    await until('the watcher is gone', () => api.serving.edge.hub.watcherCount === 0)
   }
 })
 
-test('a notification that never comes is made up for within five seconds, on both kinds of stream', async (t) => {
+test('a lost notification is recovered within five seconds, on both kinds of stream', async (t) => {
   const job = await ledger.add(owner)
   const [one, all] = [
     await clientOf(api.port).stream(`/api/v1/jobs/${job}/events`),
@@ -63,7 +63,7 @@ test('a notification that never comes is made up for within five seconds, on bot
   )
 })
 
-test('a process that stops ends its streams in order and asks their readers to come back soon', async () => {
+test('a stopping process ends its streams and asks clients to reconnect soon', async () => {
   const stopping = await startEdge(database.url)
   const stream = await clientOf(stopping.port).stream(`/api/v1/jobs/${id}/events`)
   await stream.until('the first frame', (frames) => frames.length === 1)
@@ -71,9 +71,9 @@ test('a process that stops ends its streams in order and asks their readers to c
     `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`,
     30_000,
   )
-  await until('both are there', () => stopping.serving.edge.hub.watcherCount === 2)
+  await until('both streams are open', () => stopping.serving.edge.hub.watcherCount === 2)
   await stopping.serving.stop()
-  await until('it ended', () => stream.ended)
+  await until('the process ended', () => stream.ended)
   assert.equal(stream.broken, false)
   assert.deepEqual(
     stream.frames.map(({ data }) => data.status),
@@ -84,7 +84,7 @@ test('a process that stops ends its streams in order and asks their readers to c
   await assert.rejects(stopping.get('/health'))
 })
 
-test('who still comes to a process that stops is answered for the last time, and a reader sent on', async (t) => {
+test('a stopping process answers accepted connections once and redirects stream clients', async (t) => {
   const stopping = await startEdge(database.url, { lingers: true })
   const [asking, reading] = [await Raw.connect(t, stopping.port), await Raw.connect(t, stopping.port)]
   for (const client of [asking, reading]) await client.send(request('GET /health')).has('"ok"')
@@ -92,10 +92,10 @@ test('who still comes to a process that stops is answered for the last time, and
   const stop = stopping.serving.stop().then(() => {
     stopped = true
   })
-  await until('it refuses others', () =>
+  await until('the process rejects new connections', () =>
     Raw.connect(t, stopping.port).then(
       ({ socket }) => {
-        // The edge waits for accepted clients, so close this one.
+        // Close this accepted connection, because the edge would wait for it.
         socket.destroy()
         return false
       },
@@ -113,19 +113,19 @@ test('who still comes to a process that stops is answered for the last time, and
   await stop
 })
 
-test('a reader who comes back to another process goes on where it was', async (t) => {
+test('a stream resumes on another process', async (t) => {
   const [first, second] = [await startEdge(database.url), await startEdge(database.url)]
   const job = await ledger.add(owner)
   await ledger.claim(job)
   const before = await clientOf(first.port).stream(`/api/v1/jobs/${job}/events`)
-  await before.until('it runs', (frames) => frames.length === 1)
+  await before.until('the job runs', (frames) => frames.length === 1)
   await first.serving.stop()
   await ledger.progress(job, 'meanwhile')
   const after = await clientOf(second.port).stream(`/api/v1/jobs/${job}/events`, {
     'last-event-id': before.lastId,
   })
   t.after(() => after.close())
-  await after.until('what happened meanwhile', (frames) => frames.length === 1)
+  await after.until('the missed frames', (frames) => frames.length === 1)
   await ledger.finish(job, 'done', { result: null })
   const frames = await after.waitForEnd()
   assert.deepEqual(
@@ -134,7 +134,7 @@ test('a reader who comes back to another process goes on where it was', async (t
   )
 })
 
-test('requests in flight are answered before the process is gone', async () => {
+test('pending requests are answered before the process exits', async () => {
   const [begun, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const slow = route({
     method: 'get',

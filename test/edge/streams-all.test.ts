@@ -5,9 +5,9 @@ import { Client, type Stream } from '../service.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** The one stream with the frames of all jobs that the caller may see. */
+/** Tests the stream with the frames of all jobs that the caller may see. */
 
-// An edge polls every 5 s; in this file it polls only after a notification.
+// Stop the 5 s polling interval. In this file an edge polls only after a notification.
 mock.timers.enable({ apis: ['setInterval'] })
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
@@ -22,14 +22,14 @@ const of = (stream: Stream, id: string) => stream.frames.filter(({ data }) => da
 const statuses = (stream: Stream, id: string) => of(stream, id).map(({ data }) => data.status)
 
 /**
- * Waits until all earlier events have reached the streams; frames come in event order. The first job may still be in a
- * stream's initial state; the second comes after it.
+ * Waits until all earlier events have reached the streams, because frames come in event order. The first job may still
+ * be in a stream's initial state, and the second comes after it.
  */
 async function settle(...streams: readonly Stream[]): Promise<void> {
   for (const _ of ['begun', 'followed']) await reached(await ledger.addFinished(null), streams)
 }
 
-/** Waits until the edge has polled and sent the stream its findings. */
+/** Waits until the edge has polled and the stream has the resulting frames. */
 async function poll(stream: Stream): Promise<void> {
   ledger.isQuiet = true
   const marker = await ledger.addFinished(null)
@@ -43,9 +43,10 @@ const reached = (marker: string, streams: readonly Stream[]): Promise<unknown> =
     streams.map((stream) => stream.until('the marker', () => statuses(stream, marker).includes('done'))),
   )
 
-test('it begins with the jobs that live, as they are, and not with those that ended', async (t) => {
+test('starts with the live jobs in their current state, without ended ones', async (t) => {
   const ended = await ledger.addFinished(ann.id)
-  // Pending notifications would reach the new stream, although their job has already finished.
+  // Wait for this stream first: pending notifications would otherwise reach the new stream, although their jobs have
+  // finished.
   const earlier = await open()
   await settle(earlier)
   earlier.close()
@@ -56,7 +57,7 @@ test('it begins with the jobs that live, as they are, and not with those that en
   const stream = await open()
   t.after(() => stream.close())
   assert.equal(stream.response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
-  await stream.until('both', (frames) => frames.length === 2)
+  await stream.until('both jobs', (frames) => frames.length === 2)
   await settle(stream)
   assert.deepEqual(
     [statuses(stream, waiting), statuses(stream, running), statuses(stream, ended)],
@@ -71,12 +72,12 @@ test('it begins with the jobs that live, as they are, and not with those that en
   await ledger.finish(running, 'done', { result: null })
   await api.call('DELETE', `/api/v1/jobs/${waiting}`, { token: ann.token })
   await stream.until(
-    'both ended',
+    'both jobs ended',
     () => statuses(stream, waiting).at(-1) === 'cancelled' && statuses(stream, running).at(-1) === 'done',
   )
 })
 
-test('new jobs come, change and end in it: exactly one terminal frame each, and the stream goes on', async (t) => {
+test('sends new jobs, changes and one terminal frame for each, and continues', async (t) => {
   const stream = await open()
   t.after(() => stream.close())
   const ids = [await ledger.add(ann.id), await ledger.add(ann.id), await ledger.add(ann.id)]
@@ -91,7 +92,7 @@ test('new jobs come, change and end in it: exactly one terminal frame each, and 
     await ledger.notify(id)
   }
   const last = ['failed', 'done', 'done']
-  await stream.until('all ended', () => ids.every((id, i) => statuses(stream, id).at(-1) === last[i]))
+  await stream.until('all jobs ended', () => ids.every((id, i) => statuses(stream, id).at(-1) === last[i]))
   await ledger.notify(ids.join(' '))
   await settle(stream)
   for (const id of ids) {
@@ -110,7 +111,7 @@ test('new jobs come, change and end in it: exactly one terminal frame each, and 
   assert.equal(stream.ended, false)
 })
 
-test('everybody sees only what is visible to them', async (t) => {
+test('each caller sees only visible jobs', async (t) => {
   const streams = {
     ann: await open(),
     bob: await open(bob.token),
@@ -131,10 +132,12 @@ test('everybody sees only what is visible to them', async (t) => {
     await ledger.finish(id, 'done', { result: null })
   }
   const ended = (stream: Stream, id: string) => statuses(stream, id).includes('done')
-  await streams.admin.until('all three', () => Object.values(jobs).every((id) => ended(streams.admin, id)))
+  await streams.admin.until('all three jobs', () =>
+    Object.values(jobs).every((id) => ended(streams.admin, id)),
+  )
   await Promise.all(
     [...Object.values(streams), ...later].map((stream) =>
-      stream.until('the public one', () => ended(stream, jobs.nobodys)),
+      stream.until('the public job', () => ended(stream, jobs.nobodys)),
     ),
   )
   await settle(...Object.values(streams), ...later)
@@ -155,11 +158,11 @@ test('everybody sees only what is visible to them', async (t) => {
   assert.deepEqual([...new Set(later.flatMap(sees))].sort(), ['anns', 'nobodys'])
 })
 
-test('ids grow, and who comes back with one hears of what ended meanwhile', async () => {
+test('ids increase, and a client that resumes gets the jobs that ended meanwhile', async () => {
   const [first, witness] = [await open(), await open()]
   const id = await ledger.add(ann.id)
   await ledger.claim(id)
-  await first.until('it runs', () => statuses(first, id).includes('running'))
+  await first.until('the job runs', () => statuses(first, id).includes('running'))
   first.close()
   const ids = first.frames.map((frame) => Number(frame.id))
   assert.deepEqual(
@@ -178,7 +181,7 @@ test('ids grow, and who comes back with one hears of what ended meanwhile', asyn
   fresh.close()
 })
 
-test('who comes back hears of an end that was under way when the last frame was sent', async (t) => {
+test('a client that resumes gets an end that was in progress at the last frame', async (t) => {
   const [stream, witness] = [await open(), await open()]
   const id = await ledger.add(ann.id)
   const attempt = await ledger.claim(id)
@@ -201,11 +204,11 @@ test('who comes back hears of an end that was under way when the last frame was 
   await again.until('its end', () => statuses(again, id).includes('done'))
 })
 
-test('"too many to name" reaches the stream of all jobs too', async (t) => {
+test('a notification with too many ids to list reaches the stream of all jobs, too', async (t) => {
   const stream = await open()
   t.after(() => stream.close())
   const ids = await Promise.all(Array.from({ length: 5 }, () => ledger.add(ann.id)))
-  await stream.until('they wait', () => ids.every((id) => statuses(stream, id).includes('queued')))
+  await stream.until('the jobs wait', () => ids.every((id) => statuses(stream, id).includes('queued')))
   ledger.isQuiet = true
   for (const id of ids) {
     await ledger.claim(id)
@@ -213,13 +216,13 @@ test('"too many to name" reaches the stream of all jobs too', async (t) => {
   }
   ledger.isQuiet = false
   await ledger.notify('*')
-  await stream.until('they ended', () => ids.every((id) => statuses(stream, id).includes('done')))
+  await stream.until('the jobs ended', () => ids.every((id) => statuses(stream, id).includes('done')))
   await poll(stream)
   for (const id of ids)
     assert.equal(statuses(stream, id).filter((status) => status === 'done').length, 1, 'once')
 })
 
-test('of more ends at one moment than are read at once none is left out and none told twice', async (t) => {
+test('more simultaneous ends than one page are each sent once', async (t) => {
   const stream = await open()
   t.after(() => stream.close())
   const ids = await ledger.addMany(ann.id, 1100)
@@ -231,22 +234,22 @@ test('of more ends at one moment than are read at once none is left out and none
   await ledger.notify('*')
   const ends = (stream: Stream) =>
     stream.frames.filter(({ data }) => data.status === 'cancelled' && ids.includes(data.job_id as string))
-  await stream.until('all', () => ends(stream).length >= 1100)
+  await stream.until('all jobs', () => ends(stream).length >= 1100)
   await poll(stream)
   assert.equal(new Set(ends(stream).map(({ data }) => data.job_id)).size, ends(stream).length)
-  // Behind more jobs of others than one page covers.
+  // This job is behind more jobs of others than one page covers.
   const last = await ledger.addFinished(bob.id)
   const [back, other] = [await open(ann.token, before), await open(bob.token, before)]
   t.after(() => {
     back.close()
     other.close()
   })
-  await back.until('all again', () => ends(back).length === 1100)
-  await other.until('the only one of its own', () => statuses(other, last).includes('done'))
+  await back.until('all jobs again', () => ends(back).length === 1100)
+  await other.until('the only public job', () => statuses(other, last).includes('done'))
   assert.equal(ends(other).length, 0)
 })
 
-test('what happened while nobody listened to the database is made up for', async (t) => {
+test('events during a lost database connection are recovered', async (t) => {
   const all = await open()
   const watched = await ledger.add(ann.id)
   const client = new Client(api.port)
@@ -256,13 +259,13 @@ test('what happened while nobody listened to the database is made up for', async
     all.close()
     one.close()
   })
-  await one.until('it waits', (frames) => frames.length === 1)
+  await one.until('the job waits', (frames) => frames.length === 1)
   ledger.isQuiet = true
   await ledger.claim(watched)
   await ledger.finish(watched, 'done', { result: null })
   ledger.isQuiet = false
   await database.query(
-    // Only in this database: edges of other tests use the same server.
+    // Restrict this to the current database, because edges of other tests use the same server.
     `select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'millrace-edge-listen'`,
   )

@@ -3,8 +3,6 @@ import { after, test } from 'node:test'
 import { until } from '../until.ts'
 import { type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Limits on open event streams per address and per account. */
-
 const env = { MAX_STREAMS_PER_ADDRESS: '3', MAX_STREAMS_PER_ACCOUNT: '2', TRUST_PROXY: 'true' }
 const { api, url, query } = await edgeAndDatabase({ env })
 const unlimited = await startEdge(url, {
@@ -39,17 +37,17 @@ const opened = async (headers: Record<string, string>, times: number): Promise<O
 }
 const statuses = (streams: readonly Opened[]): number[] => streams.map(({ status }) => status)
 
-test('without a credential an address has so many, whatever others have', async () => {
+test('limits anonymous streams per address, independent of others', async () => {
   const streams = await opened(from('192.0.2.1'), 4)
   assert.deepEqual(statuses(streams), [200, 200, 200, 429])
   assert.deepEqual(statuses(await opened(from('192.0.2.2'), 1)), [200])
   assert.deepEqual(statuses(await opened(as(ann.token, '192.0.2.1'), 1)), [200])
   streams[1]!.leave()
-  await until('its place is free', async () => (await open(api, from('192.0.2.1'))).status === 200)
+  await until("the stream's slot is free", async () => (await open(api, from('192.0.2.1'))).status === 200)
   assert.deepEqual(statuses(await opened(from('192.0.2.1'), 1)), [429])
 })
 
-test('an account has so many, wherever it calls from', async () => {
+test('limits streams per account from any address', async () => {
   const streams = [...(await opened(as(bob.token), 1)), ...(await opened(as(bob.token, '192.0.2.10'), 2))]
   assert.deepEqual(statuses(streams), [200, 200, 429])
   const { json } = await api.get('/api/v1/jobs/events', { token: bob.token })
@@ -58,15 +56,15 @@ test('an account has so many, wherever it calls from', async () => {
     code: 'stream.limited',
   })
   streams[0]!.leave()
-  await until('its place is free', async () => (await open(api, as(bob.token))).status === 200)
+  await until("the stream's slot is free", async () => (await open(api, as(bob.token))).status === 200)
 })
 
-test('of many at once no more than that are let in', async () => {
+test('admits no more than the limit of concurrent requests', async () => {
   const all = await Promise.all(Array.from({ length: 20 }, () => open(api, from('192.0.2.3'))))
   assert.equal(all.filter(({ status }) => status === 200).length, 3)
 })
 
-test('what is refused, or opens no stream, takes no place', async () => {
+test('rejected requests and requests without a stream use no slot', async () => {
   for (let i = 0; i < 5; i++) {
     const missing = '/api/v1/jobs/0198c5a0-0000-7000-8000-000000000000/events'
     assert.equal((await open(api, from('192.0.2.4'), missing)).status, 404)
@@ -76,7 +74,7 @@ test('what is refused, or opens no stream, takes no place', async () => {
   assert.deepEqual(statuses(await opened(from('192.0.2.4'), 3)), [200, 200, 200])
 })
 
-test('a stream that would be the first of a job is refused before the job is added', async () => {
+test('rejects a first stream of a job before the job is added', async () => {
   await opened(from('192.0.2.5'), 3)
   const answer = await api.post('/api/v1/ai/chat/stream', {
     json: { message: 'hello' },
@@ -86,7 +84,7 @@ test('a stream that would be the first of a job is refused before the job is add
   assert.deepEqual(await query(`select 1 from job where queue = 'ai'`), [])
 })
 
-test('0 is no limit', async () => {
+test('0 disables the limit', async () => {
   const all = await Promise.all(Array.from({ length: 150 }, () => open(unlimited, {})))
   assert.ok(all.every(({ status }) => status === 200))
 })

@@ -6,9 +6,9 @@ import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Job ends that become visible late or without a notification: the stream of all jobs still reports each. */
+/** The stream of all jobs must report each end, even if it becomes visible late or without a notification. */
 
-// An edge polls every 5 s; in this file it polls only after a notification.
+// Stop the 5 s polling interval. In this file an edge polls only after a notification.
 mock.timers.enable({ apis: ['setInterval'] })
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
@@ -37,7 +37,7 @@ async function quietly<T>(work: () => Promise<T>): Promise<T> {
   return value
 }
 
-/** Waits until the edge has polled and sent the stream its findings. */
+/** Waits until the edge has polled and the stream has the resulting frames. */
 async function poll(stream: Stream): Promise<void> {
   const marker = await quietly(() => ledger.addFinished(null))
   await ledger.notify('*')
@@ -47,7 +47,7 @@ async function poll(stream: Stream): Promise<void> {
 const LONG_MS = 3_000
 const STEP_MS = 250
 
-/** Repeats an action a few times a second until a run starts more than LONG_MS after `ms`. */
+/** Repeats an action a few times a second until a run starts more than `LONG_MS` after `ms`. */
 const untilLongAfter = (what: string, ms: number, act: () => Promise<unknown>): Promise<unknown> =>
   until(what, async () => {
     const startedAt = Date.now()
@@ -57,7 +57,7 @@ const untilLongAfter = (what: string, ms: number, act: () => Promise<unknown>): 
     return false
   })
 
-/** Has the edge poll and notify until it has done so long after a time. */
+/** Makes the edge poll and notify until more than `LONG_MS` after a time. */
 const pollLongAfter = (stream: Stream, ms: number): Promise<unknown> =>
   untilLongAfter('it has looked some seconds later', ms, async () => {
     await poll(stream)
@@ -68,12 +68,12 @@ async function running(stream: Stream): Promise<{ id: string; attempt: number }>
   const id = await ledger.add(ann.id)
   const attempt = await ledger.claim(id)
   await hears(stream, id, 'running')
-  // A new stream may have read the first job before its notification; the second comes after that notification.
+  // A new stream may have read the first job before its notification. The second job comes after that notification.
   for (const _ of ['begun', 'told']) await hears(stream, await ledger.addFinished(null))
   return { id, attempt }
 }
 
-/** A worker that finishes the job in an already open transaction when released, as if it had waited for a lock. */
+/** Starts to finish a job in an open transaction, as if a worker waited for a lock. `end` commits it. */
 async function finishLate(t: TestContext, { id, attempt }: { id: string; attempt: number }) {
   const worker = new pg.Client({ connectionString: database.url })
   await worker.connect()
@@ -91,7 +91,7 @@ async function finishLate(t: TestContext, { id, attempt }: { id: string; attempt
   }
 }
 
-test('who comes back hears of an end that was under way for seconds, though others ended meanwhile', async (t) => {
+test('a resumed stream gets an end that took seconds to commit, although others ended meanwhile', async (t) => {
   const stream = await open(t)
   const job = await running(stream)
   const late = await finishLate(t, job)
@@ -104,7 +104,7 @@ test('who comes back hears of an end that was under way for seconds, though othe
   assert.deepEqual(statuses(again, job.id), ['done'])
 })
 
-test('so does who comes back before it is over, and who has stayed, though nothing is said of it', async (t) => {
+test('resumed and open streams get a late end without a notification', async (t) => {
   const stays = await open(t)
   const job = await running(stays)
   const late = await finishLate(t, job)
@@ -120,7 +120,7 @@ test('so does who comes back before it is over, and who has stayed, though nothi
   assert.deepEqual([statuses(again, job.id).at(-1), statuses(stays, job.id).at(-1)], ['done', 'done'])
 })
 
-test('who comes back hears of an end of which nothing was said, though others ended seconds later', async (t) => {
+test('a resumed stream gets an end without a notification, although others ended seconds later', async (t) => {
   const stream = await open(t)
   const { id } = await running(stream)
   await quietly(() => ledger.finish(id, 'done', { result: null }))
@@ -133,7 +133,7 @@ test('who comes back hears of an end of which nothing was said, though others en
   await hears(await open(t, stream.lastId), id)
 })
 
-test('ids move on with what is certain: whoever comes back is not sent again what ended long before', async (t) => {
+test('ids advance with the visibility horizon: a resumed stream does not repeat old ends', async (t) => {
   const stream = await open(t)
   const old = await ledger.addFinished(ann.id)
   await hears(stream, old)

@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** Slow subscribers get the latest state; the edge keeps no backlog for them. */
+/** Slow subscribers must get the latest state, without a backlog in the edge. */
 
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
@@ -21,7 +21,7 @@ class FakeStream implements SseStream {
   readonly sent: SseFrame[][] = []
   writable = true
   closed = false
-  /** The number of writes until the subscriber is slow. */
+  /** Number of writes until the subscriber becomes slow. */
   room = Number.POSITIVE_INFINITY
   private listener = (): void => {}
 
@@ -53,7 +53,7 @@ const event = (seq: number, status = 'running', jobId = 'a', kind = 'status'): J
   frame: `{"n":${seq}}`,
 })
 
-/** A hub over a list of events; it delivers on demand. */
+/** Creates a hub over a list of events that delivers on demand. */
 function fakeHub(): {
   hub: Hub & { knownUntil: number }
   events: JobEvent[]
@@ -91,7 +91,7 @@ function fakeHub(): {
 
 const ids = (frames: readonly SseFrame[]) => frames.map(({ id }) => Number(id))
 
-test('while a reader of one job is slow nothing is read or kept for it; then it gets the latest state only', () => {
+test('a slow subscriber of one job causes no reads and then gets only the latest state', () => {
   const { hub, events, deliver, subscribers } = fakeHub()
   const stream = new FakeStream()
   followJob(hub, event(0), null).open(stream)
@@ -117,7 +117,7 @@ test('while a reader of one job is slow nothing is read or kept for it; then it 
   assert.deepEqual([stream.closed, subscribers()], [true, 0])
 })
 
-test('frames that are no states are never left out, however slow the reader', () => {
+test('frames other than states are never skipped, however slow the subscriber', () => {
   const { hub, events, deliver } = fakeHub()
   const stream = new FakeStream()
   followJob(hub, event(0), null).open(stream)
@@ -131,7 +131,7 @@ test('frames that are no states are never left out, however slow the reader', ()
   assert.deepEqual(ids(stream.sent.at(-1)!), [2, 4, 6, 8, 9])
 })
 
-test('a reader who is slow at the end still gets the terminal frame', () => {
+test('a subscriber that is slow at the end still gets the terminal frame', () => {
   const { hub, events, deliver } = fakeHub()
   const stream = new FakeStream()
   followJob(hub, event(0), null).open(stream)
@@ -146,7 +146,7 @@ test('a reader who is slow at the end still gets the terminal frame', () => {
   assert.deepEqual([ids(stream.sent.at(-1)!), stream.closed], [[3], true])
 })
 
-test('events behind the terminal one are not sent', () => {
+test('events after the terminal one are not sent', () => {
   const { hub, events, deliver } = fakeHub()
   const stream = new FakeStream()
   followJob(hub, event(0), null).open(stream)
@@ -155,7 +155,10 @@ test('events behind the terminal one are not sent', () => {
   assert.deepEqual([stream.sent.flatMap(ids), stream.closed], [[0, 1, 2], true])
 })
 
-/** A subscriber to all jobs and a record of its table reads. All jobs in the table are live except those in `ends`. */
+/**
+ * Subscribes to all jobs and records the table reads of the subscriber. All jobs in the table are live except those in
+ * `ends`.
+ */
 function readerOfAll(since: number | null = null) {
   const { hub, states, deliver, subscribers } = fakeHub()
   const stream = new FakeStream()
@@ -197,7 +200,7 @@ function readerOfAll(since: number | null = null) {
 const turns = () => new Promise((resolve) => setImmediate(resolve))
 const data = (frames: readonly SseFrame[]) => frames.map(({ data }) => data)
 
-test('of a slow reader of all jobs only their ids are kept: then their latest states are read', async () => {
+test('for a slow subscriber to all jobs only ids are kept, and their latest states are read later', async () => {
   const { stream, reads, open, change } = readerOfAll()
   open()
   await turns()
@@ -216,7 +219,7 @@ test('of a slow reader of all jobs only their ids are kept: then their latest st
   assert.deepEqual(stream.sent.slice(2).map(data), [['{"n":1001}']], 'and it is told again')
 })
 
-test('a reader of all is sent parts for as long as it takes them, and nothing is read ahead', async () => {
+test('a subscriber to all jobs gets pages at its own pace, without read-ahead', async () => {
   const { stream, table, reads, open } = readerOfAll()
   const long = 'x'.repeat(2000)
   for (let n = 0; n < 1000; n++)
@@ -236,7 +239,7 @@ test('a reader of all is sent parts for as long as it takes them, and nothing is
   )
 })
 
-test('more jobs than are kept for a slow reader: it is sent what it would be sent if it came back', async () => {
+test('a slow subscriber with too many pending jobs continues as if it had reconnected', async () => {
   const { stream, ends, reads, open, change } = readerOfAll()
   open()
   await turns()
@@ -256,7 +259,7 @@ test('more jobs than are kept for a slow reader: it is sent what it would be sen
   assert.deepEqual(data(stream.sent.flat()).filter((text) => text === '{"n":2}').length, 3)
 })
 
-test('who comes back is sent all that has ended since, however many, and what changes meanwhile', async () => {
+test('a resumed stream gets all ends since its cursor, and changes meanwhile', async () => {
   const { stream, table, ends, reads, open, change } = readerOfAll(1_005)
   for (let n = 0; n < 5; n++) table.set(`${n}`, event(n + 10, 'done', `${n}`))
   ends.push(...table.keys())
@@ -274,7 +277,7 @@ test('who comes back is sent all that has ended since, however many, and what ch
   )
 })
 
-test('whoever leaves before it was sent all goes on, with the id it was sent last, where that was so', async () => {
+test('a client that disconnects early resumes from its last id, which is the last complete point', async () => {
   const { hub, stream, table, ends, open, change } = readerOfAll(5)
   hub.knownUntil = 1_000_000
   for (let n = 0; n < 5; n++) {
@@ -299,7 +302,7 @@ test('whoever leaves before it was sent all goes on, with the id it was sent las
   assert.equal(ids(stream.sent.flat()).at(-1), 1_000_021)
 })
 
-test('too many again while a reader catches up: what had been read of those that ended is no end of it', async () => {
+test('a second overflow during the catch-up loses no ends', async () => {
   const { stream, table, ends, open, change } = readerOfAll(5)
   const many = (from: string) => Array.from({ length: 10_001 }, (_, n) => `${from} ${n}`)
   const end = (id: string): void => {
@@ -307,7 +310,7 @@ test('too many again while a reader catches up: what had been read of those that
     ends.push(id)
   }
   end('a')
-  // The page with this end is the last one and waits for the subscriber.
+  // The page with this end is the last one, and waits until the subscriber is writable.
   stream.room = 0
   table.set('live', event(1, 'running', 'live'))
   open()
@@ -319,7 +322,7 @@ test('too many again while a reader catches up: what had been read of those that
   assert.equal(data(stream.sent.flat()).filter((text) => text === '{"n":2}').length, 2)
 })
 
-test('a stream of all jobs that can not go on ends, for its reader to come back', async () => {
+test('a failing stream of all jobs ends so that its client reconnects', async () => {
   const { stream, table, errors, open } = readerOfAll()
   table.set('a', event(1, 'running', 'a'))
   table.get = () => {
@@ -330,7 +333,7 @@ test('a stream of all jobs that can not go on ends, for its reader to come back'
   assert.deepEqual([stream.closed, errors.length], [true, 1])
 })
 
-test('a reader of all who leaves while it is slow leaves nothing behind', async () => {
+test('a slow subscriber to all jobs that disconnects leaves nothing behind', async () => {
   const { stream, reads, open, change, subscribers } = readerOfAll()
   const stop = open()
   await turns()
@@ -342,7 +345,7 @@ test('a reader of all who leaves while it is slow leaves nothing behind', async 
   assert.deepEqual([subscribers(), reads], [0, ['live']])
 })
 
-test('through a real socket: 40 MB of progress cost a reader who sleeps a few, and the end arrives', async (t) => {
+test('40 MB of progress to a stalled client over a socket cost few MB, and the end arrives', async (t) => {
   const id = await ledger.add(owner)
   await ledger.claim(id)
   const socket = net.connect(api.port, '127.0.0.1')
@@ -350,7 +353,7 @@ test('through a real socket: 40 MB of progress cost a reader who sleeps a few, a
   socket.write(
     `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`,
   )
-  await until('the reader is there', () => api.serving.edge.hub.watcherCount === 1)
+  await until('the subscriber is connected', () => api.serving.edge.hub.watcherCount === 1)
   const label = 'x'.repeat(20_000)
   let events = 0
   const progress = (count: number) =>
@@ -358,13 +361,16 @@ test('through a real socket: 40 MB of progress cost a reader who sleeps a few, a
       id,
       Array.from({ length: count }, () => `${++events} ${label}`),
     )
-  // Small batches: each is delivered while it is new; otherwise frames would be skipped for another reason.
+  // Use small batches, so that each is delivered while it is new. Otherwise frames would be skipped for another reason.
   while (events < 2000 && api.serving.edge.hub.watcherCount > 0) {
     await progress(100)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  await until('the reader is too slow to be watched for', () => api.serving.edge.hub.watcherCount === 0)
-  // All the rest in one batch: uWS closes a connection after 10 s without a read.
+  await until(
+    'the edge no longer watches for the slow subscriber',
+    () => api.serving.edge.hub.watcherCount === 0,
+  )
+  // Send the rest in one batch, because uWS closes a connection after 10 s without a read.
   await progress(2000 - events)
   await ledger.finish(id, 'done', { result: null })
   let received = 0

@@ -5,7 +5,7 @@ import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** The stream of one job, as a browser reads it. */
+/** Tests the stream of one job as browsers read it. */
 
 const { api, ...database } = await edgeAndDatabase()
 const ledger = ledgerOf(database)
@@ -19,7 +19,7 @@ const states = (frames: readonly Frame[]) => frames.map(({ data }) => [data.stat
 const ids = (frames: readonly Frame[]) => frames.map(({ id }) => Number(id))
 const RESULT = { read: 3, unread: 0, skipped: 0 }
 
-/** A claimed job that has reached page 2. */
+/** Creates a claimed job that has reached page 2. */
 async function newRunningJob(): Promise<string> {
   const id = await ledger.add(owner)
   await ledger.claim(id)
@@ -28,7 +28,7 @@ async function newRunningJob(): Promise<string> {
   return id
 }
 
-test('the stream says what it is, and that nobody may hold it back or keep it', async () => {
+test('the stream has its headers, which forbid buffering and caching', async () => {
   const id = await ledger.add(owner)
   const { response, close } = await stream(id).then((opened) => ({
     response: opened.response,
@@ -42,7 +42,7 @@ test('the stream says what it is, and that nobody may hold it back or keep it', 
   close()
 })
 
-test('the present state at once, then every change in order, one terminal frame, the end', async () => {
+test('sends the current state, then every change in order, one terminal frame, and ends', async () => {
   const id = await ledger.add(owner)
   const opened = await stream(id)
   await opened.until('the first frame', (frames) => frames.length === 1)
@@ -78,7 +78,7 @@ test('the present state at once, then every change in order, one terminal frame,
   })
 })
 
-test('who comes in the middle begins at the state of that moment', async () => {
+test('a late subscriber starts with the current state', async () => {
   const id = await newRunningJob()
   const opened = await stream(id)
   await opened.until('the first frame', (frames) => frames.length === 1)
@@ -89,7 +89,7 @@ test('who comes in the middle begins at the state of that moment', async () => {
   ])
 })
 
-test('who comes after the end gets the terminal frame and the end', async () => {
+test('a subscriber after the end gets the terminal frame, and the stream ends', async () => {
   const id = await ledger.addFinished(owner, 'done', { result: RESULT })
   const frames = await (await stream(id)).waitForEnd()
   assert.deepEqual(
@@ -98,7 +98,7 @@ test('who comes after the end gets the terminal frame and the end', async () => 
   )
 })
 
-test('a failure and a cancellation are terminal too, with the reason of the failure', async () => {
+test('failures and cancellations are terminal, too, and a failure has its reason', async () => {
   const failed = await ledger.addFinished(owner, 'failed', { code: 'job.crashed', detail: 'The thread died' })
   const [frame, ...more] = await (await stream(failed)).waitForEnd()
   assert.deepEqual(
@@ -115,14 +115,14 @@ test('a failure and a cancellation are terminal too, with the reason of the fail
   ])
 })
 
-test('a result of null is there as null', async () => {
+test('a null result is sent as null', async () => {
   const id = await ledger.addFinished(owner, 'done', { result: null })
   const [frame] = await (await stream(id)).waitForEnd()
   assert.ok('result' in frame!.data)
   assert.equal(frame!.data.result, null)
 })
 
-test('a job that is tried again says so, and ends once', async () => {
+test('a retried job reports it and ends once', async () => {
   const id = await newRunningJob()
   const opened = await stream(id)
   await opened.until('the first frame', (frames) => frames.length === 1)
@@ -136,7 +136,7 @@ test('a job that is tried again says so, and ends once', async () => {
   )
 })
 
-test('Last-Event-ID goes on after that frame: nothing lost, nothing twice', async () => {
+test('Last-Event-ID resumes after that frame without gaps or duplicates', async () => {
   const id = await newRunningJob()
   await ledger.progress(id, 'Page 3 of 3', 3, 3)
   for (const [lastSeen, expected] of [
@@ -148,7 +148,7 @@ test('Last-Event-ID goes on after that frame: nothing lost, nothing twice', asyn
     if (lastSeen === '4') await ledger.finish(id, 'done', { result: RESULT })
     const opened = await stream(id, lastSeen)
     if (lastSeen !== '4') {
-      await opened.until('what came since', (frames) => frames.at(-1)?.id === '4')
+      await opened.until('the missed frames', (frames) => frames.at(-1)?.id === '4')
       opened.close()
       assert.deepEqual(
         ids(opened.frames),
@@ -158,7 +158,7 @@ test('Last-Event-ID goes on after that frame: nothing lost, nothing twice', asyn
   }
 })
 
-test('a reader who was cut off and comes back has every frame exactly once', async () => {
+test('a client that reconnects after a cut gets every frame exactly once', async () => {
   const id = await newRunningJob()
   const first = await stream(id)
   await first.until('the first frame', (frames) => frames.length === 1)
@@ -166,13 +166,13 @@ test('a reader who was cut off and comes back has every frame exactly once', asy
   await ledger.progress(id, 'while away')
   await ledger.progress(id, 'still away')
   const second = await stream(id, first.lastId)
-  await second.until('both', (frames) => frames.length === 2)
+  await second.until('both frames', (frames) => frames.length === 2)
   await ledger.finish(id, 'done', { result: RESULT })
   await second.waitForEnd()
   assert.deepEqual(ids([...first.frames, ...second.frames]), [3, 4, 5, 6])
 })
 
-test('after the terminal frame a reader who comes back is told to stay away', async () => {
+test('a client that reconnects after the terminal frame gets 204, which stops it', async () => {
   const id = await ledger.addFinished(owner)
   const last = (await (await stream(id)).waitForEnd()).at(-1)!.id
   for (const lastSeen of [last, String(Number(last) + 5)]) {
@@ -184,17 +184,17 @@ test('after the terminal frame a reader who comes back is told to stay away', as
   }
 })
 
-test('a Last-Event-ID that no frame had does not make a reader deaf', async () => {
+test('an unknown Last-Event-ID still gets the current state and changes', async () => {
   const id = await newRunningJob()
   for (const lastSeen of ['999999', '1795246793000', 'x', '-1', '1.5', '99999999999999999999']) {
     const opened = await stream(id, lastSeen)
-    await opened.until(`the present state after ${lastSeen}`, (frames) => frames.length === 1)
+    await opened.until(`the current state after ${lastSeen}`, (frames) => frames.length === 1)
     assert.deepEqual(states(opened.frames), [['running', 'Page 2 of 3']])
     opened.close()
   }
 })
 
-test('many readers of one job see the same', async () => {
+test('all subscribers of a job see the same frames', async () => {
   const id = await ledger.add(owner)
   const readers = await Promise.all(Array.from({ length: 20 }, () => stream(id)))
   await Promise.all(readers.map((reader) => reader.until('the first frame', (frames) => frames.length === 1)))
@@ -212,7 +212,7 @@ test('many readers of one job see the same', async () => {
   )
 })
 
-test('a change whose notification was lost comes with the next one, in order', async () => {
+test('a change without a notification arrives with the next one, in order', async () => {
   const id = await newRunningJob()
   const opened = await stream(id)
   await opened.until('the first frame', (frames) => frames.length === 1)
@@ -221,7 +221,7 @@ test('a change whose notification was lost comes with the next one, in order', a
   await ledger.progress(id, 'unheard too')
   ledger.isQuiet = false
   await ledger.progress(id, 'heard')
-  await opened.until('all three', (frames) => frames.length === 4)
+  await opened.until('all three frames', (frames) => frames.length === 4)
   assert.deepEqual(ids(opened.frames), [3, 4, 5, 6])
   opened.close()
 })
@@ -234,11 +234,11 @@ test('HEAD of a stream has its headers and ends', async () => {
   )
 })
 
-test('who leaves is forgotten', async () => {
+test('a disconnected subscriber is removed', async () => {
   const { hub } = api.serving.edge
-  await until('nobody else watches', () => hub.watcherCount === 0)
+  await until('no other watchers', () => hub.watcherCount === 0)
   const opened = await stream(await ledger.add(owner))
-  await until('one watches', () => hub.watcherCount === 1)
+  await until('one watcher', () => hub.watcherCount === 1)
   opened.close()
-  await until('nobody watches', () => hub.watcherCount === 0)
+  await until('no watchers', () => hub.watcherCount === 0)
 })

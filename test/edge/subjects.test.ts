@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { subjectFault } from '../subjects.ts'
 
-test('a commit subject is a room and an imperative, at most 60 characters', () => {
+test('a commit subject has a room and an imperative, with at most 60 characters', () => {
   for (const subject of [
     'sql: Claim due jobs behind delayed ones',
     'edge: Feed streams',

@@ -6,8 +6,6 @@ import { measureTables } from '../../sql/sizes.ts'
 import { castOf } from './accounts-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
-/** Disk space and cost of the service. */
-
 const env = { SENDS_KEEP_DAYS: '7', AI_USAGE_KEEP_DAYS: '0', WORKER_KEEP_RESULT_SECONDS: '43200' }
 const { api, url, query, db } = await edgeAndDatabase({ env })
 const { admin, moderator, user } = await castOf(api)
@@ -27,7 +25,7 @@ describe('GET /system/tables', () => {
     return new Map(Tables.parse(answer.json).tables.map((table) => [table.name, table]))
   }
 
-  test('has the settings of this edge, and what they would free now', async () => {
+  test('returns the settings of this edge and the space that they would free now', async () => {
     await query('analyze')
     const all = await tables()
     const { rows, bytes, retention } = all.get('comms_send')!
@@ -55,7 +53,7 @@ describe('GET /system/tables', () => {
       assert.ok(all.get(table)!.retention!.setting.endsWith('_DAYS'), table)
   })
 
-  test('shows growth once there is a day to compare with', async () => {
+  test('shows growth once an earlier day exists', async () => {
     const { growth, oldest_day } = (await tables()).get('ai_usage')!
     assert.deepEqual(growth, { day: null, week: null, month: null })
     assert.match(oldest_day!, /^\d{4}-\d\d-\d\d$/)
@@ -73,7 +71,7 @@ describe('GET /system/tables', () => {
 })
 
 describe('GET /system/spending', () => {
-  test('has models and messages of the last days', async () => {
+  test('returns models and messages of the last days', async () => {
     const answer = await get('/spending?days=3')
     assert.equal(answer.status, 200, answer.text)
     const { from, to, models, sends } = Spending.parse(answer.json)
@@ -95,14 +93,14 @@ describe('GET /system/spending', () => {
     assert.equal((await get('/spending')).json.sends.length, 10)
   })
 
-  test('takes a day to a year', async () => {
+  test('accepts one day to one year', async () => {
     for (const days of ['0', '367', 'x', '1.5'])
       assert.equal((await get(`/spending?days=${days}`)).status, 422, days)
     for (const days of ['1', '366']) assert.equal((await get(`/spending?days=${days}`)).status, 200, days)
   })
 })
 
-test('both are for admins', async () => {
+test('both routes are limited to admins', async () => {
   const basic = await startEdge(url, { env: { AUTH_LEVEL: 'basic' } })
   for (const path of ['/tables', '/spending']) {
     for (const { token } of [moderator, user]) assert.equal((await get(path, token)).status, 403, path)

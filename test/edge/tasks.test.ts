@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
-/** `/tasks` from the caller's side; no worker runs. */
+/** Tests the routes of `/tasks`; no worker runs. */
 
 const { api, ...database } = await edgeAndDatabase()
 const { query } = database
@@ -20,7 +20,7 @@ const result = (id: string, token?: string) =>
   api.get(`/api/v1/tasks/result/${id}`, token === undefined ? {} : { token })
 const io = (more: object = {}) => ({ task_name: 'io_simulation_task', queue_type: 'load_test', ...more })
 
-test('a task is queued, and its result tells how it stands', async () => {
+test('a task is queued, and its result shows its state', async () => {
   const answer = await enqueue(io())
   assert.equal(answer.status, 202)
   const { task_id, queued_at, ...rest } = answer.json
@@ -41,7 +41,7 @@ test('a task is queued, and its result tells how it stands', async () => {
   )
 })
 
-test('every state a task can be in', async () => {
+test('reports every state of a task', async () => {
   const added = async () => (await enqueue(io())).json.task_id as string
   const [running, done, failed, cancelled] = [await added(), await added(), await added(), await added()]
   await Promise.all([running, done, failed].map((id) => ledger.claim(id)))
@@ -62,7 +62,7 @@ test('every state a task can be in', async () => {
   ])
 })
 
-test('a result is gone after its time, also before pruning has been by', async () => {
+test('a result expires even before pruning', async () => {
   const { task_id } = (await enqueue(io())).json
   await ledger.claim(task_id)
   await ledger.finish(task_id, 'done', { result: { total_ms: 1 } })
@@ -74,29 +74,29 @@ test('a result is gone after its time, also before pruning has been by', async (
   assert.equal((await result(task_id, owner.token)).status, 404)
 })
 
-test('the queue is system unless another is named', async () => {
+test('the default queue is system', async () => {
   const answer = await enqueue({ task_name: 'cpu_intensive_task' })
   assert.equal(answer.json.queue_type, 'system')
   const [row] = await query('select name from job where id = $1', [answer.json.task_id])
   assert.equal(row!.name, 'system.cpu_intensive_task')
 })
 
-test('unknown tasks and queues are refused, and the known ones named', async () => {
+test('unknown tasks and queues are rejected with the known names', async () => {
   const task = await enqueue(io({ task_name: 'no_such_task' }))
   assert.equal(task.status, 400)
   assert.match(task.json.detail, /no_such_task.*cpu_intensive_task, failure_testing_task, io_simulation_task/)
   const queue = await enqueue(io({ queue_type: 'documents' }))
   assert.equal(queue.status, 400)
   assert.match(queue.json.detail, /documents.*load_test, system/)
-  // The task `prune` belongs to the queue `system`.
+  // The task `prune` belongs to the queue `system`, not to the requested one.
   assert.equal((await enqueue(io({ task_name: 'prune' }))).status, 400)
   assert.equal((await enqueue({ task_name: 'prune' })).status, 202)
-  // Names of inherited object properties are not tasks.
+  // Names of inherited object properties must not count as tasks.
   for (const name of ['constructor', '__proto__', ''])
     assert.equal((await enqueue(io({ task_name: name }))).status, 400, name)
 })
 
-test('a body that does not fit is refused with what is wrong', async () => {
+test('an invalid body is rejected with the problems', async () => {
   const cases: [object, (string | number)[]][] = [
     [{ queue_type: 'load_test' }, ['body', 'task_name']],
     [io({ count: 0 }), ['body', 'count']],
@@ -130,7 +130,7 @@ test('a body that does not fit is refused with what is wrong', async () => {
   assert.deepEqual(await query('select count(*)::int as n from job'), before)
 })
 
-test('a count is added in one go, all or none, each task with its own id', async () => {
+test('several tasks are added together or not at all, each with its own id', async () => {
   const answer = await enqueue(io({ count: 10_000 }))
   assert.equal(answer.status, 202)
   const { task_id, task_ids } = answer.json
@@ -144,7 +144,7 @@ test('a count is added in one go, all or none, each task with its own id', async
   await query('delete from job where id = any($1::uuid[])', [task_ids])
 })
 
-test('a delayed task waits its time', async () => {
+test('a delayed task waits until its time', async () => {
   const { task_id } = (await enqueue(io({ delay_seconds: 3600 }))).json
   const [row] = await query(
     'select extract(epoch from run_at - created_at)::float8 as s from job where id = $1',
@@ -153,7 +153,7 @@ test('a delayed task waits its time', async () => {
   assert.ok(Math.abs((row!.s as number) - 3600) < 60, String(row!.s))
 })
 
-test('the same Idempotency-Key adds once', async () => {
+test('the same Idempotency-Key adds a task once', async () => {
   const headers = { 'idempotency-key': 'once' }
   const [first, again] = [
     await api.post(ENQUEUE, { json: io(), token: owner.token, headers }),
@@ -165,7 +165,7 @@ test('the same Idempotency-Key adds once', async () => {
   assert.equal(another.status, 422)
 })
 
-test('a task is its owner’s and the admins’; nobody’s is everybody’s', async () => {
+test('a task is visible to its owner and admins; one without an owner to all callers', async () => {
   const { task_id } = (await enqueue(io())).json
   const seen = async (id: string) =>
     Promise.all([owner, admin, other].map(async ({ token }) => (await result(id, token)).status))
@@ -177,7 +177,7 @@ test('a task is its owner’s and the admins’; nobody’s is everybody’s', a
   assert.equal((await result(open.json.task_id)).status, 200)
 })
 
-test('ids of no task, of other jobs and of no form are all the same 404', async () => {
+test('ids of missing tasks, other jobs and invalid ids give the same 404', async () => {
   const foreign = await ledger.add(owner.id)
   for (const id of [foreign, '01900000-0000-7000-8000-000000000000', 'x', "'"]) {
     const answer = await result(encodeURIComponent(id), admin.token)
@@ -188,7 +188,7 @@ test('ids of no task, of other jobs and of no form are all the same 404', async 
   }
 })
 
-test('the list names tasks and queues, with what waits and runs', async () => {
+test('the list has tasks and queues with waiting and running counts', async () => {
   await query(`delete from job where queue in ('load_test', 'system')`)
   const first = (await enqueue(io())).json.task_id
   await enqueue(io())
@@ -215,7 +215,7 @@ test('the list names tasks and queues, with what waits and runs', async () => {
   assert.equal(queues[1].oldest_seconds, null)
 })
 
-test('the list has a schema of the arguments of each task, and a wrong argument is told the right ones', async () => {
+test("the list has an argument schema for each task, and an invalid argument's error names the valid ones", async () => {
   const { tasks } = (await api.get('/api/v1/tasks', { token: owner.token })).json
   for (const { task_name, args } of tasks) {
     assert.deepEqual([args.type, args.additionalProperties], ['object', false], task_name)
@@ -229,7 +229,7 @@ test('the list has a schema of the arguments of each task, and a wrong argument 
   }
 })
 
-test('open where the area is, and else for those who have signed in', async () => {
+test('anonymous callers are admitted only if the area is open', async () => {
   assert.equal((await none.post(ENQUEUE, { json: io() })).status, 202)
   assert.equal((await none.get('/api/v1/tasks')).status, 200)
   for (const [method, path] of [
@@ -243,7 +243,7 @@ test('open where the area is, and else for those who have signed in', async () =
   assert.equal((await closed.post(ENQUEUE, { json: io(), token: owner.token })).status, 202)
 })
 
-test('requests that arrive together are each told of their own task', async () => {
+test('concurrent requests each get their own task', async () => {
   const answers = await Promise.all(Array.from({ length: 60 }, () => enqueue(io())))
   const ids = answers.map(({ json }) => json.task_id)
   assert.equal(new Set(ids).size, 60)

@@ -8,10 +8,10 @@ import { digestOf, inviteTokenOf, mailedTokenOf } from '../../tasks/accounts/tok
 import { assertChallenge, login, me, refresh, sessionOf, sharedCast } from './accounts-help.ts'
 import { type Answered, SECRET, startEdge } from './harness.ts'
 
-/** Forged tokens, stolen tokens and tokens of another kind: all get 401 and change nothing. */
+/** Forged tokens, stolen tokens and tokens of another kind must all get 401 and change nothing. */
 
 const { api, url, db, admin, user, newcomer } = await sharedCast()
-// Another deployment with the same key and database, an easy mistake.
+// Another deployment with the same key and database, which is an easy mistake.
 const namesake = await startEdge(url, { env: { PROJECT_NAME: 'mill' } })
 
 const encode = (value: object | string): string =>
@@ -28,7 +28,7 @@ const good = (): JWTPayload => ({
   exp: now() + 60,
 })
 
-/** Signs any header and claims with the key of this deployment. */
+/** Signs any header and claims, by default with the key of this deployment. */
 function forge(claims: unknown, header: object = { alg: 'HS256' }, key = SECRET): string {
   const head = `${encode(header)}.${encode(claims as object)}`
   return `${head}.${createHmac('sha256', key).update(head).digest('base64url')}`
@@ -51,11 +51,11 @@ async function assertRejected(token: string, what: string): Promise<void> {
   }
 }
 
-test('the forger works: what is refused below is refused for what is wrong with it', async () => {
+test("the test's unmodified forged token is accepted", async () => {
   assert.equal((await me(api, forge(good()))).json.id, admin.id)
 })
 
-test('algorithm none, in any spelling, with and without a signature', async () => {
+test('rejects algorithm none in any spelling, with and without a signature', async () => {
   const [, , signature] = admin.token.split('.')
   for (const alg of ['none', 'None', 'NONE', 'nOnE', '', null]) {
     const head = `${encode({ alg })}.${encode(good())}`
@@ -64,7 +64,7 @@ test('algorithm none, in any spelling, with and without a signature', async () =
   }
 })
 
-test('any other algorithm, though the signature is good', async () => {
+test('rejects any other algorithm, even with a valid signature', async () => {
   const key = new TextEncoder().encode(SECRET.padEnd(64, '.'))
   for (const alg of ['HS384', 'HS512'])
     await assertRejected(await new SignJWT(good()).setProtectedHeader({ alg }).sign(key), alg)
@@ -85,7 +85,7 @@ test('any other algorithm, though the signature is good', async () => {
   }
 })
 
-test('a header that says one algorithm, and a signature made by another', async () => {
+test("rejects a signature by another algorithm than the header's", async () => {
   for (const alg of ['RS256', 'ES256', 'HS384', 'HS512', 'hs256', 'HS256 ', 'A256GCM'])
     await assertRejected(forge(good(), { alg }), alg)
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -97,7 +97,7 @@ test('a header that says one algorithm, and a signature made by another', async 
   await assertRejected(forge(good(), { alg: 'RS256' }, pem), 'and called by its own name')
 })
 
-test('a key that comes with the token, or headers that ask to be understood', async () => {
+test('rejects a key inside the token, and critical headers', async () => {
   const k = randomBytes(32)
   const jwk = { kty: 'oct', k: k.toString('base64url') }
   await assertRejected(forge(good(), { alg: 'HS256', jwk }, k.toString()), 'jwk')
@@ -105,18 +105,18 @@ test('a key that comes with the token, or headers that ask to be understood', as
   await assertRejected(forge(good(), { alg: 'HS256', crit: ['b64'], b64: false }), 'b64')
 })
 
-test('the key of another deployment, an empty one, or one that is nearly ours', async () => {
+test('rejects keys of other deployments, an empty key, and near misses of our key', async () => {
   for (const key of [randomBytes(32).toString('hex'), '', ' ', `${SECRET} `, SECRET.slice(0, -1), 'secret'])
     await assertRejected(forge(good(), { alg: 'HS256' }, key), key)
 })
 
-test('an encrypted token, though by our own key', async () => {
+test('rejects a token encrypted with our key', async () => {
   const key = Buffer.alloc(32, SECRET)
   const token = await new EncryptJWT(good()).setProtectedHeader({ alg: 'dir', enc: 'A256GCM' }).encrypt(key)
   await assertRejected(token, 'JWE')
 })
 
-test('expired, not yet valid, of another issuer or audience', async () => {
+test('rejects expired and not yet valid tokens, and other issuers and audiences', async () => {
   const wrong: readonly JWTPayload[] = [
     { exp: now() - 61 },
     { exp: now() - 60 },
@@ -135,14 +135,14 @@ test('expired, not yet valid, of another issuer or audience', async () => {
   assert.equal((await me(api, forge({ ...good(), nbf: now() - 1 }))).status, 200)
 })
 
-test('a token of another project on the same key, and ours with it', async () => {
+test('rejects a token of another project with the same key, and ours there', async () => {
   const answer = await login(namesake, user.email)
   assert.equal((await me(namesake, answer.json.access_token)).status, 200)
   await assertRejected(answer.json.access_token, 'theirs')
   assert.equal((await me(namesake, user.token)).status, 401)
 })
 
-test('a claim that is missing', async () => {
+test('rejects a missing claim', async () => {
   for (const name of ['iss', 'aud', 'sub', 'sid', 'exp']) {
     const { [name]: _, ...claims } = good()
     await assertRejected(forge(claims), name)
@@ -150,7 +150,7 @@ test('a claim that is missing', async () => {
   await assertRejected(forge({}), 'all of them')
 })
 
-test('a claim of another type, or claims that are no object', async () => {
+test('rejects claims of a wrong type and claims that are not an object', async () => {
   const sid = sessionOf(admin.token)
   for (const claims of [
     { sub: admin.id },
@@ -183,12 +183,12 @@ test('a claim of another type, or claims that are no object', async () => {
     await assertRejected(forge(claims), claims)
 })
 
-test('cut short or changed anywhere', async () => {
+test('rejects a token that is truncated or changed anywhere', async () => {
   const { token } = user
   for (let length = 0; length < token.length; length += 7) {
     if (length > 0) await assertRejected(token.slice(0, length), `the first ${length}`)
     const other = token[length] === 'A' ? 'B' : 'A'
-    // Skips the last character of each part, which may have unused bits.
+    // Skip the last character of each part, which may have unused bits.
     const changed = `${token.slice(0, length)}${other}${token.slice(length + 1)}`
     if (token[length] !== '.' && token[length + 1] !== '.' && length < token.length - 1)
       assert.equal((await me(api, changed)).status, 401, `another character ${length}`)
@@ -196,13 +196,13 @@ test('cut short or changed anywhere', async () => {
   assert.equal((await me(api, token)).status, 200)
 })
 
-test('another spelling of the same bytes', async () => {
+test('rejects another encoding of the same bytes', async () => {
   const token = forge(good())
   const [head, claims, signature] = token.split('.') as [string, string, string]
   const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const last = ALPHABET.indexOf(signature.at(-1)!)
   const cut = signature.slice(0, -1)
-  // The last of the 43 characters has 6 bits; the signature uses 4 of them.
+  // The last of the 43 characters has 6 bits, of which the signature uses 4.
   const spellings = [1, 2, 3].map((bits) => `${cut}${ALPHABET[last ^ bits]}`)
   spellings.push(`${signature}=`, `${signature}==`)
   const other = forge({ ...good(), jti: '>>>???>>>???>>>???' })
@@ -220,7 +220,7 @@ test('another spelling of the same bytes', async () => {
   assert.equal((await me(api, token)).status, 200)
 })
 
-test('longer than any token is, up to what a request may hold, and beyond', async () => {
+test('rejects overlong tokens up to and beyond the request limit', async () => {
   for (const length of [1_000, 3_000]) await assertRejected('a'.repeat(length), `${length}`)
   await assertRejected(`${admin.token}${'A'.repeat(2_000)}`, 'ours and more')
   await assertRejected(`${admin.token}.${'A'.repeat(2_000)}`, 'a fourth part')
@@ -234,7 +234,7 @@ test('longer than any token is, up to what a request may hold, and beyond', asyn
   assert.equal((await me(api, user.token)).status, 200)
 })
 
-test('other kinds of token are no access token', async () => {
+test('rejects other kinds of token as access tokens', async () => {
   const id = uuidv7()
   const reset = mailedTokenOf(SECRET, 'reset', id)
   await db.one(insertMailedToken(id, admin.id, 'reset', digestOf(reset), 60))
@@ -251,7 +251,7 @@ test('other kinds of token are no access token', async () => {
     await assertRejected(token, what)
 })
 
-test('an access token is no other kind of token, and no kind is another', async () => {
+test('rejects an access token, and every other kind, in place of another kind', async () => {
   const { token, refresh: cookie } = await newcomer()
   const id = uuidv7()
   const [reset, verify] = (['reset', 'verify'] as const).map((kind) => mailedTokenOf(SECRET, kind, id))
@@ -265,12 +265,12 @@ test('an access token is no other kind of token, and no kind is another', async 
   }
   for (const value of [cookie, reset!, invite, id])
     assert.equal(await post('verify-email', { token: value }), 400)
-  // The access token is longer than any mailed token.
+  // 422 is possible, because the access token is longer than any mailed token.
   assert.ok([400, 422].includes(await post('verify-email', { token })))
   assert.equal((await refresh(api, cookie)).status, 200, 'and nothing was used up')
 })
 
-test('the token of a session that was ended, also when it was never seen before', async () => {
+test('rejects the token of an ended session, even if never used before', async () => {
   const { id, token } = await newcomer()
   const path = `/api/v1/auth/sessions/${sessionOf(token)}`
   const fresh = await api.serving.edge.accounts.sign({ id, role: 'user' }, sessionOf(token))
@@ -279,7 +279,7 @@ test('the token of a session that was ended, also when it was never seen before'
   await assertRejected(fresh, 'another of the same session')
 })
 
-test('a credential is taken from its places only', async () => {
+test('accepts a credential only in its documented places', async () => {
   const { token } = user
   const body = { access_token: token }
   for (const answer of [

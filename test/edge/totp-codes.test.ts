@@ -5,14 +5,14 @@ import { recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../tasks/acc
 import { codeOf, fromBase32 } from '../totp.ts'
 import { SECRET } from './harness.ts'
 
-/** One-time codes against the RFC test vectors, and recovery codes. */
+/** Tests one-time codes against the vectors of the RFCs, and recovery codes. */
 
 const secret = Buffer.from('12345678901234567890')
 
 describe('one-time codes', () => {
-  // RFC 4226, appendix D: the codes of the first counters; here the time steps are the counters.
+  // RFC 4226, appendix D: codes of the first counters. Here the time steps are the counters.
   const HOTP = '755224 287082 359152 969429 338314 254676 287922 162583 399871 520489'.split(' ')
-  test('are those of RFC 4226', () => {
+  test('match RFC 4226', () => {
     for (const [step, code] of HOTP.entries()) {
       assert.equal(matchStep(secret, code, step * 30_000), step)
       assert.equal(codeOf(secret, step), code)
@@ -28,25 +28,25 @@ describe('one-time codes', () => {
     [2000000000, '69279037'],
     [20000000000, '65353130'],
   ] as const)
-    test(`are those of RFC 6238 at ${seconds} s`, () => {
+    test(`match RFC 6238 at ${seconds} s`, () => {
       const step = Math.floor(seconds / 30)
       assert.equal(matchStep(secret, code.slice(2), seconds * 1000), step)
       assert.equal(codeOf(secret, step), code.slice(2))
     })
 
-  test('are taken one step early or late, and no further', () => {
+  test('are accepted at most one step early or late', () => {
     const now = 1_700_000_000_000
     const step = Math.floor(now / 30_000)
     const taken = [-3, -2, -1, 0, 1, 2, 3].map((off) => matchStep(secret, codeOf(secret, step + off), now))
     assert.deepEqual(taken, [-1, -1, step - 1, step, step + 1, -1, -1])
   })
 
-  test('are nothing that only looks like one', () => {
+  test('are rejected if malformed', () => {
     for (const code of ['', '0', '12345', '1234567', 'abcdef', '२८७०८२', ' 28708', '-28708', '287082\n'])
       assert.equal(matchStep(secret, code, 59_000), -1, JSON.stringify(code))
   })
 
-  test('have a secret of 160 bits for each row and deployment, which an app reads from the URI', () => {
+  test('have a 160-bit secret per row and deployment, which an app reads from the URI', () => {
     const own = totpSecretOf(SECRET, 'a')
     assert.equal(own.length, 20)
     assert.notDeepEqual(own, totpSecretOf(SECRET, 'b'))
@@ -63,7 +63,7 @@ describe('one-time codes', () => {
 })
 
 describe('recovery codes', () => {
-  test('are ten of 80 bits, others for each batch and deployment', () => {
+  test('are ten codes of 80 bits, different for each batch and deployment', () => {
     const codes = recoveryCodesOf(SECRET, 'a')
     assert.equal(new Set(codes).size, 10)
     for (const code of codes) assert.match(code, /^([0-9a-hjkmnp-tv-z]{4}-){3}[0-9a-hjkmnp-tv-z]{4}$/)
@@ -72,7 +72,7 @@ describe('recovery codes', () => {
       assert.equal(new Set([...codes, ...others]).size, 20)
   })
 
-  test('are the same however they are typed', () => {
+  test('are accepted in any spelling', () => {
     const digest = recoveryDigestOf('a0b1-c2d3-e4f5-g6h7')
     for (const typed of [
       'A0B1C2D3E4F5G6H7',

@@ -2,8 +2,6 @@ import assert from 'node:assert/strict'
 import { fromBase32, useEarlierCode } from '../totp.ts'
 import { type Account, type Answered, type Api, PASSWORD } from './harness.ts'
 
-/** Helpers of the tests of one-time codes. */
-
 export const TOTP = '/api/v1/auth/totp'
 
 export interface Secured extends Account {

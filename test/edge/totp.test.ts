@@ -10,7 +10,7 @@ import { makeKey } from './api-keys-help.ts'
 import { type Account, type Answered, PASSWORD, SECRET, startEdge } from './harness.ts'
 import { enableTotp, signInWith, TOTP } from './totp-help.ts'
 
-/** One-time codes: enabled and disabled, required at sign-in, and accepted once. */
+/** Tests how one-time codes are enabled, required at sign-in, accepted once, and disabled. */
 
 const { api, query, url, db, admin, newcomer } = await sharedCast()
 const other = await startEdge(url)
@@ -52,8 +52,8 @@ const trail = async ({ id }: Account): Promise<[string, object][]> =>
     ({ kind, data }: { kind: string; data: object }) => [kind, data],
   )
 
-describe('setting them up', () => {
-  test('asks for nothing until a code has been given, and then shows ten recovery codes once', async () => {
+describe('enabling one-time codes', () => {
+  test('requires no codes until the first is confirmed, and then shows ten recovery codes once', async () => {
     const person = await newcomer()
     assert.deepEqual(await state(person.token), { is_on: false, confirmed_at: null, recovery_codes_left: 0 })
     const begun = await begin(person.token)
@@ -77,7 +77,7 @@ describe('setting them up', () => {
     assert.equal((await me(api, person.token)).status, 200)
   })
 
-  test('stores no secret and no recovery code', async () => {
+  test('stores neither the secret nor recovery codes', async () => {
     const { id, secret, recoveryCodes } = await account()
     const [row] = await query('select * from account_totp where account_id = $1', [id])
     const text = JSON.stringify({ ...row, recovery_codes: (row!.recovery_codes as Buffer[]).map(String) })
@@ -90,7 +90,7 @@ describe('setting them up', () => {
     )
   })
 
-  test('is the same for the same Idempotency-Key, of which nothing secret is kept', async () => {
+  test('returns the same for the same Idempotency-Key, without storing a secret', async () => {
     const { token } = await newcomer()
     const keys = [randomUUID(), randomUUID()]
     const twice = async (path: string, key: string, json: object) => {
@@ -107,7 +107,7 @@ describe('setting them up', () => {
     for (const hidden of [secret, ...recovery_codes]) assert.ok(!kept.includes(hidden))
   })
 
-  test('begun anew, counts the last secret only', async () => {
+  test('counts only the last secret when repeated', async () => {
     const { token } = await newcomer()
     const [first, second] = [await begin(token), await begin(token)]
     assert.notEqual(first.json.secret, second.json.secret)
@@ -115,7 +115,7 @@ describe('setting them up', () => {
     assert.equal((await confirm(token, codeOf(fromBase32(second.json.secret), stepNow()))).status, 200)
   })
 
-  test('needs a sign-in of the last ten minutes, or the password', async () => {
+  test('requires a sign-in within the last ten minutes, or the password', async () => {
     const person = await newcomer()
     await age(person)
     const detail =
@@ -131,7 +131,7 @@ describe('setting them up', () => {
     assert.equal(await failures(person), 0)
   })
 
-  test('of two confirmations at once, one gets recovery codes', async () => {
+  test('gives recovery codes to one of two concurrent confirmations', async () => {
     const { token } = await newcomer()
     const secret = fromBase32((await begin(token)).json.secret)
     const json = { code: codeOf(secret, stepNow()) }
@@ -142,7 +142,7 @@ describe('setting them up', () => {
     assert.equal((await state(token)).recovery_codes_left, 10)
   })
 
-  test('is confirmed only once it has been begun, and takes nothing that is no code', async () => {
+  test('cannot be confirmed before it starts, and rejects malformed codes', async () => {
     const { token } = await newcomer()
     assertRefused(
       await confirm(token, '123456'),
@@ -154,8 +154,8 @@ describe('setting them up', () => {
   })
 })
 
-describe('a sign-in with them', () => {
-  test('takes the password and the code, and says which it was in the audit trail', async () => {
+describe('a sign-in with one-time codes', () => {
+  test('requires the password and a code, and the audit trail names which kind', async () => {
     const person = await account()
     assertAsked(await login(api, person.email), REQUIRED)
     assert.equal(await failures(person), 0)
@@ -176,7 +176,7 @@ describe('a sign-in with them', () => {
     )
   })
 
-  test('takes a code once: not again, and none before it', async () => {
+  test('accepts a code once, and no earlier one', async () => {
     const person = await account()
     const [now, next] = [codeOf(person.secret, stepNow()), codeOf(person.secret, stepNow(1))]
     assert.equal((await signInWith(api, person.email, { totp_code: next })).status, 200)
@@ -186,7 +186,7 @@ describe('a sign-in with them', () => {
     assert.equal(await failures(person), 4)
   })
 
-  test('nor with the code that has switched them on', async () => {
+  test('rejects the code that enabled them', async () => {
     const { email, token } = await newcomer()
     const secret = fromBase32((await begin(token)).json.secret)
     const code = codeOf(secret, stepNow())
@@ -194,7 +194,7 @@ describe('a sign-in with them', () => {
     assertAsked(await signInWith(api, email, { totp_code: code }), WRONG)
   })
 
-  test('at once from several edges: of the same code exactly one gets in', async () => {
+  test('accepts one of several concurrent uses of a code across edges', async () => {
     for (let round = 0; round < 5; round++) {
       const person = await account()
       const [recovery_code] = person.recoveryCodes
@@ -211,7 +211,7 @@ describe('a sign-in with them', () => {
     }
   })
 
-  test('takes a recovery code once, however it is typed', async () => {
+  test('accepts a recovery code once, in any spelling', async () => {
     const person = await account()
     const code = person.recoveryCodes[3]!
     const typed = { recovery_code: ` ${code.toUpperCase().replaceAll('-', ' ')} ` }
@@ -221,7 +221,7 @@ describe('a sign-in with them', () => {
     assert.equal((await state(person.token)).recovery_codes_left, 9)
   })
 
-  test('tells of no code, right or wrong, to whom does not have the password', async () => {
+  test('reveals nothing about a code without the right password', async () => {
     const person = await account()
     const [recovery_code] = person.recoveryCodes
     for (const factor of [
@@ -232,7 +232,7 @@ describe('a sign-in with them', () => {
       const form = { username: person.email, password: 'not the password', ...factor }
       assertRefused(await api.post('/api/v1/auth/token', { form }), 401, 'Incorrect email or password')
     }
-    // The wrong passwords used neither the code nor the recovery code up.
+    // The wrong passwords used up neither the code nor the recovery code.
     await query('delete from login_failure')
     assert.equal((await signInWith(api, person.email, { recovery_code: recovery_code! })).status, 200)
     assert.equal(
@@ -241,13 +241,13 @@ describe('a sign-in with them', () => {
     )
   })
 
-  test('takes no code of another account', async () => {
+  test('rejects a code of another account', async () => {
     const [one, two] = [await account(), await account()]
     assertAsked(await signInWith(api, one.email, { totp_code: codeOf(two.secret, stepNow()) }), WRONG)
     assertAsked(await signInWith(api, one.email, { recovery_code: two.recoveryCodes[0]! }), WRONG)
   })
 
-  test('locks after as many wrong codes as wrong passwords, whatever comes between', async () => {
+  test('locks after as many wrong codes as wrong passwords, whatever happens between', async () => {
     const person = await account()
     const wrong = () => signInWith(api, person.email, { totp_code: codeOf(person.secret, stepNow(100)) })
     for (let i = 0; i < MAX; i++) {
@@ -266,7 +266,7 @@ describe('a sign-in with them', () => {
     assert.equal((await signInWith(api, person.email, right)).status, 200)
   })
 
-  test('of an account that is deactivated is refused as before, after the code', async () => {
+  test('of a deactivated account is rejected as before, after the code', async () => {
     const person = await account()
     await api.call('PATCH', `/api/v1/auth/users/${person.id}/deactivate`, { token: admin.token })
     assertAsked(await login(api, person.email), REQUIRED)
@@ -274,12 +274,12 @@ describe('a sign-in with them', () => {
     assertRefused(answer, 403, 'This account is deactivated')
   })
 
-  test('of an account without them takes any code', async () => {
+  test('ignores any code if the account has none', async () => {
     const { email } = await newcomer()
     assert.equal((await signInWith(api, email, { totp_code: '123456' })).status, 200)
   })
 
-  test('refuses what is no code at all', async () => {
+  test('rejects malformed codes', async () => {
     const { email } = await account()
     for (const factor of [
       { totp_code: '' },
@@ -291,8 +291,8 @@ describe('a sign-in with them', () => {
   })
 })
 
-describe('they are not asked for', () => {
-  test('by API keys, nor by sessions that go on', async () => {
+describe('one-time codes are not required', () => {
+  test('for API keys, or for existing sessions', async () => {
     const person = await account()
     const made = await makeKey(api, person, { scopes: ['*:write'] })
     assert.equal((await me(api, made.json.key)).status, 200)
@@ -300,7 +300,7 @@ describe('they are not asked for', () => {
   })
 })
 
-test('a new password by mail does not switch them off, once the address is verified', async () => {
+test('a password reset by mail does not disable them once the address is verified', async () => {
   const person = await account()
   await query('update account set is_verified = true where id = $1', [person.id])
   const id = uuidv7()
@@ -316,7 +316,7 @@ test('a new password by mail does not switch them off, once the address is verif
   assert.equal((await signIn({ totp_code: codeOf(person.secret, stepNow()) })).status, 200)
 })
 
-test('whatever is done at once, every answer is one of the service', async () => {
+test('concurrent actions give only documented answers', async () => {
   const people = await Promise.all([account(), account(), account()])
   const acts = people.flatMap((person) => {
     const { id, email, token, secret, recoveryCodes } = person
@@ -342,8 +342,8 @@ test('whatever is done at once, every answer is one of the service', async () =>
   )
 })
 
-describe('switching them off, and new recovery codes', () => {
-  test('need password and code; wrong ones count as failed logins', async () => {
+describe('disabling one-time codes and renewing recovery codes', () => {
+  test('requires password and code, and counts wrong ones as failed logins', async () => {
     const person = await account()
     const { token, secret, recoveryCodes } = person
     const [used, kept] = recoveryCodes as [string, string]
@@ -386,7 +386,7 @@ describe('switching them off, and new recovery codes', () => {
       assert.ok(kinds.includes(kind))
   })
 
-  test('lock the account as failed logins do', async () => {
+  test('locks the account like failed logins', async () => {
     const person = await account()
     const json = { password: PASSWORD, totp_code: codeOf(person.secret, stepNow(100)) }
     for (let i = 0; i < MAX; i++) assert.equal((await switchOff(person.token, json)).status, 400)
@@ -394,7 +394,7 @@ describe('switching them off, and new recovery codes', () => {
     assertRefused(await login(api, person.email), 403, LOCKED)
   })
 
-  test('by an admin, audited; by nobody else', async () => {
+  test('is possible for admins, with an audit event, and for no other account', async () => {
     const person = await account()
     const path = `/api/v1/auth/users/${person.id}/totp`
     const stranger = await newcomer()
@@ -417,7 +417,7 @@ describe('switching them off, and new recovery codes', () => {
     assert.equal(event!.actor_id, admin.id)
   })
 
-  test('begins anew with another secret', async () => {
+  test('is followed by a new secret when enabled again', async () => {
     const first = await account()
     await switchOff(first.token, { password: PASSWORD, recovery_code: first.recoveryCodes[0]! })
     const second = await enableTotp(api, first)

@@ -12,11 +12,11 @@ import { castOf } from './accounts-help.ts'
 import { type Answered, type Api, edgeAndDatabase, multipart } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** Transcriptions through an edge, a worker, the real SDK and a stand-in for the providers. */
+/** Runs transcriptions with an edge, a worker, the real SDK and a stand-in for the providers. */
 
 export const PATH = '/voice/transcriptions'
 
-/** Started once for the files of this process; transcriptions of other files exist. */
+/** Started once for the files of this process, so transcriptions of other files exist. */
 export const transcribing = sharedByFiles(async () => {
   const server = await transcriptionServer()
   const env = {
@@ -33,7 +33,7 @@ export const transcribing = sharedByFiles(async () => {
 })
 
 let seeds = 0
-/** A recording that no test has uploaded before. */
+/** Returns a recording that no test has uploaded before. */
 export const newRecording = (seconds = 1): Buffer => recording(seconds, ++seeds)
 
 export const asUpload = (
@@ -45,7 +45,7 @@ export const asUpload = (
   return { body, headers: { 'content-type': type } }
 }
 
-/** Uploads a file to be transcribed. */
+/** Uploads a file and requests its transcription. */
 export const send = (
   api: Api,
   token: string,
@@ -54,7 +54,7 @@ export const send = (
   search = '',
 ): Promise<Answered> => api.post(`${PATH}${search}`, { token, ...asUpload(bytes, fields) })
 
-/** Holds requests until `go`; later requests are answered immediately. */
+/** Holds requests until `go`, after which requests are answered immediately. */
 export function holdRequests(server: TranscriptionStandIn): { go(): void; readonly waiting: number } {
   const waiting: (() => void)[] = []
   server.answer = (response, asked) => void waiting.push(() => transcribe(response, asked))

@@ -4,7 +4,7 @@ import { keyOf } from './api-keys-help.ts'
 import { startEdge } from './harness.ts'
 import { assertIs, asUpload, newRecording, PATH, send, transcribing } from './transcriptions-help.ts'
 
-/** Refused transcriptions: by caller, by file, and by option. Nothing reaches the provider or is stored. */
+/** Rejected transcriptions must not reach the provider or leave anything behind. */
 
 const { server, env, api, query, url, admin, newcomer } = await transcribing()
 const user = await newcomer()
@@ -33,18 +33,18 @@ afterEach(async () => {
   assert.deepEqual(await counts(), before)
 })
 
-describe('a file', () => {
-  test('without a byte', async () => {
+describe('rejects a file', () => {
+  test('without bytes', async () => {
     assertIs(await send(api, token, ''), 400, 'The file is empty')
   })
 
-  test('with a field that it does not have', async () => {
+  test('with an unknown field', async () => {
     const { body, headers } = asUpload(newRecording(), { temperature: '0' } as never)
     const answer = await api.post(PATH, { token, body, headers })
     assertIs(answer, 422, 'body: has no temperature; its fields are file, model, language, prompt')
   })
 
-  test('that is no recording, whatever its name and type say', async () => {
+  test('that is not a recording, whatever its name and type', async () => {
     const page = '<!doctype html><script>alert(1)</script>'
     for (const [bytes, type] of [
       ['ID3 is how this text begins', 'text/plain'],
@@ -78,12 +78,12 @@ describe('a file', () => {
     assertIs(await post({ document_id: stored }), 400, detail)
   })
 
-  test('of more than an upload may have', async () => {
+  test('over the upload limit', async () => {
     const small = await startEdge(url, { env: { ...env, MAX_UPLOAD_BYTES: '1000' } })
     assertIs(await send(small, token, newRecording()), 413, 'The body is larger than the limit of 1000 bytes')
   })
 
-  test('that is missing, or cut off', async () => {
+  test('that is missing or truncated', async () => {
     const { body, headers } = asUpload(newRecording())
     const other = Buffer.from(body.toString('latin1').replace('name="file"', 'name="audio"'), 'latin1')
     assertIs(await api.post(PATH, { token, body: other, headers }), 422, /has no audio; its fields are file/)
@@ -95,8 +95,8 @@ describe('a file', () => {
   })
 })
 
-describe('a document', () => {
-  test('of somebody else, for admins too, or that is not there', async () => {
+describe('rejects a document', () => {
+  test('of another owner, even for admins, or that is missing', async () => {
     const { token: other } = await newcomer()
     for (const who of [other, admin.token])
       assertIs(await post({ document_id: own }, who), 404, 'Document not found')
@@ -109,15 +109,15 @@ describe('a document', () => {
     assertIs(await post({ document_id: id }), 404, 'Document not found')
   })
 
-  test('whose bytes are gone', async () => {
+  test('without its stored bytes', async () => {
     const id = await documentOf(newRecording())
     await query('delete from blob where sha256 = (select sha256 from document where id = $1)', [id])
     assertIs(await post({ document_id: id }), 502, 'The document is missing from storage')
   })
 })
 
-describe('a request', () => {
-  test('with values that cannot be', async () => {
+describe('rejects a request', () => {
+  test('with invalid values', async () => {
     for (const [field, value] of [
       ['language', 'xx<script>'],
       ['language', 'EN'],
@@ -153,7 +153,7 @@ describe('a request', () => {
     assert.equal((await send(api, token, newRecording(), { prompt })).status, 413)
   })
 
-  test('for a model that is none, or that takes no prompt', async () => {
+  test('for an unknown model, or a prompt with a model that has none', async () => {
     for (const model of ['gpt-4o', '__proto__'])
       assertIs(
         await post({ document_id: own, model }),
@@ -184,7 +184,7 @@ describe('a request', () => {
     assertIs(await send(bare, token, newRecording()), 503, /Set OPENAI_API_KEY environment variable/)
   })
 
-  test('in another form', async () => {
+  test('in another format', async () => {
     const types = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/mixed', 'application/jsonx']
     for (const type of types) {
       const answer = await api.post(PATH, { token, body: 'x', headers: { 'content-type': type } })
@@ -195,14 +195,14 @@ describe('a request', () => {
     assert.equal((await api.post(PATH, { token })).status, 422)
   })
 
-  test('that calls back, but waits', async () => {
+  test('with a callback, but not in the background', async () => {
     const callback = encodeURIComponent('https://example.com/')
     assert.equal((await send(api, token, newRecording(), {}, `?callback_url=${callback}`)).status, 422)
     assert.equal((await send(api, token, newRecording(), {}, '?background=perhaps')).status, 422)
   })
 })
 
-describe('without', () => {
+describe('rejects callers without', () => {
   test('an account, even where the area is open', async () => {
     const open = await startEdge(url, { env: { ...env, OPEN_AREAS: 'voice' } })
     for (const edge of [api, open]) {
@@ -242,7 +242,7 @@ describe('without', () => {
   })
 })
 
-test('one that is not there', async () => {
+test('is 404 for a missing transcription', async () => {
   for (const id of [missing, missing.toUpperCase()])
     for (const method of ['GET', 'DELETE'])
       assertIs(await api.call(method, `${PATH}/${id}`, { token }), 404, 'Transcription not found')

@@ -15,7 +15,7 @@ import {
   transcribing,
 } from './transcriptions-help.ts'
 
-/** Recordings become text once, with their cost, despite provider failures. */
+/** Recordings must be transcribed once, with their cost, despite provider failures. */
 
 const { server, env, api, query, url, admin, newcomer } = await transcribing()
 const user = await newcomer()
@@ -35,7 +35,7 @@ const blobs = async () =>
   (await query('select sha256 is null as unused from blob')).filter(({ unused }) => unused)
 
 describe('a recording', () => {
-  test('that is uploaded becomes a document, a text and a cost', async () => {
+  test('is uploaded as a document and gets a text and a cost', async () => {
     const bytes = newRecording(3)
     const answer = await api.post(PATH, {
       token,
@@ -82,7 +82,7 @@ describe('a recording', () => {
     assert.deepEqual([spent.models[0].model_id, spent.models[0].audio_seconds], ['gpt-transcribe', 12])
   })
 
-  test('that is a document already is named, and keeps its times', async () => {
+  test('names an existing document and keeps its times', async () => {
     const uploaded = await api.upload(token, newRecording(), { name: 'x.bin' })
     const json = { document_id: uploaded.json.id, model: 'whisper-1' }
     const made = (await api.post(PATH, { token, json })).json
@@ -94,15 +94,15 @@ describe('a recording', () => {
     assert.deepEqual((await api.get(`${PATH}/${made.id}`, { token })).json, made)
   })
 
-  test('is stored once, however often it is sent', async () => {
+  test('is stored once, however often it is uploaded', async () => {
     const bytes = newRecording()
     const [first, second] = [await send(api, token, bytes), await send(api, token, bytes)]
     assert.equal(first.json.document_id, second.json.document_id)
     assert.notEqual(first.json.id, second.json.id)
-    await until('nothing is left of the second upload', async () => (await blobs()).length === 0)
+    await until('the second upload left nothing behind', async () => (await blobs()).length === 0)
   })
 
-  test('is known by its bytes, of each kind that providers take', async () => {
+  test('is accepted in each format that providers support', async () => {
     const filler = Buffer.alloc(3000, 7)
     const starts: readonly [string, Buffer][] = [
       [
@@ -134,7 +134,7 @@ describe('a recording', () => {
     }
   })
 
-  test('of 25 MiB is sent whole', async () => {
+  test('of 25 MiB is sent completely', async () => {
     const bytes = Buffer.concat([newRecording(), Buffer.alloc(25 * 1024 * 1024)]).subarray(
       0,
       25 * 1024 * 1024,
@@ -144,7 +144,7 @@ describe('a recording', () => {
   })
 })
 
-test('what the request leaves open is as the voice settings say', async () => {
+test('uses the voice settings for missing options', async () => {
   const set = (json: object) => api.post('/voice/settings', { token: admin.token, json })
   assert.equal((await set({ stt_provider: 'mistral', stt_language: 'de' })).status, 200)
   const made = (await send(api, token, newRecording())).json
@@ -172,7 +172,7 @@ describe('in the background', () => {
     return new Stream(response, abort)
   }
 
-  test('the stream of its job has the words as they come', async () => {
+  test("the job's stream sends the words as they arrive", async () => {
     const pieces = events()
     let more = (): void => {}
     server.answer = (response) => {
@@ -183,7 +183,7 @@ describe('in the background', () => {
     const [pending] = (await api.get(PATH, { token })).json
     assert.deepEqual([pending.status, pending.job_id, pending.completed_at], ['pending', job_id, null])
     const stream = await open(job_id)
-    const job = await until('it has begun', async () => {
+    const job = await until('the stream has started', async () => {
       const { json } = await api.get(`/api/v1/jobs/${job_id}`, { token })
       return json.label === 'Transcribing' && json
     })
@@ -196,11 +196,11 @@ describe('in the background', () => {
     assert.deepEqual([status, result.text, result.id], ['done', WORDS.join(''), pending.id])
   })
 
-  test('those who want it are called back', async () => {
+  test('the callback URL is called', async () => {
     const callback = encodeURIComponent('https://example.com/heard')
     const answer = await send(api, token, newRecording(), {}, `?background=true&callback_url=${callback}`)
     assert.equal(answer.status, 202, answer.text)
-    const told = await until('its end is to be told', async () => {
+    const told = await until('the callback of its end is pending', async () => {
       const rows = await query(`select type, url, body from webhook_delivery`)
       return rows.find(({ body }) => JSON.parse(String(body)).data.job_id === answer.json.job_id)
     })
@@ -208,15 +208,15 @@ describe('in the background', () => {
   })
 })
 
-describe('requests for the same', () => {
-  test('share one job while it is under way; another model, language or prompt waits for it', async () => {
+describe('concurrent requests', () => {
+  test('share one job for the same options; another model, language or prompt waits for it', async () => {
     const bytes = newRecording()
     const hold = holdRequests(server)
     const before = asked()
     const jobOf = async (fields: Readonly<Record<string, string>> = {}): Promise<string> =>
       (await send(api, token, bytes, fields, '?background=true')).json.job_id
     const first = await jobOf()
-    await until('it is asked for', () => hold.waiting === 1)
+    await until('the first request reached the provider', () => hold.waiting === 1)
     const same = await Promise.all([jobOf(), jobOf()])
     const others = [
       await jobOf({ model: 'whisper-1' }),
@@ -228,7 +228,7 @@ describe('requests for the same', () => {
     // The same bytes of another owner are another document.
     const stranger = await newcomer()
     const foreign = (await send(api, stranger.token, bytes, {}, '?background=true')).json.job_id
-    await until('both are asked for', () => hold.waiting === 2)
+    await until('both requests reached the provider', () => hold.waiting === 2)
     assert.equal(asked() - before, 2)
     hold.go()
     for (const id of [first, ...others]) assert.equal((await ended(api, token, id)).status, 'done')
@@ -238,7 +238,7 @@ describe('requests for the same', () => {
     assert.deepEqual(new Set(made.map((one: { job_id: string }) => one.job_id)), new Set([first, ...others]))
   })
 
-  test('under one Idempotency-Key are one', async () => {
+  test('under one Idempotency-Key share one transcription', async () => {
     const bytes = newRecording()
     const before = asked()
     const key = { 'idempotency-key': 'once' }
@@ -252,11 +252,11 @@ describe('requests for the same', () => {
       const answer = await api.post(PATH, { token, body: other.body, headers: { ...other.headers, ...key } })
       assert.equal(answer.status, 422)
     }
-    await until('nothing is left of the others', async () => (await blobs()).length === 0)
+    await until('the other uploads left nothing behind', async () => (await blobs()).length === 0)
   })
 })
 
-describe('what the provider does', () => {
+describe('provider failures', () => {
   const fail = (...answers: (typeof server.answer)[]): void => {
     server.answer = (response, one) => {
       const next = answers.shift() ?? transcribe
@@ -264,7 +264,7 @@ describe('what the provider does', () => {
     }
   }
 
-  test('a passing fault is tried again, and costs nothing', async () => {
+  test('a transient failure is retried and costs nothing', async () => {
     fail(rejectWith(503, 'overloaded'))
     const before = (await usage()).length
     assert.equal((await send(api, token, newRecording())).status, 200)
@@ -277,7 +277,7 @@ describe('what the provider does', () => {
     )
   })
 
-  test('an answer that breaks off is made anew; what the broken one cost is unknown', async () => {
+  test('an interrupted answer is repeated, and the cost of the interrupted one is unknown', async () => {
     fail((response) => {
       beginEvents(response).write(events()[0], () => void setImmediate(() => response.destroy()))
     })
@@ -304,7 +304,7 @@ describe('what the provider does', () => {
     )
   })
 
-  test('bytes that it cannot decode are refused for good', async () => {
+  test('undecodable bytes are a permanent failure', async () => {
     const undecodable = rejectWith(400, 'The audio file could not be decoded or its format is not supported.')
     fail(undecodable, undecodable)
     const before = asked()
@@ -319,7 +319,7 @@ describe('what the provider does', () => {
     )
   })
 
-  test('a refusal says nothing that the provider has said', async () => {
+  test('a refusal contains no text of the provider', async () => {
     fail(rejectWith(401, 'sk-test is not a key'))
     const answer = await send(api, token, newRecording())
     assert.deepEqual(
@@ -328,7 +328,7 @@ describe('what the provider does', () => {
     )
   })
 
-  test('text that PostgreSQL cannot hold is kept without that', async () => {
+  test('characters that PostgreSQL cannot store are removed', async () => {
     fail(
       (response) => void beginEvents(response).end(events(['a\0b', '\ud800c'], { languages: [] }).join('')),
     )
@@ -336,7 +336,7 @@ describe('what the provider does', () => {
     assert.deepEqual([text, language], ['ab\ufffdc', null])
   })
 
-  test('a failed one is retried as its job', async () => {
+  test('a failed transcription is retried through its job', async () => {
     fail(rejectWith(400, 'no'))
     const bytes = newRecording()
     assert.equal((await send(api, token, bytes)).status, 502)
@@ -348,13 +348,13 @@ describe('what the provider does', () => {
   })
 })
 
-test('a document that goes before its turn comes is not sent', async () => {
+test('a document deleted while it waits is not sent', async () => {
   const { id } = (await api.upload(token, newRecording())).json
   const hold = holdRequests(server)
   const ask = async (model: string): Promise<string> =>
     (await api.post(`${PATH}?background=true`, { token, json: { document_id: id, model } })).json.job_id
   const first = await ask('whisper-1')
-  await until('the first is asked for', () => hold.waiting === 1)
+  await until('the first request reached the provider', () => hold.waiting === 1)
   const second = await ask('gpt-transcribe')
   assert.equal((await api.call('DELETE', `/api/v1/documents/${id}`, { token })).status, 204)
   const before = asked()
@@ -365,8 +365,8 @@ test('a document that goes before its turn comes is not sent', async () => {
   assert.equal(asked(), before)
 })
 
-describe('deleting', () => {
-  test('one under way ends the request to the provider; the recording and its usage stay', async () => {
+describe('deleting a transcription', () => {
+  test('cancels a running request to the provider and keeps the recording and its usage', async () => {
     let left = (): void => {}
     const gone = new Promise<void>((resolve) => {
       left = resolve
@@ -392,14 +392,14 @@ describe('deleting', () => {
     )
   })
 
-  test('one that is made, once', async () => {
+  test('succeeds once for a finished one', async () => {
     const { id } = (await send(api, token, newRecording())).json
     assert.equal((await api.call('DELETE', `${PATH}/${id}`, { token })).status, 204)
     assert.equal((await api.call('DELETE', `${PATH}/${id}`, { token })).status, 404)
   })
 })
 
-test('a list goes on after each page, newest first', async () => {
+test('a list continues after each page, newest first', async () => {
   const { token } = await newcomer()
   const ids: string[] = []
   for (let n = 0; n < 5; n++) ids.unshift((await send(api, token, newRecording())).json.id)
@@ -412,7 +412,7 @@ test('a list goes on after each page, newest first', async () => {
   assert.deepEqual(seen, ids)
 })
 
-test('without authentication it belongs to nobody, and everybody sees it', async () => {
+test('without authentication it has no owner and is visible to every caller', async () => {
   const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
   const made = await open.post(PATH, asUpload(newRecording()))
   assert.equal(made.status, 200, made.text)
