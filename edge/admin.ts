@@ -3,7 +3,7 @@ import { unscheduleDeletion } from '../sql/accounts/deletions.ts'
 import { notifyAccountChanged, upsertAdmin } from '../sql/accounts.ts'
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import { StartError } from '../sql/start-error.ts'
-import { passwordProblem } from './password-rules.ts'
+import { findPasswordProblem } from './password-rules.ts'
 import type { Edge } from './pipeline/context.ts'
 
 /**
@@ -16,7 +16,7 @@ export async function ensureAdmin(edge: Edge): Promise<void> {
   if (settings.adminEmail === undefined || settings.adminPassword === undefined) return
   const passwordHash = await passwords.hash(settings.adminPassword)
   const email = settings.adminEmail
-  const problem = await passwordProblem(edge, settings.adminPassword, email)
+  const problem = await findPasswordProblem(edge, settings.adminPassword, email)
   const admin = await db.transaction(async (tx) => {
     await tx.run(lockFactors(email))
     const row = await tx.maybeOne(upsertAdmin(email, passwordHash))
@@ -24,7 +24,7 @@ export async function ensureAdmin(edge: Edge): Promise<void> {
     if (row.change !== 'promoted' && problem !== null)
       throw new StartError(`ADMIN_PASSWORD: ${problem.detail}`)
     if (row.change === 'replaced') await tx.run(revokeCredentials(row.id))
-    const kinds: AuditKind[] = [...KINDS[row.change]]
+    const kinds: AuditKind[] = [...AUDIT_KINDS[row.change]]
     if ((await tx.maybeOne(unscheduleDeletion(row.id))) !== null) kinds.push('account.deletion_cancelled')
     const data = { by: 'ADMIN_EMAIL', role: 'admin' }
     const details = { actorId: null, accountId: row.id, address: null, requestId: null, data }
@@ -33,16 +33,16 @@ export async function ensureAdmin(edge: Edge): Promise<void> {
     return row
   })
   if (admin === null) log.info('The account of ADMIN_EMAIL is already an admin')
-  else log[admin.change === 'replaced' ? 'warn' : 'info']({ account: admin.id }, MESSAGES[admin.change])
+  else log[admin.change === 'replaced' ? 'warn' : 'info']({ account: admin.id }, LOG_MESSAGES[admin.change])
 }
 
-const KINDS = {
+const AUDIT_KINDS = {
   created: ['account.registered'],
   promoted: ['account.role_changed'],
   replaced: ['account.role_changed', 'account.password_reset', 'account.verified'],
 } as const satisfies Record<string, readonly AuditKind[]>
 
-const MESSAGES = {
+const LOG_MESSAGES = {
   created: 'Created the account of ADMIN_EMAIL',
   promoted: 'Made the account of ADMIN_EMAIL an active admin; its password is unchanged',
   replaced:

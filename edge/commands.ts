@@ -5,18 +5,18 @@ import { unscheduleDeletion } from '../sql/accounts/deletions.ts'
 import { deleteTotp } from '../sql/accounts/totp.ts'
 import {
   countAdmins,
-  credentialsByEmail,
   endSessions,
+  findCredentialsByEmail,
+  findRecipientById,
   insertAccount,
   notifyAccountChanged,
-  recipientById,
   setPassword,
   upsertAdmin,
 } from '../sql/accounts.ts'
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import type { Database, Query } from '../sql/db.ts'
 import { uuidv7 } from '../sql/ids.ts'
-import { countSelected, type JobFilter, type JobSelection, selectedIds } from '../sql/jobs/search.ts'
+import { countSelected, type JobFilter, type JobSelection, listSelectedIds } from '../sql/jobs/search.ts'
 import { unlockLogin } from '../sql/limits.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
@@ -57,7 +57,7 @@ export async function runAdmin(
       return [`${email} is a new user`, `Password: ${await createUser(db, email)}`]
     }
     case 'unlock':
-      return unlock(db, parseEmail(parseOptions(rest, {}).positionals))
+      return unlockAccount(db, parseEmail(parseOptions(rest, {}).positionals))
     case 'disable-totp':
       return disableTotp(db, parseEmail(parseOptions(rest, {}).positionals))
     case 'revoke-sessions':
@@ -91,7 +91,7 @@ async function createAdmin(db: Database, email: string, newPassword: boolean): P
     await tx.run(lockFactors(email))
     const row = await tx.maybeOne(upsertAdmin(email, passwordHash, true))
     const created = row?.change === 'created'
-    const { id } = row ?? (await tx.one(credentialsByEmail(email)))
+    const { id } = row ?? (await tx.one(findCredentialsByEmail(email)))
     if (row !== null)
       await tx.run(auditCommand(created ? 'account.registered' : 'account.role_changed', id, 'admin'))
     if (row !== null && (await tx.maybeOne(unscheduleDeletion(id))) !== null)
@@ -99,7 +99,7 @@ async function createAdmin(db: Database, email: string, newPassword: boolean): P
     if (newPassword && !created) {
       await tx.run(setPassword(id, passwordHash))
       // A stranger may have registered an unverified address, so revoke all its credentials.
-      const { is_verified: isVerified } = await tx.one(recipientById(id))
+      const { is_verified: isVerified } = await tx.one(findRecipientById(id))
       await tx.run(isVerified ? endSessions(id, null) : revokeCredentials(id))
       await tx.run(auditCommand('account.password_reset', id))
     }
@@ -129,14 +129,14 @@ export async function createUser(db: Database, email: string): Promise<string> {
   return password
 }
 
-async function unlock(db: Database, email: string): Promise<string[]> {
+async function unlockAccount(db: Database, email: string): Promise<string[]> {
   const removed = await db.run(unlockLogin(digestOf(email)))
   return [removed > 0 ? `${email} is unlocked` : `${email} had no failed logins`]
 }
 
 async function disableTotp(db: Database, email: string): Promise<string[]> {
   return db.transaction(async (tx) => {
-    const account = await tx.maybeOne(credentialsByEmail(email))
+    const account = await tx.maybeOne(findCredentialsByEmail(email))
     if (account === null) throw new UsageError(`No account with the address ${email}`)
     if ((await tx.maybeOne(deleteTotp(account.id))) === null) return [`${email} has no one-time codes`]
     await tx.run(auditCommand('account.totp_disabled', account.id))
@@ -147,7 +147,7 @@ async function disableTotp(db: Database, email: string): Promise<string[]> {
 
 async function revokeSessions(db: Database, email: string): Promise<string[]> {
   return db.transaction(async (tx) => {
-    const account = await tx.maybeOne(credentialsByEmail(email))
+    const account = await tx.maybeOne(findCredentialsByEmail(email))
     if (account === null) throw new UsageError(`No account with the address ${email}`)
     const ended = await tx.run(endSessions(account.id, null))
     if (ended > 0) await tx.run(auditCommand('session.ended', account.id))
@@ -189,7 +189,7 @@ function parseRetryFailed(args: readonly string[]): RetryFailedOptions {
       owner_id: owner === undefined ? undefined : Number(owner),
       ended_from: time?.toISOString(),
     },
-    limit: limit === undefined ? NO_LIMIT : Number(limit),
+    limit: limit === undefined ? UNLIMITED_JOBS : Number(limit),
     isDryRun: values['dry-run'] === true,
   }
 }
@@ -197,10 +197,10 @@ function parseRetryFailed(args: readonly string[]): RetryFailedOptions {
 const findTask = createTaskFinder(tasks)
 
 // Each retry commits separately, so an interrupted command loses no retries.
-const BATCH_SIZE = 100
+const RETRY_BATCH_SIZE = 100
 const PAGE_SIZE = 100_000
 const PROGRESS_EVERY = 1000
-const NO_LIMIT = 1_000_000_000
+const UNLIMITED_JOBS = 1_000_000_000
 
 /** Retries the jobs that failed before the command started, so it never retries its own retries. */
 async function retryFailed(
@@ -217,11 +217,11 @@ async function retryFailed(
   let [seen, retried] = [0, 0]
   for (let lastId: string | null = null; seen < count; ) {
     const page: readonly { readonly id: string }[] = await db.any(
-      selectedIds(failed, lastId, Math.min(PAGE_SIZE, count - seen)),
+      listSelectedIds(failed, lastId, Math.min(PAGE_SIZE, count - seen)),
     )
     if (page.length === 0) break
-    for (let start = 0; start < page.length; start += BATCH_SIZE) {
-      const ids = page.slice(start, start + BATCH_SIZE).map(({ id }) => id)
+    for (let start = 0; start < page.length; start += RETRY_BATCH_SIZE) {
+      const ids = page.slice(start, start + RETRY_BATCH_SIZE).map(({ id }) => id)
       const retriedIds = await retryJobs(db, ids, { findTask, requestId: null, settings })
       for (const id of retriedIds) publisher.notify(id)
       retried += retriedIds.length

@@ -24,7 +24,7 @@ export const CONTENT_STATUSES = {
 } as const
 
 /** Errors of routes that serve stored bytes. */
-export const SERVED_ERRORS = ['request.range', 'document.bytes_missing', 'document.store_failed'] as const
+export const CONTENT_ERRORS = ['request.range', 'document.bytes_missing', 'document.store_failed'] as const
 
 interface Content {
   readonly etag: string
@@ -33,7 +33,7 @@ interface Content {
   readonly headers: readonly Header[]
   read(from: number, length: number): AsyncIterable<Uint8Array>
   /** Checks that the bytes exist; HEAD calls it instead of read(). @throws if the bytes are missing. */
-  check?(): Promise<void>
+  checkExists?(): Promise<void>
 }
 
 type ContentRequest = Pick<RawInput, 'responder' | 'head'> & { readonly request: EdgeRequest }
@@ -49,7 +49,7 @@ export async function sendStored(
     byteSize,
     headers,
     read: (from, length) => blobs.read(at, from, length),
-    check: async () => {
+    checkExists: async () => {
       if (!(await blobs.exists(at, byteSize))) throw fail('document.bytes_missing')
     },
   })
@@ -61,11 +61,11 @@ export async function sendContent(
   content: Content,
 ): Promise<Answer<unknown> | undefined> {
   const { etag, byteSize } = content
-  const cacheHeaders = cachingHeaders(etag)
+  const cacheHeaders = buildCachingHeaders(etag)
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (isRead && matchesEtag(request.header('if-none-match'), etag))
     return new Answer({ status: 304, headers: cacheHeaders })
-  const range = requestedRange(request, etag, byteSize)
+  const range = parseRequestedRange(request, etag, byteSize)
   if (range === 'unsatisfiable') {
     return new Answer({
       status: 416,
@@ -80,21 +80,25 @@ export async function sendContent(
     ...(range === null ? [] : [['content-range', `bytes ${from}-${from + length - 1}/${byteSize}`] as const]),
   ])
   if (request.method === 'HEAD') {
-    await content.check?.()
+    await content.checkExists?.()
     const headers: Header[] = [...reply.headers, ['content-length', String(length)]]
-    responder.send({ ...reply, headers, head: true })
-  } else await sendPieces(content.read(from, length), () => responder.body(reply, length))
+    responder.send({ ...reply, headers, isHead: true })
+  } else await sendPieces(content.read(from, length), () => responder.beginBody(reply, length))
   return undefined
 }
 
 /** Returns headers that let only private caches store the content, and make them revalidate it before each use. */
-export const cachingHeaders = (etag: string): readonly Header[] => [
+export const buildCachingHeaders = (etag: string): readonly Header[] => [
   ['etag', etag],
   ['accept-ranges', 'bytes'],
   ['cache-control', 'private, no-cache'],
 ]
 
-function requestedRange(request: EdgeRequest, etag: string, size: number): ReturnType<typeof parseRange> {
+function parseRequestedRange(
+  request: EdgeRequest,
+  etag: string,
+  size: number,
+): ReturnType<typeof parseRange> {
   const ifRange = request.header('if-range')
   if (request.method !== 'GET' || (ifRange !== '' && ifRange !== etag)) return null
   return parseRange(request.header('range'), size)

@@ -2,7 +2,7 @@
 
 // Bounds the input of Bowser's regular expressions; the session stores as many characters.
 const MAX_CHARACTERS = 300
-const DESCRIPTION = /^[\p{L}\p{N} .()_-]{1,80}$/u
+const SAFE_DESCRIPTION = /^[\p{L}\p{N} .()_-]{1,80}$/u
 
 /** Returns browser and operating system, such as `Firefox 132 on Linux`; null if the user agent is unknown. */
 export async function describeDevice(userAgent: string): Promise<string | null> {
@@ -11,5 +11,5 @@ export async function describeDevice(userAgent: string): Promise<string | null> 
   const { browser, os } = Bowser.parse(userAgent.slice(0, MAX_CHARACTERS))
   const name = [browser.name, /^\d+/.exec(browser.version ?? '')?.[0]].filter(Boolean).join(' ')
   const description = [name, os.name].filter(Boolean).join(' on ')
-  return DESCRIPTION.test(description) ? description : null
+  return SAFE_DESCRIPTION.test(description) ? description : null
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createDatabase } from '../sql/db.ts'
-import { Connections } from '../sql/driver.ts'
-import { commitBarrier, createDurableReads } from '../sql/durable-reads.ts'
+import { ConnectionGroup } from '../sql/driver.ts'
+import { createDurableReads, writeCommitBarrier } from '../sql/durable-reads.ts'
 import { type HealthCheck, startHealthCheck } from '../sql/health-check.ts'
 import { type Listener, listen } from '../sql/listen.ts'
 import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS, WORKER_CHANGED } from '../sql/notify.ts'
@@ -13,23 +13,23 @@ import type { Log } from '../tasks/log.ts'
 import { waitForDatabase } from '../tasks/outage.ts'
 import { createRetrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { type ShutdownStep, shutDown, step } from '../tasks/shutdown.ts'
+import { createStep, type ShutdownStep, shutDown } from '../tasks/shutdown.ts'
 import { openTracing } from '../tasks/telemetry/open.ts'
 import { logSlowStatements } from '../tasks/telemetry/tracing.ts'
 import { ensureAdmin } from './admin.ts'
-import { commonHeaders } from './http/reply.ts'
+import { buildCommonHeaders } from './http/reply.ts'
 import { createServer } from './http/server.ts'
 import { createMetrics } from './metrics.ts'
 import { serveMetrics } from './metrics-port.ts'
 import { KeyedMutex } from './passwords/keyed-mutex.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
-import { createAccounts } from './pipeline/auth.ts'
+import { createAuthenticator } from './pipeline/auth.ts'
 import type { Edge } from './pipeline/context.ts'
 import { type CredentialUses, createCredentialUses } from './pipeline/credential-uses.ts'
 import { createDispatch, type Dispatch } from './pipeline/dispatch.ts'
 import { createEnqueuer } from './pipeline/enqueuer.ts'
 import { createKeyLimits } from './pipeline/key-limits.ts'
-import { createLimits } from './pipeline/limits.ts'
+import { createRateLimits } from './pipeline/limits.ts'
 import type { Area } from './pipeline/route.ts'
 import { createReplica } from './replica.ts'
 import { areas as allAreas } from './routes/index.ts'
@@ -68,7 +68,7 @@ async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   const listener = await listenToChanges(options, core, streams)
   const edge: Edge = { ...core, ...createServices(options, core) }
   const ownsPasswords = options.passwords === undefined
-  const steps = closingSteps({ edge, streams, listener, uses: core.uses, ownsPasswords })
+  const steps = listShutdownSteps({ edge, streams, listener, uses: core.uses, ownsPasswords })
   return {
     edge,
     dispatch: createDispatch(edge, options.areas ?? allAreas, streams),
@@ -85,12 +85,12 @@ type Core = Pick<
   | 'log'
   | 'db'
   | 'reader'
-  | 'confirmed'
+  | 'durableReads'
   | 'slowReads'
   | 'replica'
   | 'hub'
   | 'overview'
-  | 'accounts'
+  | 'authenticator'
   | 'publisher'
   | 'metrics'
   | 'tracing'
@@ -99,34 +99,35 @@ type Core = Pick<
 // Maximum time that a write waits for a pool connection.
 const CONNECTION_WAIT_MS = 5_000
 // Caller id for the edge's own slow reads, so that requests without a credential (caller 0) do not delay them.
-const EDGE_CALLER = -1
+const EDGE_CALLER_ID = -1
 
-const connectionName = ({ projectName }: Settings, suffix = ''): string => `${projectName}-edge${suffix}`
+const formatConnectionName = ({ projectName }: Settings, suffix = ''): string =>
+  `${projectName}-edge${suffix}`
 
 async function createCore(
   options: EdgeOptions,
   streams: Streams,
-): Promise<Core & { readonly connections: Connections; readonly uses: CredentialUses }> {
+): Promise<Core & { readonly connections: ConnectionGroup; readonly uses: CredentialUses }> {
   const { settings, databaseUrl: url, secretKey, log } = options
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
   const { validateSchemas: validateRows, databasePooled: pooled, keepResultSeconds } = settings
-  const connections = new Connections()
+  const connections = new ConnectionGroup()
   const { healthCheck, settled } = await waitForDatabase(log, () => openHealthCheck(options, connections))
-  const common = { url, connections, pooled, slow: slowStatementLogger(options) }
+  const common = { url, connections, pooled, slow: createSlowStatementLogger(options) }
   const reader = createReader({
     ...common,
-    applicationName: connectionName(settings, '-reads'),
+    applicationName: formatConnectionName(settings, '-reads'),
     answerMs: settings.readTimeoutMs,
   })
   const slowReads = createSlowReads({
     ...common,
-    applicationName: connectionName(settings, '-slow-reads'),
+    applicationName: formatConnectionName(settings, '-slow-reads'),
     limits: settings.slowReadMs,
   })
   const replica = createReplica(settings, { reader, slowReads }, log)
   const db = createDatabase({
     ...common,
-    applicationName: connectionName(settings),
+    applicationName: formatConnectionName(settings),
     size: 4,
     validateRows,
     statementMs: settings.writeTimeoutMs,
@@ -135,11 +136,11 @@ async function createCore(
   })
   const uses = createCredentialUses(db, warn('Storing the last use of API keys or sessions failed'))
   // The primary sends the notifications, so the edge's own reads must not use the standby.
-  const statistics = slowReads.readsFor(EDGE_CALLER, 'statistics')
-  const confirmed = createDurableReads(reader, () => db.run(commitBarrier()))
+  const statistics = slowReads.readsFor(EDGE_CALLER_ID, 'statistics')
+  const durableReads = createDurableReads(reader, () => db.run(writeCommitBarrier()))
   const hub = createHub({
-    reader: replica?.wal.trackReads(confirmed) ?? confirmed,
-    lists: slowReads.readsFor(EDGE_CALLER, 'list'),
+    reader: replica?.wal.trackReads(durableReads) ?? durableReads,
+    listReader: slowReads.readsFor(EDGE_CALLER_ID, 'list'),
     now: () => healthCheck.now(),
     visibilityHorizon: settled.visibilityHorizon,
     onError: warn('Reading job events failed'),
@@ -151,26 +152,26 @@ async function createCore(
     connections,
     db,
     reader,
-    confirmed,
+    durableReads,
     slowReads,
     replica,
     hub,
     overview: createOverview(statistics, keepResultSeconds, warn('Reading the overview failed')),
     uses,
-    accounts: createAccounts({ settings, reader, secretKey, now: () => healthCheck.now(), uses }),
+    authenticator: createAuthenticator({ settings, reader, secretKey, now: () => healthCheck.now(), uses }),
     publisher: createPublisher(db, warn('Sending a notification failed')),
     metrics: createMetrics({ db, reader: statistics, hub, streams, replica }),
     tracing: await openTracing(settings.tracing, 'edge', log),
   }
 }
 
-const slowStatementLogger = ({ settings, log }: EdgeOptions) =>
+const createSlowStatementLogger = ({ settings, log }: EdgeOptions) =>
   logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
 
 /** Starts a health check that probes the database and the visibility horizon once a second and logs state changes. */
 async function openHealthCheck(
   { settings, databaseUrl: url, log, healthTimeoutMs: answerMs }: EdgeOptions,
-  connections: Connections,
+  connections: ConnectionGroup,
 ): Promise<{ readonly healthCheck: HealthCheck; readonly settled: VisibilityTracker }> {
   const settled = createVisibilityTracker(settings.writeTimeoutMs, () => healthCheck.now())
   const healthCheck = await startHealthCheck({
@@ -178,7 +179,7 @@ async function openHealthCheck(
     expression: settled.expression,
     onValue: settled.onValue,
     ...(answerMs === undefined ? {} : { answerMs }),
-    applicationName: connectionName(settings, '-health'),
+    applicationName: formatConnectionName(settings, '-health'),
     connections,
     onChange: (state, error) => {
       if (state === 'silent') log.error({ err: error }, 'The database does not answer: rejecting requests')
@@ -197,31 +198,31 @@ async function openHealthCheck(
 /** Listens for database notifications and forwards each to its handler. */
 function listenToChanges(
   options: EdgeOptions,
-  core: Core & { readonly connections: Connections },
+  core: Core & { readonly connections: ConnectionGroup },
   streams: Streams,
 ): Promise<Listener> {
-  const { healthCheck, hub, overview, accounts, connections } = core
+  const { healthCheck, hub, overview, authenticator, connections } = core
   const accountChanged = (accountId: number | null): void => {
-    accounts.forget(accountId)
+    authenticator.forget(accountId)
     streams.recheck(accountId)
   }
   // Notifications may be lost and their handlers may fail during an outage, so refresh everything after it.
   const refreshAll = (): void => {
     hub.handleNotification(null)
-    overview.notified()
+    overview.scheduleRead()
     accountChanged(null)
   }
   healthCheck.onRecovered(refreshAll)
   return listen({
     url: options.directUrl,
-    applicationName: connectionName(options.settings, '-listen'),
+    applicationName: formatConnectionName(options.settings, '-listen'),
     connections,
     channels: {
       [JOB_EVENTS]: (payload) => {
         hub.handleNotification(payload)
-        overview.notified()
+        overview.scheduleRead()
       },
-      [WORKER_CHANGED]: () => overview.notified(),
+      [WORKER_CHANGED]: () => overview.scheduleRead(),
       [ACCOUNT_CHANGED]: (payload) => accountChanged(Number(payload)),
     },
     onReconnect: refreshAll,
@@ -240,14 +241,14 @@ function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edg
     signInMutex: new KeyedMutex(),
     retrieval: createRetrieval({
       url,
-      applicationName: connectionName(settings, '-search'),
+      applicationName: formatConnectionName(settings, '-search'),
       validateRows,
       pooled,
       readTimeoutMs: settings.slowReadMs.search,
       writeTimeoutMs: settings.writeTimeoutMs,
-      slow: slowStatementLogger(options),
+      slowStatements: createSlowStatementLogger(options),
     }),
-    limits: createLimits(db, settings),
+    limits: createRateLimits(db, settings),
     keyLimits: settings.apiKeyRate && createKeyLimits(db, settings.apiKeyRate),
     secretKey,
   }
@@ -262,22 +263,22 @@ interface ClosingParts {
 }
 
 /** Lists the shutdown steps: client-facing parts close first, shared dependencies last. */
-function closingSteps({ edge, streams, listener, uses, ownsPasswords }: ClosingParts): ShutdownStep[] {
+function listShutdownSteps({ edge, streams, listener, uses, ownsPasswords }: ClosingParts): ShutdownStep[] {
   return [
-    step('end the streams', () => streams.close()),
-    step('close the hub', () => edge.hub.close()),
-    step('close the overview', () => edge.overview.close()),
-    step('close the LISTEN connection', () => listener.close()),
-    step('stop the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
-    step('stop the search thread', () => edge.retrieval.close()),
-    step('send pending notifications', () => edge.publisher.close()),
-    step('store the last use of API keys and sessions', () => uses.close()),
-    step('close the replica', () => edge.replica?.close()),
-    step('close the readers', () => Promise.all([edge.reader.close(), edge.slowReads.close()])),
-    step('close the blob store', () => edge.blobs.close()),
-    step('close the database pool', () => edge.db.close()),
-    step('stop the health check', () => edge.healthCheck.close()),
-    step('send the last spans', () => edge.tracing?.close()),
+    createStep('end the streams', () => streams.close()),
+    createStep('close the hub', () => edge.hub.close()),
+    createStep('close the overview', () => edge.overview.close()),
+    createStep('close the LISTEN connection', () => listener.close()),
+    createStep('stop the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
+    createStep('stop the search thread', () => edge.retrieval.close()),
+    createStep('send pending notifications', () => edge.publisher.close()),
+    createStep('store the last use of API keys and sessions', () => uses.close()),
+    createStep('close the replica', () => edge.replica?.close()),
+    createStep('close the readers', () => Promise.all([edge.reader.close(), edge.slowReads.close()])),
+    createStep('close the blob store', () => edge.blobs.close()),
+    createStep('close the database pool', () => edge.db.close()),
+    createStep('stop the health check', () => edge.healthCheck.close()),
+    createStep('send the last spans', () => edge.tracing?.close()),
   ]
 }
 
@@ -294,7 +295,7 @@ export interface ServingEdge {
 // Time on shutdown for idle connections to close. A response during this time asks its client to close.
 const IDLE_CONNECTION_MS = 3_000
 // Time on shutdown for requests to finish and clients to read responses. After it, clients retry at another process.
-const IN_FLIGHT_MS = 6_000
+const DRAIN_TIMEOUT_MS = 6_000
 // Requests that still wait for a job after this time get a 202.
 const JOB_WAIT_MS = 4_000
 
@@ -319,7 +320,7 @@ export async function serveEdge(
       }
     },
     {
-      headers: commonHeaders(options.settings),
+      headers: buildCommonHeaders(options.settings),
       onError: (error) => options.log.error({ err: error }, 'A request handler failed'),
     },
   )
@@ -340,7 +341,7 @@ export async function serveEdge(
       const allAnswered = new Promise<void>((resolve) => {
         onIdle = resolve
       })
-      const remainingMs = (): number => IN_FLIGHT_MS - (performance.now() - startedAt)
+      const remainingMs = (): number => DRAIN_TIMEOUT_MS - (performance.now() - startedAt)
       if (inFlight > 0) await waitAtMost(remainingMs(), allAnswered)
       await waitAtMost(remainingMs(), server.whenAllSent())
       clearTimeout(jobWaitTimer)

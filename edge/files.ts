@@ -19,13 +19,13 @@ export const PAGE_HEADERS: readonly Header[] = [
   ['referrer-policy', 'no-referrer'],
 ]
 
-interface Version {
+interface FileVersion {
   readonly etag: string
   readonly text: CachedText
 }
 
 /** The latest version sent of each file, with its compressed forms. */
-const versions = new Map<string, Version>()
+const cachedVersions = new Map<string, FileVersion>()
 
 /**
  * Sends a static file. Browsers revalidate it on each use, so that all parts of a page match.
@@ -48,13 +48,13 @@ export async function sendFile(
   return text.send(request, responder, (status, given) => head(status, [...given, ...allHeaders]))
 }
 
-async function loadVersion(file: URL): Promise<Version> {
+async function loadVersion(file: URL): Promise<FileVersion> {
   const body = await readFile(file)
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
-  const cached = versions.get(file.href)
+  const cached = cachedVersions.get(file.href)
   if (cached?.etag === etag) return cached
   const type = TYPES[file.pathname.slice(file.pathname.lastIndexOf('.') + 1)]!
   const version = { etag, text: new CachedText(body.toString(), type) }
-  versions.set(file.href, version)
+  cachedVersions.set(file.href, version)
   return version
 }

@@ -1,5 +1,5 @@
-import { type Counter, HISTOGRAM_BOUNDS, type Tally } from '../sql/jobs/tallies.ts'
-import { TERMINAL } from './streams/job-event.ts'
+import { HISTOGRAM_BOUNDS, type Tally, type WorkerCounter } from '../sql/jobs/tallies.ts'
+import { TERMINAL_STATUSES } from './streams/job-event.ts'
 
 /**
  * Metrics of workers, in the text format of Prometheus
@@ -18,14 +18,14 @@ export interface WorkerStats {
 
 export interface Totals {
   readonly tallies: readonly Tally[]
-  readonly counters: Readonly<Partial<Record<Counter, number>>>
+  readonly counters: Readonly<Partial<Record<WorkerCounter, number>>>
   readonly workers: readonly WorkerStats[]
 }
 
 type Labels = Readonly<Record<string, string>>
 type Sample = readonly [labels: Labels, value: number, suffix?: string]
 
-const COUNTERS: Readonly<Record<Counter, readonly [name: string, help: string]>> = {
+const COUNTERS: Readonly<Record<WorkerCounter, readonly [name: string, help: string]>> = {
   children_lost: [
     'worker_children_lost_total',
     'Child processes that died or were killed while reading a file',
@@ -36,41 +36,41 @@ const COUNTERS: Readonly<Record<Counter, readonly [name: string, help: string]>>
 }
 
 // Buckets to expose: of the five that are stored per decade, two, from 10 ms.
-const SHOWN_BUCKETS = HISTOGRAM_BOUNDS.map((bound, bucket) => ({ bound, bucket })).filter(
+const EXPOSED_BUCKETS = HISTOGRAM_BOUNDS.map((bound, bucket) => ({ bound, bucket })).filter(
   ({ bucket }) => bucket >= 5 && (bucket % 5) % 3 === 0,
 )
 
 export function formatJobMetrics({ tallies, counters, workers }: Totals): string {
-  const ended = tallies.filter(({ outcome }) => TERMINAL.has(outcome))
-  const repeated = tallies.filter(({ outcome }) => !TERMINAL.has(outcome))
+  const ended = tallies.filter(({ outcome }) => TERMINAL_STATUSES.has(outcome))
+  const repeated = tallies.filter(({ outcome }) => !TERMINAL_STATUSES.has(outcome))
   const tasks = [...Map.groupBy(tallies, ({ name }) => name).values()]
   return [
     formatFamily(
       'jobs_ended_total',
       'counter',
       'Jobs that ended after at least one attempt',
-      ended.map(attemptSample),
+      ended.map(toAttemptSample),
     ),
     formatFamily(
       'job_attempts_repeated_total',
       'counter',
       'Attempts after which the job was queued again',
-      repeated.map(attemptSample),
+      repeated.map(toAttemptSample),
     ),
     formatFamily(
       'job_run_seconds',
       'histogram',
       'Run time of attempts',
-      tasks.flatMap((taskTallies) => histogramSamples(taskTallies, 'runs', 'run_seconds')),
+      tasks.flatMap((taskTallies) => toHistogramSamples(taskTallies, 'runs', 'run_seconds')),
     ),
     formatFamily(
       'job_wait_seconds',
       'histogram',
       'Time that due jobs waited for an attempt',
-      tasks.flatMap((taskTallies) => histogramSamples(taskTallies, 'waits', 'wait_seconds')),
+      tasks.flatMap((taskTallies) => toHistogramSamples(taskTallies, 'waits', 'wait_seconds')),
     ),
     ...Object.entries(COUNTERS).map(([key, [name, help]]) =>
-      formatFamily(name, 'counter', help, [[{}, counters[key as Counter] ?? 0]]),
+      formatFamily(name, 'counter', help, [[{}, counters[key as WorkerCounter] ?? 0]]),
     ),
     formatGauge('worker_threads', 'Threads of a worker', workers, ({ threads }) => threads),
     formatGauge('worker_threads_busy', 'Busy threads of a worker', workers, ({ busy }) => busy),
@@ -84,13 +84,13 @@ export function formatJobMetrics({ tallies, counters, workers }: Totals): string
   ].join('')
 }
 
-const attemptSample = ({ queue, name, outcome, attempts }: Tally): Sample => [
+const toAttemptSample = ({ queue, name, outcome, attempts }: Tally): Sample => [
   { queue, task: name, outcome },
   attempts,
 ]
 
 /** Returns the samples of one task, summed over all outcomes. */
-function histogramSamples(
+function toHistogramSamples(
   tallies: readonly Tally[],
   buckets: 'runs' | 'waits',
   sum: 'run_seconds' | 'wait_seconds',
@@ -100,7 +100,7 @@ function histogramSamples(
     tallies.reduce((sum, tally) => sum + tally[buckets].slice(0, last + 1).reduce((a, b) => a + b, 0), 0)
   const total = countUpTo(HISTOGRAM_BOUNDS.length)
   return [
-    ...SHOWN_BUCKETS.map(
+    ...EXPOSED_BUCKETS.map(
       ({ bound, bucket }): Sample => [{ queue, task, le: String(bound) }, countUpTo(bucket), '_bucket'],
     ),
     [{ queue, task, le: '+Inf' }, total, '_bucket'],

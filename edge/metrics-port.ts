@@ -2,8 +2,8 @@ import { timingSafeEqual } from 'node:crypto'
 import { fail } from '../sql/errors.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { JSON_BLOCK } from './http/head.ts'
-import { commonHeaders, formatFailure } from './http/reply.ts'
+import { JSON_HEADER_BLOCK } from './http/head.ts'
+import { buildCommonHeaders, formatFailure } from './http/reply.ts'
 import { createServer, type EdgeRequest } from './http/server.ts'
 import type { Edge } from './pipeline/context.ts'
 
@@ -39,10 +39,10 @@ export async function serveMetrics(edge: Edge, exclusive: boolean): Promise<{ cl
       if (isRead && request.path === '/metrics')
         return (await edge.metrics.render()).send(request, responder, head)
       const body = formatFailure(fail('route.missing'))
-      responder.send({ status: 404, block: JSON_BLOCK, headers: [], body })
+      responder.send({ status: 404, block: JSON_HEADER_BLOCK, headers: [], body })
     },
     {
-      headers: commonHeaders(edge.settings),
+      headers: buildCommonHeaders(edge.settings),
       onError: (error) => edge.log.error({ err: error }, 'Serving metrics failed'),
     },
   )

@@ -32,10 +32,10 @@ const Histogram = require('prom-client/lib/histogram') as typeof prom.Histogram
 const Registry = require('prom-client/lib/registry') as typeof prom.Registry
 
 // Unknown methods share one series; otherwise clients could create any number of series.
-const OTHER = 'other'
+const OTHER_METHOD = 'other'
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
 // Milliseconds for which a rendered text is reused.
-const REUSE_MS = 1000
+const CACHE_TTL_MS = 1000
 
 /** Prometheus series of one operation. */
 interface Series {
@@ -87,7 +87,7 @@ class PromMetrics implements Metrics {
   }
 
   render(): Promise<CachedText> {
-    if (this.#cached === null || performance.now() - this.#cached.builtAt > REUSE_MS)
+    if (this.#cached === null || performance.now() - this.#cached.builtAt > CACHE_TTL_MS)
       this.#cached = { text: this.#build(), builtAt: performance.now() }
     return this.#cached.text
   }
@@ -159,7 +159,7 @@ class RequestMetrics {
   }
 
   #getSeries(entry: MatchedRoute | null, name: string): Series {
-    const key = entry ?? (METHODS.has(name) ? name : OTHER)
+    const key = entry ?? (METHODS.has(name) ? name : OTHER_METHOD)
     let series = this.#operations.get(key)
     if (series === undefined) {
       series =

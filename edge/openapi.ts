@@ -1,17 +1,17 @@
 import { z } from 'zod'
-import { type ErrorCode, errorRow, publicCode } from '../sql/errors.ts'
+import { type ErrorCode, getErrorRow, getPublicCode } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { cookieName } from './http/cookies.ts'
-import { exampleOf } from './openapi/examples.ts'
+import { formatCookieName } from './http/cookies.ts'
+import { makeExample } from './openapi/examples.ts'
 import { readGuide } from './openapi/guides.ts'
 import type { Auth } from './pipeline/access.ts'
-import { roleFor } from './pipeline/auth.ts'
+import { findRequiredRole } from './pipeline/auth.ts'
 import { CREDENTIAL_ERRORS } from './pipeline/challenges.ts'
 import { BACKGROUND_DESCRIPTION, CALLBACK_URL_DESCRIPTION } from './pipeline/input.ts'
 import { markNullable } from './pipeline/optional.ts'
 import { type AnyRoute, type Area, isJobBacked } from './pipeline/route.ts'
 import { Accepted, Problem } from './pipeline/schemas.ts'
-import { admittingScopes } from './pipeline/scopes.ts'
+import { listAdmittingScopes } from './pipeline/scopes.ts'
 import { statusOf } from './pipeline/statuses.ts'
 
 /** Generates the OpenAPI 3.1 document of the service from the schemas that also validate requests. */
@@ -26,7 +26,7 @@ export const VERSION = '0.1.0'
 const POSITION_DESCRIPTION =
   '## Replicas\n\nLists come from a replica, which may lag. Responses to writes and responses that report the end of a job have the header `Millrace-Position`. Send it with a later request, so that lists include everything written by then.'
 
-const CHALLENGE = {
+const CHALLENGE_HEADER = {
   'WWW-Authenticate': {
     description: 'The cause as `error` and `error_description` (RFC 6750); neither without a credential',
     schema: { type: 'string' },
@@ -39,7 +39,7 @@ export function buildOpenApi(areas: readonly Area[], settings: Settings): Json {
   for (const area of areas) {
     for (const route of area.routes) {
       const path = `${area.prefix}${route.path}`.replace(/:(\w+)/g, '{$1}') || '/'
-      paths[path] = { ...paths[path], [route.method]: operation(area, route, settings, components) }
+      paths[path] = { ...paths[path], [route.method]: buildOperation(area, route, settings, components) }
     }
   }
   return {
@@ -55,7 +55,7 @@ export function buildOpenApi(areas: readonly Area[], settings: Settings): Json {
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
     servers: [{ url: settings.publicBaseUrl }],
-    tags: tagsOf(areas),
+    tags: listTags(areas),
     paths,
     components: {
       schemas: components,
@@ -72,40 +72,45 @@ export function buildOpenApi(areas: readonly Area[], settings: Settings): Json {
           bearerFormat: 'mill_live_…',
           description: 'An API key with the scope that the operation requires, or a scope that includes it',
         },
-        session: { type: 'apiKey', in: 'cookie', name: cookieName(settings, 'session') },
+        session: { type: 'apiKey', in: 'cookie', name: formatCookieName(settings, 'session') },
       },
     },
   }
 }
 
 /** Returns a tag for each area name, which several areas may share. */
-function tagsOf(areas: readonly Area[]): Json[] {
+function listTags(areas: readonly Area[]): Json[] {
   return [...new Set(areas.map(({ name }) => name))].map((name) => {
     const description = readGuide(name)
     return { name, ...(description === null ? {} : { description }) }
   })
 }
 
-function operation(area: Area, route: AnyRoute, settings: Settings, components: Record<string, Json>): Json {
+function buildOperation(
+  area: Area,
+  route: AnyRoute,
+  settings: Settings,
+  components: Record<string, Json>,
+): Json {
   const auth = route.auth ?? area.auth
   const schema = (type: z.ZodType, use: SchemaUse): Json => toSchema(type, use, components)
   const media = (type: z.ZodType, use: SchemaUse): Json => {
     const jsonSchema = schema(type, use)
-    const example = exampleOf(jsonSchema, components)
+    const example = makeExample(jsonSchema, components)
     return { schema: jsonSchema, ...(example === undefined ? {} : { example }) }
   }
   const parameters = [
-    ...parametersOf(route.params, 'path', schema),
-    ...parametersOf(route.query, 'query', schema),
-    ...backgroundParameters(route),
-    ...headerParameters(route),
+    ...listParameters(route.params, 'path', schema),
+    ...listParameters(route.query, 'query', schema),
+    ...listBackgroundParameters(route),
+    ...listHeaderParameters(route),
   ]
   return {
     tags: [area.name],
-    operationId: operationId(area, route),
+    operationId: buildOperationId(area, route),
     summary: route.summary,
-    ...descriptionOf(route, auth, area, settings),
-    security: securityOf(auth, area, route, settings),
+    ...describeRoute(route, auth, area, settings),
+    security: listSecurity(auth, area, route, settings),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(route.body === undefined
       ? {}
@@ -113,17 +118,17 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
           requestBody: {
             required: !route.body.safeParse(undefined).success,
             content: {
-              [bodyMediaType(route)]: media(route.body, 'body'),
+              [chooseBodyMediaType(route)]: media(route.body, 'body'),
               ...(route.jsonBody === undefined ? {} : { 'application/json': media(route.jsonBody, 'body') }),
             },
           },
         }),
-    responses: responsesOf(area, route, auth, settings, media),
+    responses: buildResponses(area, route, auth, settings, media),
   }
 }
 
 /** Describes a route, with the roles and credentials that this deployment requires. */
-function descriptionOf(route: AnyRoute, auth: Auth, area: Area, settings: Settings): { description: string } {
+function describeRoute(route: AnyRoute, auth: Auth, area: Area, settings: Settings): { description: string } {
   const editors = { rbac: 'For moderators and admins.', basic: 'For any active account.', none: undefined }
   const repeated =
     route.whyRepeatable && `Stores no response for an \`Idempotency-Key\`: ${route.whyRepeatable}.`
@@ -131,20 +136,20 @@ function descriptionOf(route: AnyRoute, auth: Auth, area: Area, settings: Settin
     route.description,
     auth === 'editor' ? editors[settings.authLevel] : undefined,
     repeated,
-    credentialOf(route, auth, area, settings),
+    describeCredential(route, auth, area, settings),
   ]
   return { description: parts.filter((part) => part !== undefined).join(' ') }
 }
 
 /** Describes in words the credential that a route requires, because OpenAPI cannot express scopes of bearer tokens. */
-function credentialOf(route: AnyRoute, auth: Auth, area: Area, settings: Settings): string | undefined {
+function describeCredential(route: AnyRoute, auth: Auth, area: Area, settings: Settings): string | undefined {
   if (auth === 'public' || settings.authLevel === 'none')
     return route.description === undefined ? 'No credential is needed.' : undefined
   if (route.needsSession) return 'API keys are rejected: this operation requires a signed-in user.'
-  return `An API key needs the scope \`${admittingScopes(area, route)[0]!}\`.`
+  return `An API key needs the scope \`${listAdmittingScopes(area, route)[0]!}\`.`
 }
 
-function responsesOf(
+function buildResponses(
   area: Area,
   route: AnyRoute,
   auth: Auth,
@@ -153,9 +158,9 @@ function responsesOf(
 ): Json {
   const success = route.status ?? (route.response === undefined && route.produces === undefined ? 204 : 200)
   const json = (type: z.ZodType): Json => ({ 'application/json': media(type, 'output') })
-  const refusal = (refusals: readonly Refusal[]): Json => {
+  const refusal = (refusals: readonly ErrorResponse[]): Json => {
     const { schema } = media(Problem, 'output') as { schema: Json }
-    const [{ detail, code }] = refusals as [Refusal]
+    const [{ detail, code }] = refusals as [ErrorResponse]
     const codes = [...new Set(refusals.map((each) => each.code))]
     const example = { detail: detail.replace(/\{\w+\}/g, '…'), code }
     // Keywords next to `$ref` are allowed since OpenAPI 3.1; older tools ignore them.
@@ -164,7 +169,7 @@ function responsesOf(
   const content = {
     ...(route.produces === undefined
       ? {}
-      : { [route.produces]: { schema: { type: 'string' }, ...exampleText(route) } }),
+      : { [route.produces]: { schema: { type: 'string' }, ...findExample(route) } }),
     ...(route.response === undefined ? {} : json(route.response)),
   }
   const responses: Record<string, Json> = {
@@ -182,12 +187,12 @@ function responsesOf(
     responses[202] = { description: 'The job continues in the background', content: json(Accepted) }
   if (route.stream !== undefined || route.follow !== undefined)
     responses[204] = { description: 'No events after `Last-Event-ID`' }
-  for (const [status, refusals] of errorsOf(area, route, auth, settings)) {
+  for (const [status, refusals] of groupErrors(area, route, auth, settings)) {
     const description = [...new Set(refusals.map(({ detail }) => detail))].join('; ')
-    const headers = status === 401 ? { headers: CHALLENGE } : {}
+    const headers = status === 401 ? { headers: CHALLENGE_HEADER } : {}
     responses[status] ??= { description, ...headers, content: refusal(refusals) }
   }
-  const busy = refusalOf('database.busy', area)
+  const busy = describeRefusal('database.busy', area)
   const refuses = Object.keys(responses).some((status) => status.startsWith('4'))
   if (!refuses) responses['4XX'] = { description: 'The request could not be read', content: json(Problem) }
   responses['5XX'] ??= {
@@ -199,27 +204,32 @@ function responsesOf(
   return responses
 }
 
-function exampleText({ example }: AnyRoute): { example?: string } {
+function findExample({ example }: AnyRoute): { example?: string } {
   return example === undefined ? {} : { example }
 }
 
 /** An error that a route can return. */
-interface Refusal {
+interface ErrorResponse {
   readonly detail: string
   readonly code: string
 }
 
-function refusalOf(code: ErrorCode, area: Area): Refusal & { readonly status: number } {
+function describeRefusal(code: ErrorCode, area: Area): ErrorResponse & { readonly status: number } {
   const isInput = code === 'request.invalid'
   return {
     status: isInput ? area.invalidStatus : statusOf(code),
-    detail: isInput ? 'The input is not valid' : errorRow(code).detail,
-    code: publicCode(code),
+    detail: isInput ? 'The input is not valid' : getErrorRow(code).detail,
+    code: getPublicCode(code),
   }
 }
 
 /** Groups errors by status, both those that the route lists and those that its declaration implies. */
-function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, Refusal[]> {
+function groupErrors(
+  area: Area,
+  route: AnyRoute,
+  auth: Auth,
+  settings: Settings,
+): Map<number, ErrorResponse[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public' || codes.has('auth.required')) for (const code of CREDENTIAL_ERRORS) codes.add(code)
   if (auth !== 'public') codes.add(route.needsSession ? 'auth.session' : 'auth.scope')
@@ -229,7 +239,7 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
     codes.add('request.cross_site')
   if (route.stream !== undefined || route.follow !== undefined) codes.add('stream.limited')
   if (route.limit !== undefined) codes.add('request.limited')
-  if (roleFor(auth, settings) !== null) {
+  if (findRequiredRole(auth, settings) !== null) {
     codes.add('auth.forbidden')
     if (settings.requireAdminTotp) codes.add('auth.admin_factor')
   }
@@ -244,15 +254,15 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
   if (isJobBacked(route)) for (const code of ['job.cancelled', 'internal'] as const) codes.add(code)
   if (isJobBacked(route) && !route.alwaysWaits)
     for (const code of ['request.invalid', 'webhook.no_account'] as const) codes.add(code)
-  const byStatus = new Map<number, Refusal[]>()
+  const byStatus = new Map<number, ErrorResponse[]>()
   for (const code of codes) {
-    const { status, ...refusal } = refusalOf(code, area)
+    const { status, ...refusal } = describeRefusal(code, area)
     byStatus.set(status, [...(byStatus.get(status) ?? []), refusal])
   }
   return byStatus
 }
 
-function securityOf(auth: Auth, area: Area, route: AnyRoute, settings: Settings): Json[] {
+function listSecurity(auth: Auth, area: Area, route: AnyRoute, settings: Settings): Json[] {
   if (auth === 'public' || settings.authLevel === 'none') return []
   const key: Json[] = route.needsSession ? [] : [{ key: [] }]
   const credentials: Json[] = [{ bearer: [] }, { signIn: [] }, { session: [] }, ...key]
@@ -261,12 +271,12 @@ function securityOf(auth: Auth, area: Area, route: AnyRoute, settings: Settings)
     : credentials
 }
 
-function bodyMediaType(route: AnyRoute): string {
+function chooseBodyMediaType(route: AnyRoute): string {
   if (route.bodyType === 'form') return 'application/x-www-form-urlencoded'
   return route.bodyType === 'multipart' ? 'multipart/form-data' : 'application/json'
 }
 
-function parametersOf(
+function listParameters(
   type: z.ZodType | undefined,
   location: 'path' | 'query',
   schema: (type: z.ZodType, use: 'input') => Json,
@@ -280,12 +290,12 @@ function parametersOf(
     name,
     in: location,
     required: location === 'path' || required.includes(name),
-    schema: { ...dropParsedPattern(property), ...defaultOf(type, name) },
+    schema: { ...dropParsedPattern(property), ...findDefault(type, name) },
   }))
 }
 
 /** Returns the default of a field, which zod omits if the schema transforms a string into another type. */
-function defaultOf(type: z.ZodType, name: string): Json {
+function findDefault(type: z.ZodType, name: string): Json {
   const field = type instanceof z.ZodObject ? (type.shape as Record<string, unknown>)[name] : undefined
   return field instanceof z.ZodDefault ? { default: field.def.defaultValue } : {}
 }
@@ -296,7 +306,7 @@ function dropParsedPattern({ pattern, ...schema }: Json): Json {
 }
 
 /** Returns the query parameters that make a job-backed route respond without waiting. */
-function backgroundParameters(route: AnyRoute): Json[] {
+function listBackgroundParameters(route: AnyRoute): Json[] {
   if (!isJobBacked(route) || route.alwaysWaits) return []
   const parameter = (name: string, schema: Json, description: string): Json => ({
     name,
@@ -311,7 +321,7 @@ function backgroundParameters(route: AnyRoute): Json[] {
   ]
 }
 
-function headerParameters(route: AnyRoute): Json[] {
+function listHeaderParameters(route: AnyRoute): Json[] {
   const header = (name: string, description: string): Json => ({
     name,
     in: 'header',
@@ -335,7 +345,7 @@ function headerParameters(route: AnyRoute): Json[] {
   ]
 }
 
-function operationId(area: Area, route: AnyRoute): string {
+function buildOperationId(area: Area, route: AnyRoute): string {
   const words = route.path
     .split('/')
     .filter(Boolean)

@@ -15,7 +15,7 @@ export interface RelyingParty {
  * Returns the relying party of this deployment.
  * @throws passkey.not_configured if `PUBLIC_BASE_URL` has an IP address, which browsers reject (section 5.1.3).
  */
-export function relyingParty({ publicBaseUrl }: Settings): RelyingParty {
+export function createRelyingParty({ publicBaseUrl }: Settings): RelyingParty {
   const { hostname: rpId, origin } = new URL(publicBaseUrl)
   if (isIP(rpId.replace(/^\[(.*)\]$/, '$1')) !== 0) throw fail('passkey.not_configured')
   return { rpId, origin }
@@ -28,7 +28,7 @@ export function relyingParty({ publicBaseUrl }: Settings): RelyingParty {
 export const userHandleOf = (accountId: number): string =>
   Buffer.from(String(accountId)).toString('base64url')
 
-const commonOptions = (challenge: Buffer) => ({
+const buildCommonOptions = (challenge: Buffer) => ({
   challenge: challenge.toString('base64url'),
   timeout: CHALLENGE_SECONDS * 1000,
 })
@@ -42,14 +42,14 @@ interface KnownPasskey {
 }
 
 /** For `PublicKeyCredential.parseCreationOptionsFromJSON`. */
-export function creationOptions(
+export function buildCreationOptions(
   { projectName }: Settings,
   { rpId }: RelyingParty,
   challenge: Buffer,
   account: { readonly id: number; readonly email: string; readonly passkeys: readonly KnownPasskey[] },
 ) {
   return {
-    ...commonOptions(challenge),
+    ...buildCommonOptions(challenge),
     rp: { id: rpId, name: projectName },
     user: { id: userHandleOf(account.id), name: account.email, displayName: account.email },
     pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
@@ -69,8 +69,8 @@ export function creationOptions(
 }
 
 /** For `PublicKeyCredential.parseRequestOptionsFromJSON`. */
-export function requestOptions({ rpId }: RelyingParty, challenge: Buffer) {
-  return { ...commonOptions(challenge), rpId, allowCredentials: [], userVerification: 'required' }
+export function buildRequestOptions({ rpId }: RelyingParty, challenge: Buffer) {
+  return { ...buildCommonOptions(challenge), rpId, allowCredentials: [], userVerification: 'required' }
 }
 
 /** Returns the challenge in a browser's client data; null if this service could not have issued it. */

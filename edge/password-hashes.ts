@@ -4,38 +4,39 @@
  */
 
 /** bcrypt's modular crypt format: cost, then salt (22) and hash (31 characters) in bcrypt's Base64 alphabet. */
-const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/
+const BCRYPT_FORMAT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/
 /** The PHC format (https://github.com/P-H-C/phc-string-format); the default version is 1.0 (v=16). */
-const ARGON2 =
+const ARGON2_FORMAT =
   /^\$argon2(?:id|i|d)(?:\$v=(?:16|19))?\$m=(\d{1,10}),t=(\d{1,10}),p=(\d{1,10})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
 /** passlib's PHC format of scrypt: N = 2^ln. */
-const SCRYPT = /^\$scrypt\$ln=(\d{1,10}),r=(\d{1,10}),p=(\d{1,10})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
+const SCRYPT_FORMAT =
+  /^\$scrypt\$ln=(\d{1,10}),r=(\d{1,10}),p=(\d{1,10})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
 /** passlib's format of PBKDF2; its Base64 has `.` instead of `+`. */
-const PBKDF2 = /^\$pbkdf2-(sha256|sha512)\$(\d{1,10})\$([A-Za-z0-9./]+)\$([A-Za-z0-9./]+)$/
+const PBKDF2_FORMAT = /^\$pbkdf2-(sha256|sha512)\$(\d{1,10})\$([A-Za-z0-9./]+)\$([A-Za-z0-9./]+)$/
 /** Django's format of PBKDF2; its salt is plain text, not Base64. */
-const DJANGO_PBKDF2 = /^pbkdf2_(sha256)\$(\d{1,10})\$([^$]+)\$([A-Za-z0-9+/]+=*)$/
+const DJANGO_PBKDF2_FORMAT = /^pbkdf2_(sha256)\$(\d{1,10})\$([^$]+)\$([A-Za-z0-9+/]+=*)$/
 
 // Each bound allows about 0.3 s of CPU per hash, because a single thread verifies all imported hashes.
-const MAX_BCRYPT = 12
-const MAX_ARGON2 = { lanes: 16, kib: 65_536, passes: 3 }
-const MAX_SCRYPT = { lanes: 16, kib: 32_768 }
-const MAX_PBKDF2 = { sha256: 1_200_000, sha512: 600_000 } as const
+const MAX_BCRYPT_COST = 12
+const MAX_ARGON2_COST = { lanes: 16, kib: 65_536, passes: 3 }
+const MAX_SCRYPT_COST = { lanes: 16, kib: 32_768 }
+const MAX_PBKDF2_ROUNDS = { sha256: 1_200_000, sha512: 600_000 } as const
 
 /** A parsed hash. Its salt or hash is null if the Base64 is not canonical. */
 export type ForeignHash =
   | { readonly kind: 'bcrypt'; readonly stored: string; readonly cost: number; readonly isPrehashed: boolean }
-  | { readonly kind: 'argon2'; readonly stored: string; readonly cost: Cost; readonly bytes: Bytes }
-  | { readonly kind: 'scrypt'; readonly cost: Cost; readonly bytes: Bytes }
+  | { readonly kind: 'argon2'; readonly stored: string; readonly cost: Cost; readonly bytes: SaltAndHash }
+  | { readonly kind: 'scrypt'; readonly cost: Cost; readonly bytes: SaltAndHash }
   | {
       readonly kind: 'pbkdf2'
-      readonly digest: keyof typeof MAX_PBKDF2
+      readonly digest: keyof typeof MAX_PBKDF2_ROUNDS
       readonly iterations: number
-      readonly bytes: Bytes
+      readonly bytes: SaltAndHash
     }
 
 /** m, t and p of argon2, or ln, r and p of scrypt. */
 type Cost = readonly [number, number, number]
-interface Bytes {
+interface SaltAndHash {
   readonly salt: Buffer | null
   readonly hash: Buffer | null
 }
@@ -47,25 +48,25 @@ export function parseForeignHash(given: string): ForeignHash | null {
   // Django adds its own algorithm name as a prefix.
   const [, wrapped, stored = given] = /^(bcrypt|bcrypt_sha256|argon2)\$(\$2.*|argon2.*)$/s.exec(given) ?? []
   if (wrapped === 'argon2') return parseArgon2(`$${stored}`)
-  const bcrypt = BCRYPT.exec(stored)
+  const bcrypt = BCRYPT_FORMAT.exec(stored)
   if (bcrypt !== null)
     return { kind: 'bcrypt', stored, cost: Number(bcrypt[1]), isPrehashed: wrapped === 'bcrypt_sha256' }
   return wrapped === undefined ? (parseArgon2(given) ?? parseScrypt(given) ?? parsePbkdf2(given)) : null
 }
 
 function parseArgon2(stored: string): ForeignHash | null {
-  const found = ARGON2.exec(stored)
+  const found = ARGON2_FORMAT.exec(stored)
   return found && { kind: 'argon2', stored, cost: parseCost(found), bytes: decodeBytes(found[4]!, found[5]!) }
 }
 
 function parseScrypt(stored: string): ForeignHash | null {
-  const found = SCRYPT.exec(stored)
+  const found = SCRYPT_FORMAT.exec(stored)
   return found && { kind: 'scrypt', cost: parseCost(found), bytes: decodeBytes(found[4]!, found[5]!) }
 }
 
 function parsePbkdf2(stored: string): ForeignHash | null {
-  const django = DJANGO_PBKDF2.exec(stored)
-  const found = django ?? PBKDF2.exec(stored)
+  const django = DJANGO_PBKDF2_FORMAT.exec(stored)
+  const found = django ?? PBKDF2_FORMAT.exec(stored)
   if (found === null) return null
   const [, digest, iterations, salt, hash] = found as unknown as [string, 'sha256', string, string, string]
   const kind = { kind: 'pbkdf2', digest, iterations: Number(iterations) } as const
@@ -79,7 +80,7 @@ function parsePbkdf2(stored: string): ForeignHash | null {
 }
 
 const parseCost = (found: RegExpExecArray): Cost => [Number(found[1]), Number(found[2]), Number(found[3])]
-const decodeBytes = (salt: string, hash: string): Bytes => ({
+const decodeBytes = (salt: string, hash: string): SaltAndHash => ({
   salt: decodeCanonical(salt),
   hash: decodeCanonical(hash),
 })
@@ -91,41 +92,43 @@ function decodeCanonical(text: string): Buffer | null {
 }
 
 /** Returns the reason for rejecting a hash; null if it is accepted. */
-export function hashProblem(stored: string): string | null {
+export function findHashProblem(stored: string): string | null {
   const parsed = parseForeignHash(stored)
   switch (parsed?.kind) {
     case 'bcrypt':
-      return isBetween(parsed.cost, 4, MAX_BCRYPT) ? null : `the cost of bcrypt must be 4 to ${MAX_BCRYPT}`
+      return isBetween(parsed.cost, 4, MAX_BCRYPT_COST)
+        ? null
+        : `the cost of bcrypt must be 4 to ${MAX_BCRYPT_COST}`
     case 'argon2':
-      return argon2Problem(parsed.cost) ?? bytesProblem(parsed.bytes)
+      return findArgon2Problem(parsed.cost) ?? findBytesProblem(parsed.bytes)
     case 'scrypt':
-      return scryptProblem(parsed.cost) ?? bytesProblem(parsed.bytes)
+      return findScryptProblem(parsed.cost) ?? findBytesProblem(parsed.bytes)
     case 'pbkdf2': {
-      const max = MAX_PBKDF2[parsed.digest]
+      const max = MAX_PBKDF2_ROUNDS[parsed.digest]
       if (!isBetween(parsed.iterations, 1, max)) return `${parsed.digest} iterations must be 1 to ${max}`
-      return bytesProblem(parsed.bytes)
+      return findBytesProblem(parsed.bytes)
     }
     default:
       return 'must be a hash of bcrypt ($2a$, $2b$, $2y$), argon2 ($argon2id$, $argon2i$, $argon2d$), scrypt ($scrypt$) or PBKDF2 ($pbkdf2-sha256$, $pbkdf2-sha512$), or one of Django (pbkdf2_sha256$, bcrypt$, bcrypt_sha256$, argon2$)'
   }
 }
 
-function argon2Problem([m, t, p]: Cost): string | null {
-  const { lanes, kib, passes } = MAX_ARGON2
+function findArgon2Problem([m, t, p]: Cost): string | null {
+  const { lanes, kib, passes } = MAX_ARGON2_COST
   if (!isBetween(p, 1, lanes)) return `p of argon2 must be 1 to ${lanes}`
   if (!isBetween(m, 8 * p, kib)) return `m of argon2 must be 8 p to ${kib}`
   return isBetween(t, 1, passes) ? null : `t of argon2 must be 1 to ${passes}`
 }
 
-function scryptProblem([ln, r, p]: Cost): string | null {
-  const { lanes, kib } = MAX_SCRYPT
+function findScryptProblem([ln, r, p]: Cost): string | null {
+  const { lanes, kib } = MAX_SCRYPT_COST
   if (!isBetween(p, 1, lanes)) return `p of scrypt must be 1 to ${lanes}`
   if (!isBetween(ln, 1, 15) || !isBetween(r, 1, 64)) return 'scrypt: ln must be 1 to 15, r 1 to 64'
   return (2 ** ln * r * p) / 8 > kib ? `scrypt: 2^ln r p / 8 must be ${kib} or less` : null
 }
 
 /** Rejects non-canonical Base64, and hashes so short that several passwords could match. Returns the reason or null. */
-function bytesProblem({ salt, hash }: Bytes): string | null {
+function findBytesProblem({ salt, hash }: SaltAndHash): string | null {
   if (salt === null || hash === null) return 'salt and hash must be canonical Base 64'
   return isBetween(salt.length, 8, 48) && isBetween(hash.length, 16, 64)
     ? null

@@ -11,12 +11,12 @@ export async function requireAllowedPassword(
   password: string,
   email: string,
 ): Promise<void> {
-  const problem = await passwordProblem(edge, password, email)
+  const problem = await findPasswordProblem(edge, password, email)
   if (problem !== null) throw problem
 }
 
 /** Returns the reason why the rules of this deployment forbid a new password of an account; null if they allow it. */
-export async function passwordProblem(
+export async function findPasswordProblem(
   { settings, passwords }: { readonly settings: Settings; readonly passwords: Passwords },
   password: string,
   email: string,

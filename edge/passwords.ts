@@ -32,11 +32,11 @@ export interface CheckedPassword {
   readonly rehashed: string | null
 }
 
-const THREAD = new URL('./passwords/thread.ts', import.meta.url)
-const FOREIGN_THREAD = new URL('./passwords/foreign-thread.ts', import.meta.url)
+const THREAD_FILE = new URL('./passwords/thread.ts', import.meta.url)
+const FOREIGN_THREAD_FILE = new URL('./passwords/foreign-thread.ts', import.meta.url)
 
 // Maximum number of waiting verifications of imported hashes, each of which takes up to 0.5 s.
-const MAX_WAITING_FOREIGN = 40
+const MAX_WAITING_FOREIGN_HASHES = 40
 const RETRY_SECONDS = 10
 
 export interface PasswordOptions {
@@ -46,7 +46,7 @@ export interface PasswordOptions {
 }
 
 // 19 MiB and two passes (OWASP Password Storage Cheat Sheet).
-const COST: PasswordCost = { memoryCost: 19_456, timeCost: 2 }
+const DEFAULT_COST: PasswordCost = { memoryCost: 19_456, timeCost: 2 }
 
 /** Creates the service, whose threads start on first use. */
 export function createPasswords(options: PasswordOptions = {}): Passwords {
@@ -56,14 +56,14 @@ export function createPasswords(options: PasswordOptions = {}): Passwords {
 class PasswordThreads implements Passwords {
   readonly #cost: PasswordCost
   readonly #ownThreads: ThreadPool
-  readonly #foreignThreads = new ThreadPool(FOREIGN_THREAD, 1)
+  readonly #foreignThreads = new ThreadPool(FOREIGN_THREAD_FILE, 1)
   /** Hash to compare with if none is stored. */
   #decoy: Promise<string> | null = null
 
   constructor(options: PasswordOptions) {
     const concurrency = options.concurrency ?? Math.max(1, Math.floor(availableParallelism() / 2))
-    this.#cost = options.cost ?? COST
-    this.#ownThreads = new ThreadPool(THREAD, concurrency, this.#cost)
+    this.#cost = options.cost ?? DEFAULT_COST
+    this.#ownThreads = new ThreadPool(THREAD_FILE, concurrency, this.#cost)
   }
 
   hash(password: string): Promise<string> {
@@ -106,7 +106,7 @@ class PasswordThreads implements Passwords {
   }
 
   async #verifyForeign(stored: string, password: string): Promise<boolean> {
-    if (this.#foreignThreads.waitingCount >= MAX_WAITING_FOREIGN)
+    if (this.#foreignThreads.waitingCount >= MAX_WAITING_FOREIGN_HASHES)
       throw fail('request.limited', { seconds: RETRY_SECONDS }, { retryAfter: RETRY_SECONDS })
     return (await this.#foreignThreads.run({ password, against: stored })) === true
   }

@@ -15,7 +15,7 @@ export interface Replica {
   close(): Promise<void>
 }
 
-const MESSAGES: Readonly<Record<ReplicaState, string>> = {
+const STATE_MESSAGES: Readonly<Record<ReplicaState, string>> = {
   used: 'Using the replica for lists, searches and statistics',
   away: 'Not using the replica: it does not answer or is not a standby',
   foreign: 'Not using the replica: it follows another primary or timeline',
@@ -40,8 +40,8 @@ export function createReplica(
     applicationName: `${projectName}-edge-replica`,
     primary: primary.slowReads,
     onChange: (state, error) => {
-      if (state === 'used') log.info(MESSAGES.used)
-      else log.warn({ err: error ?? undefined }, MESSAGES[state])
+      if (state === 'used') log.info(STATE_MESSAGES.used)
+      else log.warn({ err: error ?? undefined }, STATE_MESSAGES[state])
     },
   })
   return {

@@ -1,13 +1,13 @@
 import { flushCompileCache } from 'node:module'
 import { countAdmins } from '../sql/accounts.ts'
-import { setupNotice } from '../tasks/accounts/tokens.ts'
+import { formatSetupNotice } from '../tasks/accounts/tokens.ts'
 import { createLog, type Log } from '../tasks/log.ts'
 import { waitForDatabase } from '../tasks/outage.ts'
 import {
-  ALL_IN_ONE,
+  ALL_IN_ONE_VARIABLE,
   loadSecretKey,
+  loadSettingsOrExit,
   resolveDatabaseUrls,
-  settingsOrExit,
   startOrExit,
   stopOnSignals,
 } from '../tasks/process.ts'
@@ -16,11 +16,11 @@ import { onParentGone } from '../tasks/supervised.ts'
 import { serveEdge } from './edge.ts'
 
 // Time limit of a graceful stop. Must be less than the 10 s that platforms give a process to stop.
-const STOP_MS = 9_000
+const STOP_TIMEOUT_MS = 9_000
 
 /** Runs one edge process. */
 export async function runEdge(): Promise<void> {
-  const settings = settingsOrExit()
+  const settings = loadSettingsOrExit()
   const log = await createLog(settings.logLevel, 'edge')
   await startOrExit(settings, log, () => start(settings, log))
 }
@@ -39,15 +39,15 @@ async function start(settings: Settings, log: Log): Promise<void> {
     },
     {
       exclusive: settings.webConcurrency === 1 && process.env.SHARE_PORT !== '1',
-      waitsForClients: process.env[ALL_IN_ONE] === undefined,
+      waitsForClients: process.env[ALL_IN_ONE_VARIABLE] === undefined,
     },
   )
-  stop = stopOnSignals(log, STOP_MS, () => serving.stop())
+  stop = stopOnSignals(log, STOP_TIMEOUT_MS, () => serving.stop())
   log.info({ port: serving.port }, 'The edge is listening')
   const { admins } = await waitForDatabase(log, () => serving.edge.db.one(countAdmins()))
   // `npm start` prints the setup notice itself.
-  if (admins === 0 && process.env[ALL_IN_ONE] === undefined)
-    log.warn(setupNotice(settings.publicBaseUrl, loadSecretKey(settings)))
+  if (admins === 0 && process.env[ALL_IN_ONE_VARIABLE] === undefined)
+    log.warn(formatSetupNotice(settings.publicBaseUrl, loadSecretKey(settings)))
   process.send?.({ ready: true, port: serving.port, lacksAdmin: admins === 0 })
   // Flush the cache now: a killed process would not write it.
   flushCompileCache()

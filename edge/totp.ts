@@ -15,7 +15,7 @@ function createTotp(secret: Uint8Array, issuer = '', label = ''): TOTP {
 }
 
 /** Returns the setup data for an authenticator app: the secret in Base32 and its `otpauth:` URI. */
-export function totpSetup(
+export function createTotpSetup(
   secret: Uint8Array,
   issuer: string,
   label: string,

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import type { Dicer } from '@fastify/busboy'
 import { Failure, fail } from '../sql/errors.ts'
 import type { EdgeRequest } from './http/server.ts'
-import { invalid, invalidInput, unknownFieldProblem } from './pipeline/input.ts'
+import { failInvalidField, failInvalidInput, unknownFieldProblem } from './pipeline/input.ts'
 import { FileChunks } from './uploads/file-chunks.ts'
 import {
   cleanFileName,
@@ -19,8 +19,8 @@ const loadBusboy = () => require('@fastify/busboy') as typeof import('@fastify/b
 const MAX_FIELDS = 100
 const MAX_FIELD_BYTES = 64 * 1024
 /** Maximum size in bytes of boundaries, part headers and text fields together. */
-const MAX_OVERHEAD = 1024 * 1024
-const ANY_BYTES = 'application/octet-stream'
+const MAX_OVERHEAD_BYTES = 1024 * 1024
+const BINARY_MEDIA_TYPE = 'application/octet-stream'
 
 export interface UploadedFile {
   /** Base name without control characters, at most 255 characters. Empty if the client gave none. */
@@ -39,7 +39,7 @@ export interface UploadOptions {
    * valid until the next one is requested, then its memory is freed. If the upload fails, the iteration throws, and
    * readMultipart() rejects once this promise has settled.
    */
-  readonly file: (info: UploadedFile, chunks: AsyncIterable<Uint8Array>) => Promise<void>
+  readonly receiveFile: (info: UploadedFile, chunks: AsyncIterable<Uint8Array>) => Promise<void>
 }
 
 /**
@@ -52,10 +52,10 @@ export async function readMultipart(
   request: EdgeRequest,
   options: UploadOptions,
 ): Promise<{ fields: Map<string, string>; hadFile: boolean }> {
-  const form = new Form(parseBoundary(request.header('content-type')), options)
+  const form = new MultipartParser(parseBoundary(request.header('content-type')), options)
   const limit = options.maxBytes
   try {
-    await request.body.stream((chunk) => form.feed(chunk), limit + MAX_OVERHEAD)
+    await request.body.streamTo((chunk) => form.feed(chunk), limit + MAX_OVERHEAD_BYTES)
     await form.end()
   } catch (error) {
     const large = error instanceof Failure && error.code === 'request.too_large'
@@ -71,7 +71,7 @@ export async function readMultipart(
  * are never paused, because a paused part that ends with a chunk can block the splitter forever. Instead, feed() waits
  * for the reader between two chunks.
  */
-class Form {
+class MultipartParser {
   readonly fields = new Map<string, string>()
   hadFile = false
   /** The first failure. Later ones are ignored. */
@@ -100,7 +100,7 @@ class Form {
     this.dicer = new Dicer({ boundary })
     this.dicer.on('part', (part: Readable) => this.onPart(part))
     this.dicer.on('finish', () => this.onFinish())
-    this.dicer.on('error', () => this.fail(malformed('the form ends before its last boundary')))
+    this.dicer.on('error', () => this.fail(createMalformedError('the form ends before its last boundary')))
   }
 
   /** Splits a chunk. Resolves when the file's reader has processed it. */
@@ -176,17 +176,17 @@ class Form {
   }
 
   private checkHeaders(): void {
-    if (this.inHeaders) this.fail(malformed('a part of the form ends within its headers'))
+    if (this.inHeaders) this.fail(createMalformedError('a part of the form ends within its headers'))
   }
 
   private readPart(part: Readable, headers: PartHeaders): void {
     const { name, fileName } = parseDisposition(headers)
     const mediaType = parseMediaType(headers)
-    const isText = fileName === undefined && mediaType !== ANY_BYTES
-    if (name === undefined) this.skip(part, malformed('a part of the form has no name'))
+    const isText = fileName === undefined && mediaType !== BINARY_MEDIA_TYPE
+    if (name === undefined) this.skip(part, createMalformedError('a part of the form has no name'))
     else if (isText && this.acceptsText(name)) this.readField(name, part)
     else if (isText || name !== 'file') this.skip(part, this.unexpectedPart(name))
-    else this.readFile(part, { fileName: cleanFileName(fileName), mediaType: mediaType ?? ANY_BYTES })
+    else this.readFile(part, { fileName: cleanFileName(fileName), mediaType: mediaType ?? BINARY_MEDIA_TYPE })
   }
 
   private acceptsText(name: string): boolean {
@@ -197,8 +197,9 @@ class Form {
 
   private unexpectedPart(name: string): Failure {
     const { fields = [] } = this.options
-    if (fields.includes(name)) return invalid('body', name, 'must be text, not a file', 'invalid_type')
-    return invalidInput([unknownFieldProblem(name, ['file', ...fields])])
+    if (fields.includes(name))
+      return failInvalidField('body', name, 'must be text, not a file', 'invalid_type')
+    return failInvalidInput([unknownFieldProblem(name, ['file', ...fields])])
   }
 
   private skip(part: Readable, failure: Failure): void {
@@ -207,7 +208,8 @@ class Form {
   }
 
   private readField(name: string, part: Readable): void {
-    if (++this.fieldCount > MAX_FIELDS) this.fail(malformed(`the form has more than ${MAX_FIELDS} fields`))
+    if (++this.fieldCount > MAX_FIELDS)
+      this.fail(createMalformedError(`the form has more than ${MAX_FIELDS} fields`))
     const chunks: Buffer[] = []
     let size = 0
     part.on('data', (chunk: Buffer) => {
@@ -219,7 +221,7 @@ class Form {
   }
 
   private readFile(part: Readable, info: UploadedFile): void {
-    if (this.hadFile) this.fail(malformed('the form has more than one file'))
+    if (this.hadFile) this.fail(createMalformedError('the form has more than one file'))
     this.hadFile = true
     const limit = this.options.maxBytes
     const file = new FileChunks()
@@ -237,7 +239,7 @@ class Form {
 
   private async runFile(file: FileChunks, info: UploadedFile): Promise<void> {
     try {
-      await this.options.file(info, file)
+      await this.options.receiveFile(info, file)
     } catch (error) {
       this.fail(error)
     }
@@ -250,7 +252,7 @@ function freeMemory({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }
 
-function malformed(reason: string): Failure {
+function createMalformedError(reason: string): Failure {
   return fail('request.malformed', { reason })
 }
 
@@ -260,6 +262,7 @@ function parseBoundary(contentType: string): string {
   }
   const found = parseParameters(contentType).get('boundary')
   // The splitter throws on an empty boundary and on more than 250 bytes, but RFC 2046 allows at most 70.
-  if (!found || found.length > 70) throw malformed('the boundary of the form is missing or too long')
+  if (!found || found.length > 70)
+    throw createMalformedError('the boundary of the form is missing or too long')
   return found
 }

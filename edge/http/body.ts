@@ -3,15 +3,15 @@ import { Spill } from './spill.ts'
 import type { NativeResponse, RequestBody } from './types.ts'
 
 /** Bytes to buffer before pausing the client while the reader is slow or has not started. */
-const HIGH_WATER = 256 * 1024
+const PAUSE_ABOVE_BYTES = 256 * 1024
 /**
  * Maximum number of bytes held in memory; the rest goes to a file. While each read fills its 512 KiB buffer, uWS
  * keeps reading the socket without returning to the event loop, even if it is paused. A local client sent 100 MiB in
  * one turn.
  */
-const SPILL_ABOVE = 2 * 1024 * 1024
+const SPILL_ABOVE_BYTES = 2 * 1024 * 1024
 /** Size limit of a body until its reader sets another. */
-const UNREAD_MAX = 256 * 1024 * 1024
+const MAX_UNREAD_BYTES = 256 * 1024 * 1024
 
 type Sink = (chunk: Uint8Array) => void | Promise<void>
 
@@ -23,13 +23,13 @@ export class Body implements RequestBody {
   /** True once the last byte has arrived. */
   isComplete = false
   /** True once the client has disconnected. */
-  clientLeft = false
+  hasClientLeft = false
   /** Called once, when the last byte arrives. */
   onComplete: (() => void) | undefined = undefined
   private readonly res: NativeResponse
   /** Content-Length; -1 for chunked encoding. */
   private readonly length: number
-  private max = UNREAD_MAX
+  private max = MAX_UNREAD_BYTES
   private arrivedBytes = 0
   private queue: Uint8Array[] = []
   /** Bytes in the queue or in the sink. */
@@ -46,7 +46,7 @@ export class Body implements RequestBody {
     this.length = length
     res.onData((chunk, isLast) => this.receive(chunk, isLast))
     // The client of a large body must wait until a reader starts.
-    if (length > HIGH_WATER || length < 0) this.pauseSoon()
+    if (length > PAUSE_ABOVE_BYTES || length < 0) this.pauseSoon()
   }
 
   /** Bytes still to arrive; infinite for chunked encoding. */
@@ -55,9 +55,9 @@ export class Body implements RequestBody {
     return this.length < 0 ? Number.POSITIVE_INFINITY : this.length - this.arrivedBytes
   }
 
-  async bytes(max: number): Promise<Uint8Array> {
+  async readBytes(max: number): Promise<Uint8Array> {
     const chunks: Uint8Array[] = []
-    const total = await this.stream((chunk) => {
+    const total = await this.streamTo((chunk) => {
       chunks.push(chunk)
     }, max)
     if (chunks.length === 1) return chunks[0] as Uint8Array
@@ -70,15 +70,15 @@ export class Body implements RequestBody {
     return whole
   }
 
-  async stream(sink: Sink, max: number): Promise<number> {
+  async streamTo(sink: Sink, max: number): Promise<number> {
     if (this.state === 'reading') throw new Error('The body has already been read')
-    if (this.length > max || this.arrivedBytes > this.max) throw tooLarge(max)
+    if (this.length > max || this.arrivedBytes > this.max) throw failTooLarge(max)
     // After the response, discard() has dropped the received data.
     if (this.state === 'discarding') throw fail('request.incomplete')
     this.state = 'reading'
     this.max = max
     try {
-      return await this.pump(sink)
+      return await this.copyToSink(sink)
     } catch (error) {
       this.discard()
       throw error
@@ -102,7 +102,7 @@ export class Body implements RequestBody {
 
   /** Handles a disconnect, after which `res` must not be used. */
   handleAbort(): void {
-    this.clientLeft = true
+    this.hasClientLeft = true
     if (this.state === 'unread' && this.spill !== undefined) {
       // If the handler never reads the body, no reader will close the file.
       this.failure = { error: fail('request.incomplete') }
@@ -111,7 +111,7 @@ export class Body implements RequestBody {
     this.wakeReader()
   }
 
-  private async pump(sink: Sink): Promise<number> {
+  private async copyToSink(sink: Sink): Promise<number> {
     let total = 0
     for (;;) {
       this.throwIfUnreadable()
@@ -125,16 +125,17 @@ export class Body implements RequestBody {
         // These bytes count as buffered until the sink is done, so that a slow sink slows the client.
         this.buffered -= heldBytes
       } else if (this.isComplete) return total
-      if (this.buffered <= HIGH_WATER / 2 && this.spill === undefined) this.resume()
+      if (this.buffered <= PAUSE_ABOVE_BYTES / 2 && this.spill === undefined) this.resume()
       if (chunk === undefined) await this.waitForData()
     }
   }
 
   /** @throws if the body is too large, incomplete or lost. */
   private throwIfUnreadable(): void {
-    if (this.arrivedBytes > this.max) throw tooLarge(this.max)
+    if (this.arrivedBytes > this.max) throw failTooLarge(this.max)
     if (this.failure !== undefined) throw this.failure.error
-    if (this.state === 'discarding' || (this.clientLeft && !this.isComplete)) throw fail('request.incomplete')
+    if (this.state === 'discarding' || (this.hasClientLeft && !this.isComplete))
+      throw fail('request.incomplete')
   }
 
   private waitForData(): Promise<void> {
@@ -161,13 +162,13 @@ export class Body implements RequestBody {
     this.isComplete = isLast
     if (this.arrivedBytes > this.max) this.discard()
     else if (chunk.byteLength > 0 && this.state !== 'discarding') this.store(chunk)
-    if (this.buffered > HIGH_WATER && !isLast) this.pauseSoon()
+    if (this.buffered > PAUSE_ABOVE_BYTES && !isLast) this.pauseSoon()
     this.wakeReader()
     if (isLast) this.onComplete?.()
   }
 
   private store(chunk: ArrayBuffer): void {
-    if (this.spill === undefined && this.buffered <= SPILL_ABOVE) {
+    if (this.spill === undefined && this.buffered <= SPILL_ABOVE_BYTES) {
       // Copies the chunk, because uWS detaches its buffer after this callback.
       this.queue.push(new Uint8Array(chunk.slice(0)))
       this.buffered += chunk.byteLength
@@ -199,8 +200,9 @@ export class Body implements RequestBody {
     setImmediate(() => {
       if (this.flow !== 'pausing') return
       this.flow = 'open'
-      const needsPause = this.state === 'unread' || this.buffered > HIGH_WATER || this.spill !== undefined
-      if (!needsPause || this.isComplete || this.clientLeft) return
+      const needsPause =
+        this.state === 'unread' || this.buffered > PAUSE_ABOVE_BYTES || this.spill !== undefined
+      if (!needsPause || this.isComplete || this.hasClientLeft) return
       this.flow = 'paused'
       this.res.pause()
     })
@@ -210,10 +212,10 @@ export class Body implements RequestBody {
   private resume(): void {
     const paused = this.flow === 'paused'
     this.flow = 'open'
-    if (paused && !this.clientLeft) this.res.resume()
+    if (paused && !this.hasClientLeft) this.res.resume()
   }
 }
 
-function tooLarge(limit: number): Failure {
+function failTooLarge(limit: number): Failure {
   return fail('request.too_large', { limit })
 }

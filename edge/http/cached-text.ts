@@ -1,4 +1,4 @@
-import { acceptedEncoding, compress, type Header } from './reply.ts'
+import { chooseEncoding, compress, type Header } from './reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
 
 type HeadOf = (status: number, headers: readonly Header[]) => ReplyHead
@@ -15,7 +15,7 @@ export class CachedText {
   }
 
   async send(request: EdgeRequest, responder: Responder, head: HeadOf): Promise<undefined> {
-    const encoding = acceptedEncoding(request.header('accept-encoding'))
+    const encoding = chooseEncoding(request.header('accept-encoding'))
     const headers: Header[] = [
       ['content-type', this.contentType],
       ['vary', 'accept-encoding'],
@@ -23,7 +23,7 @@ export class CachedText {
     if (encoding !== null) headers.push(['content-encoding', encoding])
     // Without an await, requests that arrive in one socket read get their responses in the same turn.
     const body = encoding === null ? this.bytes : await this.compress(encoding)
-    responder.send({ ...head(200, headers), body, head: request.method === 'HEAD' })
+    responder.send({ ...head(200, headers), body, isHead: request.method === 'HEAD' })
   }
 
   private compress(encoding: 'br' | 'gzip'): Promise<Buffer> {

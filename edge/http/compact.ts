@@ -1,6 +1,6 @@
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const SPACE = 0x20
+const QUOTE_BYTE = 0x22
+const BACKSLASH_BYTE = 0x5c
+const SPACE_BYTE = 0x20
 
 /**
  * Removes the whitespace that PostgreSQL adds to JSON, so that the result equals the output of JSON.stringify. This
@@ -13,10 +13,10 @@ export function compactJson(text: string): string {
   let inString = false
   for (let from = 0; from < length; from++) {
     const byte = bytes[from]!
-    if (byte <= SPACE && !inString) continue
+    if (byte <= SPACE_BYTE && !inString) continue
     bytes[to++] = byte
-    if (byte === QUOTE) inString = !inString
-    else if (byte === BACKSLASH) bytes[to++] = bytes[++from]!
+    if (byte === QUOTE_BYTE) inString = !inString
+    else if (byte === BACKSLASH_BYTE) bytes[to++] = bytes[++from]!
   }
   return bytes.toString('utf8', 0, to)
 }

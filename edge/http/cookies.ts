@@ -8,7 +8,7 @@ export const isHttps = ({ publicBaseUrl }: Settings): boolean => publicBaseUrl.s
  * Returns the full name of a cookie. Behind https it has the strictest prefix that its path allows (RFC 6265bis,
  * section 4.1.3). Browsers accept `__Host-` only from this host, and `__Secure-` only over https.
  */
-export function cookieName(settings: Settings, what: string, path = '/'): string {
+export function formatCookieName(settings: Settings, what: string, path = '/'): string {
   const prefix = isHttps(settings) ? (path === '/' ? '__Host-' : '__Secure-') : ''
   return `${prefix}${settings.projectName}_${what}`
 }
@@ -33,7 +33,7 @@ export interface CookieScope {
 }
 
 /** Returns a Set-Cookie header (RFC 6265, section 4.1) for a cookie that scripts cannot read. */
-export function setCookie(
+export function formatSetCookie(
   settings: Settings,
   name: string,
   value: string,

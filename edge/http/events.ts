@@ -6,8 +6,8 @@ const COMMENT = ':\n\n'
 /** A response that stays open to send server-sent events in chunked encoding. */
 export class EventStream implements EventSink {
   closed = false
-  writable = true
-  buffered = 0
+  isWritable = true
+  bufferedBytes = 0
   /** Bytes passed to write() so far. */
   bytes = 0
   private readonly res: NativeResponse
@@ -28,7 +28,7 @@ export class EventStream implements EventSink {
     this.shared = shared
     if (head === undefined) {
       this.closed = true
-      this.writable = false
+      this.isWritable = false
       return
     }
     shared.openStreams++
@@ -49,9 +49,9 @@ export class EventStream implements EventSink {
     this.res.cork(() => {
       sent = this.res.write(data)
     })
-    if (sent) this.buffered = 0
-    else this.buffered += length
-    this.writable = sent
+    if (sent) this.bufferedBytes = 0
+    else this.bufferedBytes += length
+    this.isWritable = sent
     return sent
   }
 
@@ -66,7 +66,7 @@ export class EventStream implements EventSink {
 
   end(last?: Uint8Array | string): void {
     if (this.closed) return
-    let sent = this.writable
+    let sent = this.isWritable
     this.close()
     this.res.cork(() => {
       if (last !== undefined && last.length > 0) sent = this.res.write(last)
@@ -99,8 +99,8 @@ export class EventStream implements EventSink {
         this.res.end()
         return
       }
-      this.buffered = 0
-      this.writable = true
+      this.bufferedBytes = 0
+      this.isWritable = true
       if (this.writableListener !== undefined) this.callListener(this.writableListener)
     })
     return true
@@ -108,7 +108,7 @@ export class EventStream implements EventSink {
 
   private close(): void {
     this.closed = true
-    this.writable = false
+    this.isWritable = false
     this.shared.openStreams--
   }
 

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../sql/errors.ts'
 import type { Body } from './body.ts'
 import { ChunkedBodyWriter } from './chunked-body.ts'
 import { EventStream } from './events.ts'
-import { isBodiless, JSON_BLOCK } from './head.ts'
+import { isBodiless, JSON_HEADER_BLOCK } from './head.ts'
 import { endOrHold, type HeldResponse } from './held-response.ts'
 import { SizedBodyWriter } from './sized-body.ts'
 import type {
@@ -31,16 +31,16 @@ const FLUSH_PADDING = Buffer.alloc(16 * 1024, '\r\n')
  * One in this many responses without a body closes its connection. uWS silently buffers such responses if the kernel
  * does not accept them (see held-response.ts). Closing bounds the buffer of a client that never reads.
  */
-const BODILESS_PER_CLOSE = 1024
+const BODILESS_RESPONSES_PER_CLOSE = 1024
 /**
  * Up to this size, the kernel accepts the last response whole, so end() may close the connection with it. For larger
  * responses the server tracks unsent bytes, because the process must not exit before the client has them.
  */
-const MAX_CLOSING_BYTES = 16 * 1024
+const MAX_BYTES_BEFORE_CLOSE = 16 * 1024
 
 const INTERNAL_ERROR: Reply = {
   status: 500,
-  block: JSON_BLOCK,
+  block: JSON_HEADER_BLOCK,
   headers: [],
   body: JSON.stringify({ detail: 'Internal error', code: 'internal' satisfies ErrorCode }),
 }
@@ -55,7 +55,7 @@ export class UwsExchange implements Responder {
   /** True if the end of the request is ambiguous: the connection then closes after the response. */
   isMisframed = false
   /** True while uWS's handler runs: the socket is then already corked. */
-  corked = true
+  isCorked = true
   private readonly res: NativeResponse
   private readonly shared: ServerState
   private bodyBytes = 0
@@ -71,11 +71,11 @@ export class UwsExchange implements Responder {
     this.shared = shared
   }
 
-  get done(): boolean {
+  get isDone(): boolean {
     return this.state !== 'open'
   }
 
-  get bytes(): number {
+  get sentBytes(): number {
     return this.bodyBytes + (this.stream?.bytes ?? 0)
   }
 
@@ -89,7 +89,7 @@ export class UwsExchange implements Responder {
     if (this.state !== 'open') return
     const text = this.shared.heads.text(reply)
     this.state = 'answered'
-    if (reply.head !== true && reply.body !== undefined) this.bodyBytes = Buffer.byteLength(reply.body)
+    if (reply.isHead !== true && reply.body !== undefined) this.bodyBytes = Buffer.byteLength(reply.body)
     const { incoming } = this
     if (this.isMisframed) {
       this.respondAndLinger(text, reply, LINGER_MISFRAMED_MS)
@@ -99,7 +99,7 @@ export class UwsExchange implements Responder {
     } else this.respondEarly(incoming, text, reply)
   }
 
-  body(head: ReplyHead, totalBytes: number): BodyWriter {
+  beginBody(head: ReplyHead, totalBytes: number): BodyWriter {
     const text = this.formatHead(head)
     const pieces = new SizedBodyWriter(this.res, text, totalBytes, this.state === 'open')
     if (this.state !== 'open') return pieces
@@ -108,14 +108,14 @@ export class UwsExchange implements Responder {
     return pieces
   }
 
-  chunks(head: ReplyHead): ChunkWriter {
+  beginChunks(head: ReplyHead): ChunkWriter {
     const text = this.formatHead(head)
     const chunks = new ChunkedBodyWriter(this.res, text, this.state === 'open')
     if (this.state === 'open') this.begin(chunks)
     return chunks
   }
 
-  events(head: ReplyHead, first?: Uint8Array | string): EventSink {
+  openEvents(head: ReplyHead, first?: Uint8Array | string): EventSink {
     const text = this.formatHead(head)
     if (this.state !== 'open') return new EventStream(this.res, this.shared, undefined)
     const stream = new EventStream(this.res, this.shared, text, first)
@@ -143,22 +143,22 @@ export class UwsExchange implements Responder {
   }
 
   private respond(text: string, reply: Reply): void {
-    if (this.corked) this.write(text, reply)
+    if (this.isCorked) this.write(text, reply)
     else this.res.cork(() => this.write(text, reply))
   }
 
   private write(text: string, reply: Reply): void {
     const { res, shared } = this
     const { body = '' } = reply
-    const bodiless = reply.head === true || isBodiless(reply.status)
+    const bodiless = reply.isHead === true || isBodiless(reply.status)
     const empty = bodiless || body.length === 0
-    if (empty && !shared.isDraining && ++shared.bodilessCount % BODILESS_PER_CLOSE === 0) {
+    if (empty && !shared.isDraining && ++shared.bodilessCount % BODILESS_RESPONSES_PER_CLOSE === 0) {
       this.respondAndLinger(text, reply, LINGER_MS)
       return
     }
     res.writeStatus(text)
     if (bodiless) this.writeBodiless(reply)
-    else if (body.length === 0 || (shared.isDraining && this.bodyBytes <= MAX_CLOSING_BYTES))
+    else if (body.length === 0 || (shared.isDraining && this.bodyBytes <= MAX_BYTES_BEFORE_CLOSE))
       res.end(body, shared.isDraining)
     else {
       this.announceClose()
@@ -171,11 +171,11 @@ export class UwsExchange implements Responder {
     if (this.shared.isDraining) this.res.writeHeader('Connection', 'close')
   }
 
-  private writeBodiless({ head, body }: Reply): void {
+  private writeBodiless({ isHead, body }: Reply): void {
     const { res } = this
     this.announceClose()
     // The header is explicit, because endWithoutBody(length) leaves the response pending in uWS.
-    if (head === true && body !== undefined)
+    if (isHead === true && body !== undefined)
       res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
     res.endWithoutBody()
   }
@@ -200,7 +200,7 @@ export class UwsExchange implements Responder {
    * connection. The padding follows the body, and clients ignore it because of `Connection: close`.
    */
   private respondAndLinger(text: string, reply: Reply, lingerMs: number): void {
-    const { body: fullBody = '', head: headOnly = false } = reply
+    const { body: fullBody = '', isHead: headOnly = false } = reply
     const omitsLength = isBodiless(reply.status) || (headOnly && reply.body === undefined)
     const length = omitsLength ? '' : `\r\nContent-Length: ${Buffer.byteLength(fullBody)}`
     const head = Buffer.from(`${text}${length}\r\nConnection: close\r\n\r\n`)

@@ -5,14 +5,14 @@ const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 // uWS writes values unchecked: a CR or LF in a value would let an attacker add headers.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern must match control characters
-const CONTROL = /[\0-\x08\x0a-\x1f\x7f]/
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const CONTROL_CHARACTERS = /[\0-\x08\x0a-\x1f\x7f]/
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
 /** Names that match TOKEN. The code uses few names; the size limit guards against a programming error. */
 const checkedNames = new Set<string>()
 
 function checkName(name: string): string {
-  if (!TOKEN.test(name)) throw new Error(`Invalid header name: ${JSON.stringify(name)}`)
+  if (!HEADER_NAME.test(name)) throw new Error(`Invalid header name: ${JSON.stringify(name)}`)
   if (checkedNames.size < 1000) checkedNames.add(name)
   return name
 }
@@ -21,7 +21,7 @@ function formatHeaders(headers: Headers): string {
   let text = ''
   for (const [name, value] of headers) {
     if (!checkedNames.has(name)) checkName(name)
-    if (CONTROL.test(value)) throw new Error(`Header ${name} contains a control character`)
+    if (CONTROL_CHARACTERS.test(value)) throw new Error(`Header ${name} contains a control character`)
     text += `\r\n${name}: ${value}`
   }
   return text
@@ -39,8 +39,11 @@ export class HeaderBlock {
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 /** Prevents a browser that displays JSON as a page from loading anything. */
-export const JSON_POLICY = ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"] as const
-export const JSON_BLOCK = new HeaderBlock([['content-type', JSON_TYPE], JSON_POLICY])
+export const JSON_SECURITY_POLICY = [
+  'content-security-policy',
+  "default-src 'none'; frame-ancestors 'none'",
+] as const
+export const JSON_HEADER_BLOCK = new HeaderBlock([['content-type', JSON_TYPE], JSON_SECURITY_POLICY])
 
 /** Formats the response heads of one server, each with its common headers. */
 export class Heads {

@@ -1,10 +1,10 @@
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import { type Failure, publicCode } from '../../sql/errors.ts'
+import { type Failure, getPublicCode } from '../../sql/errors.ts'
 import { isLoopback } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { isHttps } from './cookies.ts'
-import { JSON_BLOCK } from './head.ts'
+import { JSON_HEADER_BLOCK } from './head.ts'
 import type { EdgeRequest, Responder } from './server.ts'
 
 export type Header = readonly [string, string]
@@ -20,11 +20,11 @@ const brotliAsync = promisify(brotliCompress)
 const gzipAsync = promisify(gzip)
 
 // Below this size the extra headers cost more than compression saves.
-const COMPRESS_FROM = 1024
-const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
+const MIN_COMPRESSED_BYTES = 1024
+const BROTLI_OPTIONS = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
 /** Returns the headers of every response. */
-export function commonHeaders(settings: Settings): readonly Header[] {
+export function buildCommonHeaders(settings: Settings): readonly Header[] {
   const common: Header[] = [
     ['x-content-type-options', 'nosniff'],
     // uWS closes connections that are idle for 8 to 12 s; a request sent during the close would be lost.
@@ -48,28 +48,28 @@ export function sendJson(
   text: string,
 ): Promise<void> | void {
   const head = request.method === 'HEAD'
-  if (text.length < COMPRESS_FROM) {
-    responder.send({ status, block: JSON_BLOCK, headers, body: text, head })
+  if (text.length < MIN_COMPRESSED_BYTES) {
+    responder.send({ status, block: JSON_HEADER_BLOCK, headers, body: text, isHead: head })
     return
   }
-  const encoding = acceptedEncoding(request.header('accept-encoding'))
+  const encoding = chooseEncoding(request.header('accept-encoding'))
   const varied: Header[] = [['vary', 'accept-encoding'], ...headers]
   if (encoding === null) {
-    responder.send({ status, block: JSON_BLOCK, headers: varied, body: text, head })
+    responder.send({ status, block: JSON_HEADER_BLOCK, headers: varied, body: text, isHead: head })
     return
   }
   return compress(encoding, text).then((body) => {
     const headers: Header[] = [...varied, ['content-encoding', encoding]]
-    responder.send({ status, block: JSON_BLOCK, headers, body, head })
+    responder.send({ status, block: JSON_HEADER_BLOCK, headers, body, isHead: head })
   })
 }
 
 export function compress(encoding: 'br' | 'gzip', text: string | Buffer): Promise<Buffer> {
-  return encoding === 'br' ? brotliAsync(text, BROTLI) : gzipAsync(text, { level: 5 })
+  return encoding === 'br' ? brotliAsync(text, BROTLI_OPTIONS) : gzipAsync(text, { level: 5 })
 }
 
 /** Negotiates the content coding (RFC 9110, section 12.5.3). Returns null for no compression. */
-export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
+export function chooseEncoding(header: string): 'br' | 'gzip' | null {
   const weights = new Map<string, number>()
   for (const item of header.split(',')) {
     const [coding = '', ...parameters] = item.trim().toLowerCase().split(';')
@@ -90,14 +90,14 @@ export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
 
 /** Formats a failure as JSON with `detail`, `code` and, for invalid input, the list of problems in `errors`. */
 export function formatFailure({ code, detail, problems }: Failure): string {
-  return JSON.stringify({ detail, errors: problems, code: publicCode(code) })
+  return JSON.stringify({ detail, errors: problems, code: getPublicCode(code) })
 }
 
 /**
  * Returns headers that let a page of an allowed origin read the response
  * (https://fetch.spec.whatwg.org/#http-cors-protocol).
  */
-export function corsHeaders(settings: Settings, request: EdgeRequest): readonly Header[] {
+export function buildCorsHeaders(settings: Settings, request: EdgeRequest): readonly Header[] {
   if (settings.corsOrigins.size === 0) return []
   const origin = request.header('origin')
   if (!settings.corsOrigins.has(origin)) return [['vary', 'origin']]
@@ -114,7 +114,7 @@ export function corsHeaders(settings: Settings, request: EdgeRequest): readonly 
 }
 
 /** Returns the additional headers of a preflight response. */
-export function preflightHeaders(allow: string): readonly Header[] {
+export function buildPreflightHeaders(allow: string): readonly Header[] {
   return [
     ['access-control-allow-methods', allow],
     [

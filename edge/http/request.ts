@@ -1,19 +1,19 @@
 import { HEADERS, type LowerCaseHeaderName } from './request-headers.ts'
 import type { EdgeRequest, NativeRequest, NativeResponse, RequestBody, Responder } from './types.ts'
 
-const INDEX = new Map<string, number>(HEADERS.map((name, i) => [name, i]))
+const HEADER_INDEX = new Map<string, number>(HEADERS.map((name, i) => [name, i]))
 const FORWARDED_FOR = HEADERS.indexOf('x-forwarded-for')
 const HOST = HEADERS.indexOf('host')
 const CONTENT_LENGTH = HEADERS.indexOf('content-length')
 const TRANSFER_ENCODING = HEADERS.indexOf('transfer-encoding')
-const NO_VALUES: readonly string[] = HEADERS.map(() => '')
+const EMPTY_VALUES: readonly string[] = HEADERS.map(() => '')
 
 // forEach is synchronous, so all requests share one callback and its state.
 let targetValues: string[] = []
 let hostCount = 0
 let misframed = false
 const copyHeader = (name: string, value: string) => {
-  const i = INDEX.get(name)
+  const i = HEADER_INDEX.get(name)
   if (i === undefined) return
   if (i === HOST) hostCount++
   // Both checks together cost 10 ns per request. uWS uses the first length. It treats any transfer coding, even an
@@ -26,8 +26,8 @@ const copyHeader = (name: string, value: string) => {
 }
 
 const NO_BODY: RequestBody = {
-  bytes: () => Promise.resolve(new Uint8Array(0)),
-  stream: () => Promise.resolve(0),
+  readBytes: () => Promise.resolve(new Uint8Array(0)),
+  streamTo: () => Promise.resolve(0),
 }
 
 /** A copy of uWS's request, which is invalid once the handler returns. */
@@ -36,7 +36,7 @@ export class Request implements EdgeRequest {
   readonly path: string
   readonly query: string
   /** True if other parsers may disagree on its end or its host (RFC 9112, sections 3.2 and 6.3). */
-  readonly misframed: boolean
+  readonly isMisframed: boolean
   body: RequestBody = NO_BODY
   private readonly values: string[]
   private readonly res: NativeResponse
@@ -48,44 +48,46 @@ export class Request implements EdgeRequest {
     this.path = req.getUrl()
     // Reads the whole query, because getQuery(key) decodes in place and corrupts later reads.
     this.query = req.getQuery() ?? ''
-    this.values = NO_VALUES.slice()
+    this.values = EMPTY_VALUES.slice()
     targetValues = this.values
     hostCount = 0
     misframed = false
     req.forEach(copyHeader)
-    this.misframed = misframed || hostCount !== 1
+    this.isMisframed = misframed || hostCount !== 1
     this.res = res
     this.responder = responder
   }
 
   header(name: LowerCaseHeaderName): string {
-    return this.values[INDEX.get(name) as number] as string
+    return this.values[HEADER_INDEX.get(name) as number] as string
   }
 
   get address(): string {
     if (this.cachedAddress === undefined) {
       // Reading the address takes 0.6 µs (getpeername and a copy), too much for every request.
-      this.cachedAddress = this.responder.done ? '' : addressText(new Uint8Array(this.res.getRemoteAddress()))
+      this.cachedAddress = this.responder.isDone
+        ? ''
+        : formatAddress(new Uint8Array(this.res.getRemoteAddress()))
     }
     return this.cachedAddress
   }
 }
 
 /** Formats the 4 or 16 bytes of an IP address, IPv6 as in RFC 5952; '' for any other length. */
-export function addressText(bytes: Uint8Array): string {
+export function formatAddress(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
   if (bytes.length !== 16) return ''
   const groups: number[] = []
   for (let i = 0; i < 16; i += 2) groups.push(((bytes[i] as number) << 8) | (bytes[i + 1] as number))
   if (groups[5] === 0xffff && groups.every((group, i) => i > 4 || group === 0))
     return bytes.subarray(12).join('.')
-  const zeros = longestZeros(groups)
+  const zeros = findLongestZeros(groups)
   const hex = groups.map((group) => group.toString(16))
   if (zeros.length < 2) return hex.join(':')
   return `${hex.slice(0, zeros.start).join(':')}::${hex.slice(zeros.start + zeros.length).join(':')}`
 }
 
-function longestZeros(groups: readonly number[]): { start: number; length: number } {
+function findLongestZeros(groups: readonly number[]): { start: number; length: number } {
   let best = { start: 0, length: 0 }
   for (let start = 0; start < groups.length; start++) {
     let end = start

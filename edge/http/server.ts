@@ -7,7 +7,7 @@ import { Request } from './request.ts'
 import type { EdgeServer, Handler, Headers, NativeRequest, NativeResponse, ServerState } from './types.ts'
 
 export { HeaderBlock } from './head.ts'
-export { addressText } from './request.ts'
+export { formatAddress } from './request.ts'
 export { HEADERS, type LowerCaseHeaderName } from './request-headers.ts'
 export type {
   BodyWriter,
@@ -30,7 +30,7 @@ const METHOD_NAMES: Readonly<Record<string, string>> = { del: 'DELETE', any: '' 
 
 // LIBUS_LISTEN_DEFAULT sets SO_REUSEPORT: every process that uses this option shares the port.
 const SHARED_PORT = 0
-const EXCLUSIVE = 1
+const EXCLUSIVE_PORT = 1
 
 export interface ServerOptions {
   readonly onError: (error: unknown) => void
@@ -39,8 +39,8 @@ export interface ServerOptions {
 }
 
 // Removes the header `uWebSockets: 20`. The type definitions lack this function.
-const core = uWS as typeof uWS & { _cfg(key: 'silent'): void }
-core._cfg('silent')
+const uwsCore = uWS as typeof uWS & { _cfg(key: 'silent'): void }
+uwsCore._cfg('silent')
 
 /**
  * Creates an HTTP server that hides uWebSockets.js behind plain requests and responders. Exceptions of a handler go to
@@ -114,7 +114,7 @@ function createState({ onError, headers = [] }: ServerOptions): ServerState {
 }
 
 // An event loop turn shorter than this has only accepted connections.
-const QUIET_MS = 0.2
+const QUIET_TURN_MS = 0.2
 // Maximum number of turns to wait for a quiet one.
 const MAX_TURNS = 20
 
@@ -126,15 +126,15 @@ const MAX_TURNS = 20
  */
 async function waitForQuietTurn(): Promise<void> {
   // The current turn is partial: only a full turn polls all sockets.
-  await nextTurn()
-  for (let turns = 0, tookMs = QUIET_MS; turns < MAX_TURNS && tookMs >= QUIET_MS; turns++) {
+  await waitForNextTurn()
+  for (let turns = 0, tookMs = QUIET_TURN_MS; turns < MAX_TURNS && tookMs >= QUIET_TURN_MS; turns++) {
     const startedAt = performance.now()
-    await nextTurn()
+    await waitForNextTurn()
     tookMs = performance.now() - startedAt
   }
 }
 
-function nextTurn(): Promise<void> {
+function waitForNextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
@@ -150,15 +150,15 @@ function serveRequest(
   try {
     const method = name === '' ? req.getCaseSensitiveMethod().toUpperCase() : name
     const request = new Request(method, res, req, exchange)
-    exchange.isMisframed = request.misframed
+    exchange.isMisframed = request.isMisframed
     // The end of a misframed body is ambiguous, so its bytes are not read.
-    if (!request.misframed) attachBody(request, exchange, res)
+    if (!request.isMisframed) attachBody(request, exchange, res)
     if (shared.heldRequests === undefined) runHandler(handler, request, exchange)
     else shared.heldRequests.push(() => runHandler(handler, request, exchange))
   } catch (error) {
     exchange.handleError(error)
   }
-  exchange.corked = false
+  exchange.isCorked = false
 }
 
 function runHandler(handler: Handler, request: Request, exchange: UwsExchange): void {
@@ -180,9 +180,9 @@ function attachBody(request: Request, exchange: UwsExchange, res: NativeResponse
 }
 
 /** Returns an error that explains why listening failed, because uWS gives no reason. */
-async function listenError(host: string, port: number): Promise<StartError> {
-  const { portProblem } = await import('../../tasks/port.ts')
-  const problem = await portProblem(host, port)
+async function explainListenFailure(host: string, port: number): Promise<StartError> {
+  const { findPortProblem } = await import('../../tasks/port.ts')
+  const problem = await findPortProblem(host, port)
   return new StartError(problem ?? `Port ${port} on ${host} was in use but is free now; restart the process`)
 }
 
@@ -193,7 +193,7 @@ function bind(app: uWS.TemplatedApp, target: { host: string; port: number; exclu
   return new Promise<uWS.us_listen_socket>((resolve, reject) => {
     const onListen = (socket: uWS.us_listen_socket | false) => {
       if (socket !== false) return resolve(socket)
-      listenError(host, port).then(reject, reject)
+      explainListenFailure(host, port).then(reject, reject)
     }
     // uWS supports this signature, but its type definitions lack it.
     const listen = app.listen as unknown as (
@@ -202,6 +202,6 @@ function bind(app: uWS.TemplatedApp, target: { host: string; port: number; exclu
       options: number,
       bound: (socket: uWS.us_listen_socket | false) => void,
     ) => void
-    listen.call(app, host, port, exclusive ? EXCLUSIVE : SHARED_PORT, onListen)
+    listen.call(app, host, port, exclusive ? EXCLUSIVE_PORT : SHARED_PORT, onListen)
   })
 }

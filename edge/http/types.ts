@@ -19,7 +19,7 @@ export interface EdgeRequest {
    * True if the headers contradict each other about the end or the host of the request. Such a request has no body and
    * ends its connection.
    */
-  readonly misframed?: boolean
+  readonly isMisframed?: boolean
 }
 
 /** The body that the client sent. Read it at most once, with one of the two methods. */
@@ -28,13 +28,13 @@ export interface RequestBody {
    * Reads the whole body.
    * @throws fail('request.too_large') above `max` bytes, fail('request.incomplete') if the client disconnects.
    */
-  bytes(max: number): Promise<Uint8Array>
+  readBytes(max: number): Promise<Uint8Array>
   /**
    * Passes the chunks in order to the sink, which then owns them. Waits for the sink's promises, which slows the
    * client. Resolves with the byte count.
    * @throws the errors of bytes() and of the sink.
    */
-  stream(sink: (chunk: Uint8Array) => void | Promise<void>, max: number): Promise<number>
+  streamTo(sink: (chunk: Uint8Array) => void | Promise<void>, max: number): Promise<number>
 }
 
 export type Headers = readonly (readonly [string, string])[]
@@ -49,24 +49,24 @@ export interface ReplyHead {
 export interface Reply extends ReplyHead {
   readonly body?: string | Uint8Array
   /** True for a response to HEAD: it has the body's Content-Length but no body. */
-  readonly head?: boolean
+  readonly isHead?: boolean
 }
 
 export interface Responder {
   /** True once a response or stream has begun or the client has disconnected. */
-  readonly done: boolean
+  readonly isDone: boolean
   /** Bytes of the response body written so far. */
-  readonly bytes: number
+  readonly sentBytes: number
   /** Adds a listener that runs if the client disconnects before the response or stream has ended. */
   onClose(listener: () => void): void
   /** Sends the whole response in one corked write. No-op if done. @throws on control characters in headers. */
   send(reply: Reply): void
   /** Begins a response body of known length, which the writer sends in pieces. */
-  body(head: ReplyHead, totalBytes: number): BodyWriter
+  beginBody(head: ReplyHead, totalBytes: number): BodyWriter
   /** Begins a response body of unknown length, which the writer sends in pieces with chunked encoding. */
-  chunks(head: ReplyHead): ChunkWriter
+  beginChunks(head: ReplyHead): ChunkWriter
   /** Opens an event stream: sends headers and `first` (by default a comment), and keeps the response open. */
-  events(head: ReplyHead, first?: Uint8Array | string): EventSink
+  openEvents(head: ReplyHead, first?: Uint8Array | string): EventSink
 }
 
 export interface BodyWriter {
@@ -98,7 +98,7 @@ export interface EventSink {
    */
   write(data: Uint8Array | string): boolean
   /** False after a write() has returned false, until the kernel has accepted all buffered bytes. */
-  readonly writable: boolean
+  readonly isWritable: boolean
   /** Sets the only listener; a later call replaces it. */
   onWritable(listener: () => void): void
   /** Adds a listener for a disconnect; it does not run after end(). */
@@ -106,7 +106,7 @@ export interface EventSink {
   end(last?: Uint8Array | string): void
   readonly closed: boolean
   /** Bytes written since the client became slow: an upper bound of the bytes buffered in this process. */
-  readonly buffered: number
+  readonly bufferedBytes: number
 }
 
 export type Handler = (request: EdgeRequest, responder: Responder) => void | Promise<void>

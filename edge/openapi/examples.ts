@@ -3,7 +3,7 @@
 type Json = Record<string, unknown>
 
 // Typical values by field name; skipped where the schema does not allow them.
-const BY_NAME: Readonly<Record<string, unknown>> = {
+const VALUES_BY_NAME: Readonly<Record<string, unknown>> = {
   email: 'ann@example.com',
   username: 'ann@example.com',
   to: '+14155552671',
@@ -147,7 +147,7 @@ const BY_NAME: Readonly<Record<string, unknown>> = {
   created_at: '2026-03-01T09:30:00.000Z',
   document_date: '2026-03-01',
 }
-const BY_FORMAT: Readonly<Record<string, string>> = {
+const VALUES_BY_FORMAT: Readonly<Record<string, string>> = {
   'date-time': '2026-03-01T09:30:00.000Z',
   date: '2026-03-01',
   uuid: '01a20118-fbcc-738c-80ed-00058e0e401d',
@@ -155,11 +155,11 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
   uri: 'https://example.com/',
 }
 // Tried last.
-const STRINGS = ['annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true', '287082']
+const FALLBACK_STRINGS = ['annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true', '287082']
 const MAX_DEPTH = 8
 
 /** Returns a value that the schema allows; undefined if none is known. */
-export function exampleOf(
+export function makeExample(
   schema: Json,
   components: Readonly<Record<string, Json>>,
   name = '',
@@ -167,7 +167,7 @@ export function exampleOf(
 ): unknown {
   if (depth > MAX_DEPTH) return undefined
   const exampleFor = (inner: unknown, as = name): unknown =>
-    exampleOf(inner as Json, components, as, depth + 1)
+    makeExample(inner as Json, components, as, depth + 1)
   if (typeof schema.$ref === 'string') return exampleFor(components[schema.$ref.split('/').at(-1)!] ?? {})
   if (Array.isArray(schema.examples)) return schema.examples[0]
   if ('const' in schema) return schema.const
@@ -176,10 +176,10 @@ export function exampleOf(
   if (choices !== undefined) return chooseAlternative(choices, name, exampleFor)
   if (Array.isArray(schema.allOf)) return undefined
   const type = Array.isArray(schema.type) ? schema.type.find((each) => each !== 'null') : schema.type
-  if (type === 'object') return objectOf(schema, exampleFor)
-  if (type === 'array') return arrayOf(schema, name, exampleFor)
-  if (type === 'string') return stringOf(schema, name)
-  if (type === 'integer' || type === 'number') return numberOf(schema, name)
+  if (type === 'object') return makeObject(schema, exampleFor)
+  if (type === 'array') return makeArray(schema, name, exampleFor)
+  if (type === 'string') return makeString(schema, name)
+  if (type === 'integer' || type === 'number') return makeNumber(schema, name)
   if (type === 'boolean') return true
   return type === 'null' ? null : {}
 }
@@ -195,7 +195,7 @@ function chooseAlternative(
   return exampleFor(choices.find(({ type }) => type !== 'null') ?? choices[0])
 }
 
-function objectOf(schema: Json, exampleFor: (schema: unknown, name: string) => unknown): unknown {
+function makeObject(schema: Json, exampleFor: (schema: unknown, name: string) => unknown): unknown {
   const required = new Set((schema.required as string[] | undefined) ?? [])
   const entries: [string, unknown][] = []
   for (const [name, property] of Object.entries((schema.properties as Json | undefined) ?? {})) {
@@ -206,19 +206,19 @@ function objectOf(schema: Json, exampleFor: (schema: unknown, name: string) => u
   return Object.fromEntries(entries)
 }
 
-function arrayOf(
+function makeArray(
   schema: Json,
   name: string,
   exampleFor: (schema: unknown, name: string) => unknown,
 ): unknown {
-  const known = BY_NAME[name]
+  const known = VALUES_BY_NAME[name]
   if (Array.isArray(known)) return known
   const item = exampleFor(schema.items ?? {}, name.replace(/s$/, ''))
   if (item === undefined) return (schema.minItems as number | undefined) ? undefined : []
   return Array.from({ length: Math.max(1, Number(schema.minItems ?? 1)) }, () => item)
 }
 
-function stringOf(schema: Json, name: string): string | undefined {
+function makeString(schema: Json, name: string): string | undefined {
   const {
     format,
     pattern,
@@ -230,9 +230,9 @@ function stringOf(schema: Json, name: string): string | undefined {
     minLength?: number
     maxLength?: number
   }
-  const others = pattern === undefined && format === undefined ? [] : STRINGS
-  const known = [BY_NAME[name], format === undefined ? undefined : BY_FORMAT[format], ...others]
-  const fits = format === undefined || BY_FORMAT[format] === undefined ? known : known.slice(1, 2)
+  const others = pattern === undefined && format === undefined ? [] : FALLBACK_STRINGS
+  const known = [VALUES_BY_NAME[name], format === undefined ? undefined : VALUES_BY_FORMAT[format], ...others]
+  const fits = format === undefined || VALUES_BY_FORMAT[format] === undefined ? known : known.slice(1, 2)
   return fits.find(
     (text): text is string =>
       typeof text === 'string' &&
@@ -242,8 +242,8 @@ function stringOf(schema: Json, name: string): string | undefined {
   )
 }
 
-function numberOf(schema: Json, name: string): number {
-  const known = BY_NAME[name]
+function makeNumber(schema: Json, name: string): number {
+  const known = VALUES_BY_NAME[name]
   const { minimum, maximum, exclusiveMinimum } = schema as Record<string, number | undefined>
   const min = minimum ?? (exclusiveMinimum === undefined ? 1 : exclusiveMinimum + 1)
   const value = typeof known === 'number' ? known : 1

@@ -9,7 +9,7 @@ serveRequests(async (request) => {
   // Importing 300 modules takes about 300 ms. Most threads never need them, and here the import blocks no event loop.
   if ('kind' in request) return (await import('./passkeys.ts')).verifyPasskey(request)
   // Importing the list of 0.5 MB takes milliseconds.
-  if ('common' in request) return (await import('./common.ts')).isCommon(request.common)
+  if ('common' in request) return (await import('./common.ts')).isCommonPassword(request.common)
   const { password, against } = request
   return against === undefined
     ? hashArgon2(password, workerData as PasswordCost)

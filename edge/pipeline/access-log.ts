@@ -25,7 +25,7 @@ export function createAccessLog(log: Log, which: Settings['accessLog']): AccessL
       path: request.path,
       status,
       ms: Math.round(exchange.elapsedSeconds() * 1e4) / 10,
-      bytes: responder.bytes,
+      bytes: responder.sentBytes,
       account: caller?.ownerId ?? null,
       ...(caller?.key && { key: caller.key.id }),
       address: exchange.address,

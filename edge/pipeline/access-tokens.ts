@@ -9,14 +9,14 @@ import type { VerifiedCredential } from './credential-cache.ts'
 
 /** Accepted clock skew between issuers. */
 export const LEEWAY_SECONDS = 60
-const LARGEST_INTEGER = 2_147_483_647
+const MAX_ACCOUNT_ID = 2_147_483_647
 
 const Claims = z.object({
   sub: z
     .string()
     .regex(/^\d{1,10}$/)
     .transform(Number)
-    .refine((id) => id <= LARGEST_INTEGER),
+    .refine((id) => id <= MAX_ACCOUNT_ID),
   sid: z.uuid(),
   exp: z.number(),
 })

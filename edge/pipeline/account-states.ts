@@ -66,14 +66,14 @@ export class AccountStates {
   }
 
   /** Returns the cached state of an account; undefined if it is missing or older than 5 s. */
-  cached(accountId: number): AccountState | undefined {
+  getCached(accountId: number): AccountState | undefined {
     const state = this.#known.get(accountId)
     return state !== undefined && performance.now() - state.readAt < STATE_TTL_MS ? state : undefined
   }
 
   /** Returns the state of an account; null if the account does not exist. */
-  async current(accountId: number): Promise<AccountState | null> {
-    return this.cached(accountId) ?? this.read(accountId)
+  async getCurrent(accountId: number): Promise<AccountState | null> {
+    return this.getCached(accountId) ?? this.read(accountId)
   }
 
   /** Reads the state of an account; null if the account does not exist. Concurrent callers share one read. */

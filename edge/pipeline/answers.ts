@@ -1,5 +1,5 @@
 import type { Edge } from './context.ts'
-import type { Entry } from './match.ts'
+import type { RouteEntry } from './match.ts'
 import type { RequestContext } from './request-context.ts'
 import { Answer } from './route.ts'
 
@@ -7,7 +7,7 @@ import { Answer } from './route.ts'
  * Converts the result of a handler to an answer with its status. Tests and development also check it against the
  * route's schema.
  */
-export function toCheckedAnswer(edge: Edge, entry: Entry, result: unknown): Answer<unknown> {
+export function toCheckedAnswer(edge: Edge, entry: RouteEntry, result: unknown): Answer<unknown> {
   const { route } = entry
   const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
   const status = given.status ?? route.status ?? (route.response === undefined ? 204 : 200)
@@ -19,7 +19,7 @@ export function toCheckedAnswer(edge: Edge, entry: Entry, result: unknown): Answ
 }
 
 /** Adds the parts of an answer that are never stored (see `route.addUnstored`). */
-export function completeAnswer(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
+export function completeAnswer(edge: Edge, entry: RouteEntry, answer: Answer<unknown>): Answer<unknown> {
   if (entry.route.addUnstored === undefined) return answer
   const { status = 200, headers } = answer
   if (status >= 300) return answer

@@ -16,7 +16,7 @@ export interface EventRequest {
 }
 
 /** Builds the audit event of a request. The caller is the default actor, and `data` names the caller's API key. */
-export function auditEvent(
+export function buildAuditEvent(
   { caller, requestId, exchange }: EventRequest,
   kind: AuditKind,
   about: EventDetails,
@@ -36,6 +36,6 @@ export function auditEvent(
  * Returns the query that adds an event to the audit trail. Run it in the transaction of the change that the event
  * records.
  */
-export function audit(from: EventRequest, kind: AuditKind, about: EventDetails): Query<unknown> {
-  return appendAudit([auditEvent(from, kind, about)])
+export function appendAuditEvent(from: EventRequest, kind: AuditKind, about: EventDetails): Query<unknown> {
+  return appendAudit([buildAuditEvent(from, kind, about)])
 }

@@ -6,13 +6,13 @@ import type { Reader } from '../../sql/reader.ts'
 import { hasKeyPrefix, isApiKey } from '../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import { cookieName, readCookie } from '../http/cookies.ts'
+import { formatCookieName, readCookie } from '../http/cookies.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Auth, Role } from './access.ts'
 import { AccessTokens, LEEWAY_SECONDS } from './access-tokens.ts'
 import { type AccountState, AccountStates, type ApiKey } from './account-states.ts'
 import { isUnauthenticated } from './challenges.ts'
-import { addressOf, locationOf } from './client-location.ts'
+import { readClientAddress, readClientLocation } from './client-location.ts'
 import { CredentialCache, type VerifiedCredential } from './credential-cache.ts'
 import type { CredentialUses } from './credential-uses.ts'
 
@@ -82,7 +82,7 @@ export interface Authenticator {
    * Makes every edge process drop its cached state of an account. This process does so when the transaction commits,
    * the others when they receive the notification.
    */
-  changed(tx: Transaction, accountId: number): Promise<void>
+  invalidate(tx: Transaction, accountId: number): Promise<void>
   /** Drops the cached state of an account; null drops all. */
   forget(accountId: number | null): void
 }
@@ -93,20 +93,20 @@ interface AccountsOptions {
   readonly secretKey: string
   /** Returns the database's time in ms. */
   readonly now: () => number
-  readonly uses: Pick<CredentialUses, 'key' | 'session'>
+  readonly uses: Pick<CredentialUses, 'recordKey' | 'recordSession'>
 }
 
 /** Creates an authenticator for access tokens signed with `secretKey`, and for API keys. */
-export function createAccounts(options: AccountsOptions): Authenticator {
-  return new TokenAccounts(options)
+export function createAuthenticator(options: AccountsOptions): Authenticator {
+  return new TokenAuthenticator(options)
 }
 
-class TokenAccounts implements Authenticator {
+class TokenAuthenticator implements Authenticator {
   readonly #settings: Settings
   readonly #cookie: string
   readonly #reader: Reader
   readonly #now: () => number
-  readonly #uses: Pick<CredentialUses, 'key' | 'session'>
+  readonly #uses: Pick<CredentialUses, 'recordKey' | 'recordSession'>
   readonly #known = new CredentialCache()
   readonly #tokens: AccessTokens
   readonly #states: AccountStates
@@ -116,7 +116,7 @@ class TokenAccounts implements Authenticator {
     this.#reader = reader
     this.#now = now
     this.#uses = uses
-    this.#cookie = cookieName(settings, 'session')
+    this.#cookie = formatCookieName(settings, 'session')
     this.#tokens = new AccessTokens(settings, secretKey, now)
     this.#states = new AccountStates(reader)
   }
@@ -126,7 +126,7 @@ class TokenAccounts implements Authenticator {
     const given = readCredential(request, this.#cookie)
     if (given === null) return null
     const verified = this.#verified(given)
-    const state = verified && this.#states.cached(verified.accountId)
+    const state = verified && this.#states.getCached(verified.accountId)
     // On this hot path, two cache look-ups suffice without an await.
     return state === undefined
       ? this.#authenticateSlowly(given, request)
@@ -139,7 +139,7 @@ class TokenAccounts implements Authenticator {
       verified = await (hasKeyPrefix(given) ? this.#verifyKey(given) : this.#tokens.verify(given))
       this.#known.add(verified)
     }
-    return this.#callerOf(verified, await this.#states.current(verified.accountId), request)
+    return this.#callerOf(verified, await this.#states.getCurrent(verified.accountId), request)
   }
 
   /** Returns the cached verification of a credential; undefined if there is none or it has expired. */
@@ -171,8 +171,8 @@ class TokenAccounts implements Authenticator {
     request: EdgeRequest,
   ): Caller {
     const caller = this.#callerIn(state, accountId, sessionId, keyId)
-    if (caller.key !== null) this.#uses.key(caller.key.id)
-    else if (sessionId !== null) this.#uses.session(sessionId, () => this.#from(request))
+    if (caller.key !== null) this.#uses.recordKey(caller.key.id)
+    else if (sessionId !== null) this.#uses.recordSession(sessionId, () => this.#from(request))
     return caller
   }
 
@@ -189,8 +189,8 @@ class TokenAccounts implements Authenticator {
 
   #from(request: EdgeRequest) {
     return {
-      address: addressOf(this.#settings, request) || null,
-      place: locationOf(this.#settings, request),
+      address: readClientAddress(this.#settings, request) || null,
+      place: readClientLocation(this.#settings, request),
     }
   }
 
@@ -204,8 +204,8 @@ class TokenAccounts implements Authenticator {
     if (sessionId === null && key === null) return caller
     const renewed = (state: AccountState | null): Caller =>
       this.#callerIn(state, id, sessionId, key?.id ?? null)
-    const state = this.#states.cached(id)
-    return state === undefined ? this.#states.current(id).then(renewed) : renewed(state)
+    const state = this.#states.getCached(id)
+    return state === undefined ? this.#states.getCurrent(id).then(renewed) : renewed(state)
   }
 
   async isStillAuthorized(caller: Caller): Promise<boolean> {
@@ -226,7 +226,7 @@ class TokenAccounts implements Authenticator {
     return this.#tokens.sign(account, sessionId, secondsLeft)
   }
 
-  async changed(tx: Transaction, accountId: number): Promise<void> {
+  async invalidate(tx: Transaction, accountId: number): Promise<void> {
     await tx.run(notifyAccountChanged(accountId))
     tx.afterCommit(() => this.forget(accountId))
   }
@@ -254,10 +254,10 @@ function readCredential(request: EdgeRequest, cookie: string): string | null {
   return readCookie(request, cookie)
 }
 
-const RANK: Readonly<Record<Role, number>> = { user: 0, moderator: 1, admin: 2 }
+const ROLE_RANK: Readonly<Record<Role, number>> = { user: 0, moderator: 1, admin: 2 }
 
 /** Returns the lowest role that an access rule admits; null if it admits any account. */
-export function roleFor(auth: Auth, settings: Settings): Role | null {
+export function findRequiredRole(auth: Auth, settings: Settings): Role | null {
   if (auth === 'editor' || auth === 'operator') {
     if (settings.authLevel === 'basic') return null
     return auth === 'editor' ? 'moderator' : 'admin'
@@ -266,8 +266,8 @@ export function roleFor(auth: Auth, settings: Settings): Role | null {
 }
 
 /** Returns the failure of a caller whose role is too low; null if the role suffices. */
-export function requireRole(caller: Caller, role: Role): Failure | null {
-  if (RANK[caller.role] >= RANK[role]) return null
+export function findRoleFailure(caller: Caller, role: Role): Failure | null {
+  if (ROLE_RANK[caller.role] >= ROLE_RANK[role]) return null
   if (caller.lacksFactor === true) return fail('auth.admin_factor')
   return fail('auth.forbidden', { roles: role === 'moderator' ? 'moderator or admin' : role })
 }

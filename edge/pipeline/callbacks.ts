@@ -1,8 +1,8 @@
 import { fail } from '../../sql/errors.ts'
-import type { Callback } from '../../sql/webhooks.ts'
-import { validateWebhookUrl, webhookHost } from '../../tasks/webhooks/url.ts'
+import type { JobCallback } from '../../sql/webhooks.ts'
+import { validateWebhookUrl, webhookHostOf } from '../../tasks/webhooks/url.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
-import { invalid } from './input.ts'
+import { failInvalidField } from './input.ts'
 
 /**
  * Parses `?callback_url=`; null if it is absent. Throws request.invalid for a URL that webhooks may not call, or
@@ -11,13 +11,13 @@ import { invalid } from './input.ts'
 export function parseCallback(
   { edge, exchange }: Pick<AdmittedRequest, 'edge' | 'exchange'>,
   isBackground: boolean,
-): Callback | null {
+): JobCallback | null {
   const { caller, request } = exchange
   const url = request.query === '' ? null : new URLSearchParams(request.query).get('callback_url')
   if (url === null) return null
-  if (!isBackground) throw invalid('query', 'callback_url', 'needs background=true', 'custom')
+  if (!isBackground) throw failInvalidField('query', 'callback_url', 'needs background=true', 'custom')
   const problem = validateWebhookUrl(url, edge.settings.webhooks)
-  if (problem !== null) throw invalid('query', 'callback_url', problem, 'custom')
+  if (problem !== null) throw failInvalidField('query', 'callback_url', problem, 'custom')
   if (caller === null || caller.ownerId === null) throw fail('webhook.no_account')
-  return { accountId: caller.ownerId, url, host: webhookHost(url), keyId: caller.key?.id ?? null }
+  return { accountId: caller.ownerId, url, host: webhookHostOf(url), keyId: caller.key?.id ?? null }
 }

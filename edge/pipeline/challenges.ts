@@ -11,25 +11,27 @@ export const CREDENTIAL_ERRORS = [
   'auth.key_invalid',
 ] as const satisfies readonly ErrorCode[]
 
-const CODES: ReadonlySet<ErrorCode> = new Set(CREDENTIAL_ERRORS)
+const CREDENTIAL_ERROR_CODES: ReadonlySet<ErrorCode> = new Set(CREDENTIAL_ERRORS)
 
 // Names no error, as section 3.1 requires without a credential. A challenge needs at least one parameter.
-const REALM = 'Bearer realm="Millrace"'
+const BASE_CHALLENGE = 'Bearer realm="Millrace"'
 
 /** True if the error means that the request has no valid credential. */
 export function isUnauthenticated(error: unknown): error is Failure {
-  return error instanceof Failure && CODES.has(error.code)
+  return error instanceof Failure && CREDENTIAL_ERROR_CODES.has(error.code)
 }
 
 /** Returns the challenge of a failure; null if it needs none. */
-export function challengeOf({ code, detail, scope }: Failure): string | null {
-  if (scope !== undefined) return `${challenge('insufficient_scope', detail)}, scope="${scope}"`
+export function buildChallenge({ code, detail, scope }: Failure): string | null {
+  if (scope !== undefined) return `${formatChallenge('insufficient_scope', detail)}, scope="${scope}"`
   if (statusOf(code) !== 401) return null
-  return CODES.has(code) && code !== 'auth.required' ? challenge('invalid_token', detail) : REALM
+  return CREDENTIAL_ERROR_CODES.has(code) && code !== 'auth.required'
+    ? formatChallenge('invalid_token', detail)
+    : BASE_CHALLENGE
 }
 
-const challenge = (error: string, description: string): string =>
-  `${REALM}, error="${error}", error_description="${description}"`
+const formatChallenge = (error: string, description: string): string =>
+  `${BASE_CHALLENGE}, error="${error}", error_description="${description}"`
 
 /** The credential of a caller: an API key, an access token of a session, or none. */
 interface Credential {
@@ -38,7 +40,7 @@ interface Credential {
 }
 
 /** Returns the failure of a credential that has become invalid, because its account, session or key is gone. */
-export function lostCredential({ key, sessionId }: Credential): Failure {
+export function failLostCredential({ key, sessionId }: Credential): Failure {
   if (key !== null) return fail('auth.key_invalid')
   return fail(sessionId === null ? 'auth.required' : 'auth.token_invalid')
 }

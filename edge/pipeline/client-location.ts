@@ -7,15 +7,15 @@ import type { EdgeRequest } from '../http/server.ts'
  * Returns the client's IP address. Behind a trusted proxy it is the last entry of `X-Forwarded-For`, which the proxy
  * adds. A client can forge the earlier entries.
  */
-export function addressOf({ trustProxy }: Settings, request: EdgeRequest): string {
+export function readClientAddress({ trustProxy }: Settings, request: EdgeRequest): string {
   const forwarded = trustProxy ? request.header('x-forwarded-for').split(',').at(-1)!.trim() : ''
   return forwarded === '' ? request.address : forwarded
 }
 
-const LOCATION = /^[^\p{Cc}]{1,100}$/u
+const LOCATION_FORMAT = /^[^\p{Cc}]{1,100}$/u
 
 /** Returns the location that the trusted proxy reports for the address, such as `DE`; null if it reports none. */
-export function locationOf({ geoHeader }: Settings, request: EdgeRequest): string | null {
+export function readClientLocation({ geoHeader }: Settings, request: EdgeRequest): string | null {
   const place = geoHeader === null ? '' : request.header(geoHeader).trim()
-  return LOCATION.test(place) ? place : null
+  return LOCATION_FORMAT.test(place) ? place : null
 }

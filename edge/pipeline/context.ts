@@ -30,7 +30,7 @@ export interface Edge {
   /** Reads rows by key, and returns the JSON that PostgreSQL builds unchanged. */
   readonly reader: Reader
   /** Like `reader`, but returns only data that survives a failover. Use it for answers that report the end of a job. */
-  readonly confirmed: DurableReads
+  readonly durableReads: DurableReads
   /** Runs reads whose cost grows with the amount of data. */
   readonly slowReads: SlowReads
   /** Runs slow reads on a standby; null without one. */
@@ -42,7 +42,7 @@ export interface Edge {
   /** Adds jobs for requests that write nothing else. */
   readonly enqueuer: Enqueuer
   readonly publisher: Publisher
-  readonly accounts: Authenticator
+  readonly authenticator: Authenticator
   readonly passwords: Passwords
   /** Serializes sign-in attempts for one email address. */
   readonly signInMutex: KeyedMutex

@@ -7,18 +7,18 @@ import type { Database } from '../../sql/db.ts'
  * that requests neither wait nor write a row each.
  */
 export interface CredentialUses {
-  key(keyId: string): void
+  recordKey(keyId: string): void
   /** Calls `from` only for the first use since the last write, because reading every address costs too much. */
-  session(sessionId: string, from: () => Omit<UsedSession, 'id'>): void
+  recordSession(sessionId: string, from: () => Omit<UsedSession, 'id'>): void
   /** Writes all pending uses. */
   close(): Promise<void>
 }
 
-const EVERY_MS = 60_000
+const WRITE_INTERVAL_MS = 60_000
 
 export function createCredentialUses(db: Database, onError: (error: unknown) => void): CredentialUses {
-  const keys = createBatch<string>((some) => db.run(recordKeyUse(some.map(([id]) => id))), onError)
-  const sessions = createBatch<Omit<UsedSession, 'id'>>(
+  const keys = createUseBatch<string>((some) => db.run(recordKeyUse(some.map(([id]) => id))), onError)
+  const sessions = createUseBatch<Omit<UsedSession, 'id'>>(
     (some) => db.run(recordSessionUse(some.map(([id, from]) => ({ id, ...from })))),
     onError,
   )
@@ -26,10 +26,10 @@ export function createCredentialUses(db: Database, onError: (error: unknown) => 
     await keys.write()
     await sessions.write()
   }
-  const timer = setInterval(write, EVERY_MS).unref()
+  const timer = setInterval(write, WRITE_INTERVAL_MS).unref()
   return {
-    key: (keyId) => keys.add(keyId, () => keyId),
-    session: (sessionId, from) => sessions.add(sessionId, from),
+    recordKey: (keyId) => keys.add(keyId, () => keyId),
+    recordSession: (sessionId, from) => sessions.add(sessionId, from),
     close: () => {
       clearInterval(timer)
       return write()
@@ -38,7 +38,7 @@ export function createCredentialUses(db: Database, onError: (error: unknown) => 
 }
 
 /** Collects uses by id until the next write, each with the data of its first use. */
-function createBatch<T>(
+function createUseBatch<T>(
   store: (used: readonly (readonly [id: string, use: T])[]) => Promise<unknown>,
   onError: (error: unknown) => void,
 ) {

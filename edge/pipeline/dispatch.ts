@@ -1,29 +1,29 @@
 import { Failure, fail } from '../../sql/errors.ts'
 import { isServedHost } from '../../tasks/addresses.ts'
 import { runWithOrigin } from '../../tasks/telemetry/tracing.ts'
-import { formatFailure, type Header, isCrossSite, preflightHeaders } from '../http/reply.ts'
+import { buildPreflightHeaders, formatFailure, type Header, isCrossSite } from '../http/reply.ts'
 import type { EdgeRequest, Responder } from '../http/server.ts'
 import type { Streams } from '../streams/sse.ts'
 import type { Auth } from './access.ts'
 import { createAccessLog } from './access-log.ts'
 import type { ApiKey } from './account-states.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
-import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
-import { challengeOf, isUnauthenticated, lostCredential } from './challenges.ts'
+import { ANONYMOUS, type Caller, findRequiredRole, findRoleFailure } from './auth.ts'
+import { buildChallenge, failLostCredential, isUnauthenticated } from './challenges.ts'
 import type { Edge } from './context.ts'
-import { failureAnswer, fingerprintOf } from './idempotency.ts'
-import { maxJsonBytes, parseBody, parsePart, parseQuery } from './input.ts'
-import { limited } from './limits.ts'
-import { createMatcher, type Entry, type Match } from './match.ts'
+import { answerFailure, computeFingerprint } from './idempotency.ts'
+import { findMaxJsonBytes, parseBody, parsePart, parseQuery } from './input.ts'
+import { failLimited } from './limits.ts'
+import { createMatcher, type Match, type RouteEntry } from './match.ts'
 import { chooseReader } from './readers.ts'
 import { RequestContext } from './request-context.ts'
 import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } from './responders.ts'
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
-import { missingScope } from './scopes.ts'
+import { failMissingScope } from './scopes.ts'
 import { statusOf } from './statuses.ts'
 
 // Probes and scrapers send the address of the process as the host.
-const PROBES: ReadonlySet<string> = new Set(['/health', '/ready', '/metrics'])
+const PROBE_PATHS: ReadonlySet<string> = new Set(['/health', '/ready', '/metrics'])
 
 /** Serves a request: finds the route, admits the caller, reads the input and runs the handler. It never rejects. */
 export type Dispatch = (request: EdgeRequest, responder: Responder) => Promise<void>
@@ -35,8 +35,8 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
 
   const serve = async (exchange: RequestContext): Promise<void> => {
     const { request } = exchange
-    if (request.misframed) throw fail('request.malformed', { reason: 'its framing is ambiguous' })
-    if (served !== null && !isServedHost(served, request.header('host')) && !PROBES.has(request.path))
+    if (request.isMisframed) throw fail('request.malformed', { reason: 'its framing is ambiguous' })
+    if (served !== null && !isServedHost(served, request.header('host')) && !PROBE_PATHS.has(request.path))
       throw fail('request.misdirected')
     const match = matcher.find(request.path)
     if (match === undefined)
@@ -45,12 +45,12 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const entry = match.entries.get(request.method === 'HEAD' ? 'GET' : request.method)
     if (entry === undefined) return answerMethod(exchange, [...match.entries.keys()])
     exchange.entry = entry
-    const admitted = admit(edge, exchange, entry, match.params)
+    const admitted = admitCaller(edge, exchange, entry, match.params)
     exchange.caller = admitted instanceof Promise ? await admitted : admitted
     if (edge.keyLimits !== null && exchange.caller?.key) {
       const allowance = edge.keyLimits.count(exchange.caller.key.id)
       exchange.allowance = allowance instanceof Promise ? await allowance : allowance
-      if (exchange.allowance.isExceeded) throw limited(exchange.allowance.resetMs)
+      if (exchange.allowance.isExceeded) throw failLimited(exchange.allowance.resetMs)
     }
     const { route } = entry
     if (edge.replica !== null && (isUnsafe(request, route) || reportsWrites(route)))
@@ -60,17 +60,17 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const query = parseQuery(entry, request.query)
     const readmit = (): Promise<void> => readmitCaller(edge, exchange, entry, match.params)
     const body = hasParsedBody(route) ? await readBody(edge, request, route, readmit) : null
-    const input = inputOf(edge, exchange, route, { params, query, body: body?.value })
+    const input = buildInput(edge, exchange, route, { params, query, body: body?.value })
     const fingerprint = (): Buffer =>
-      fingerprintOf(edge.secretKey, request.method, request.path, request.query, body?.bytes ?? '')
-    await responderFor(route)({ edge, streams, exchange, entry, input, readmit, fingerprint })
+      computeFingerprint(edge.secretKey, request.method, request.path, request.query, body?.bytes ?? '')
+    await chooseResponder(route)({ edge, streams, exchange, entry, input, readmit, fingerprint })
   }
 
   const answer = async (exchange: RequestContext): Promise<void> => {
     try {
       await serve(exchange)
     } catch (error) {
-      await refuse(edge, exchange, error)
+      await sendFailure(edge, exchange, error)
     }
     exchange.end()
     const { entry, status, request } = exchange
@@ -82,7 +82,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
   const needsAsyncContext = tracing !== null || edge.settings.slowQueryMs > 0
   return (request, responder) => {
     const exchange = new RequestContext(request, responder, edge.settings, access.logsEveryRequest)
-    if (tracing !== null) exchange.trace(tracing)
+    if (tracing !== null) exchange.startSpan(tracing)
     return needsAsyncContext ? runWithOrigin(exchange, answer) : answer(exchange)
   }
 }
@@ -100,13 +100,13 @@ async function readBody(
   route: AnyRoute,
   readmit: AdmittedRequest['readmit'],
 ) {
-  const body = await parseBody(route, request, maxJsonBytes(edge.settings, route))
+  const body = await parseBody(route, request, findMaxJsonBytes(edge.settings, route))
   await readmit()
   return body
 }
 
 /** Builds the input of a handler. Its types are those of the route's schemas, which have parsed `read`. */
-function inputOf(
+function buildInput(
   edge: Edge,
   exchange: RequestContext,
   route: AnyRoute,
@@ -117,7 +117,7 @@ function inputOf(
   return { ...read, caller, edge, reader, request, requestId, exchange } as never
 }
 
-function responderFor(route: AnyRoute): (admitted: AdmittedRequest) => Promise<void> {
+function chooseResponder(route: AnyRoute): (admitted: AdmittedRequest) => Promise<void> {
   if (route.handle !== undefined) return respondWithHandle
   if (isJobBacked(route)) return respondWithJob
   return route.stream !== undefined ? respondWithStream : respondWithRaw
@@ -127,10 +127,10 @@ function responderFor(route: AnyRoute): (admitted: AdmittedRequest) => Promise<v
  * Returns the caller; null if a public route has none.
  * @throws the failure of a caller that the route does not admit.
  */
-function admit(
+function admitCaller(
   edge: Edge,
   exchange: RequestContext,
-  entry: Entry,
+  entry: RouteEntry,
   params: Match['params'],
 ): Caller | null | Promise<Caller | null> {
   const { request } = exchange
@@ -142,7 +142,7 @@ function admit(
     isCrossSite(edge.settings, request, route.costsMoney === true)
   )
     throw fail('request.cross_site')
-  return admitIdentified(edge, exchange, entry, params, () => edge.accounts.authenticate(request))
+  return admitIdentified(edge, exchange, entry, params, () => edge.authenticator.authenticate(request))
 }
 
 /**
@@ -153,12 +153,14 @@ function admit(
 async function readmitCaller(
   edge: Edge,
   exchange: RequestContext,
-  entry: Entry,
+  entry: RouteEntry,
   params: Match['params'],
 ): Promise<void> {
   const { caller } = exchange
   if (caller !== null)
-    exchange.caller = await admitIdentified(edge, exchange, entry, params, () => edge.accounts.renew(caller))
+    exchange.caller = await admitIdentified(edge, exchange, entry, params, () =>
+      edge.authenticator.renew(caller),
+    )
 }
 
 /**
@@ -168,7 +170,7 @@ async function readmitCaller(
 function admitIdentified(
   edge: Edge,
   exchange: RequestContext,
-  entry: Entry,
+  entry: RouteEntry,
   params: Match['params'],
   identify: Identify,
 ): Caller | null | Promise<Caller | null> {
@@ -181,10 +183,10 @@ function admitIdentified(
       if (!isOpen) throw fail('auth.required')
       return ANONYMOUS
     }
-    const outOfScope = caller.key === null ? null : keyRefusal(caller.key, entry, params)
+    const outOfScope = caller.key === null ? null : findKeyFailure(caller.key, entry, params)
     if (outOfScope !== null) throw outOfScope
-    const role = isOpen ? null : roleFor(auth, edge.settings)
-    const refused = role === null ? null : requireRole(caller, role)
+    const role = isOpen ? null : findRequiredRole(auth, edge.settings)
+    const refused = role === null ? null : findRoleFailure(caller, role)
     if (refused !== null) throw refused
     return caller
   }
@@ -203,9 +205,13 @@ function needsOriginCheck(route: AnyRoute, auth: Auth, request: EdgeRequest): bo
 }
 
 /** Returns the failure if an API key does not give access to a route; otherwise null. */
-function keyRefusal(key: ApiKey, { area, route, scopes }: Entry, params: Match['params']): Failure | null {
+function findKeyFailure(
+  key: ApiKey,
+  { area, route, scopes }: RouteEntry,
+  params: Match['params'],
+): Failure | null {
   if (route.needsSession === true) return fail('auth.session')
-  if (!scopes.some((scope) => key.scopes.has(scope))) return missingScope(scopes[0]!)
+  if (!scopes.some((scope) => key.scopes.has(scope))) return failMissingScope(scopes[0]!)
   if (key.organizationId === null || route.allowsOrganizationKeys === true) return null
   const isOwn = area.name === 'organizations' && Number(params.org_id) === key.organizationId
   return isOwn ? null : fail('auth.key_organization')
@@ -215,13 +221,13 @@ function keyRefusal(key: ApiKey, { area, route, scopes }: Entry, params: Match['
 async function identifyOptionally(
   exchange: RequestContext,
   identify: Identify,
-  entry: Entry,
+  entry: RouteEntry,
   params: Match['params'],
 ): Promise<Caller | null> {
   const { route } = entry
   try {
     const caller = await identify()
-    return caller?.key && keyRefusal(caller.key, entry, params) !== null ? null : caller
+    return caller?.key && findKeyFailure(caller.key, entry, params) !== null ? null : caller
   } catch (error) {
     if (isUnauthenticated(error)) {
       exchange.credentialFailure = error
@@ -247,7 +253,7 @@ function reportsWrites(route: AnyRoute): boolean {
 function answerMethod(exchange: RequestContext, methods: readonly string[]): Promise<void> | void {
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   if (exchange.request.method === 'OPTIONS')
-    return exchange.sendEmpty(204, [['allow', allow], ...preflightHeaders(allow)])
+    return exchange.sendEmpty(204, [['allow', allow], ...buildPreflightHeaders(allow)])
   return exchange.sendJson(405, [['allow', allow]], formatFailure(fail('route.method', { allow })))
 }
 
@@ -258,14 +264,14 @@ const DEFAULT_AREA = { invalidStatus: statusOf('request.invalid') }
  * Converts an error to the failure to report. Handlers report `auth.required` if the caller's account is gone, because
  * they do not know the kind of credential.
  */
-function causeOf(error: unknown, { caller, requestId }: RequestContext): Failure {
+function toFailure(error: unknown, { caller, requestId }: RequestContext): Failure {
   if (!(error instanceof Failure)) return fail('internal', { requestId })
-  return error.code === 'auth.required' && caller !== null ? lostCredential(caller) : error
+  return error.code === 'auth.required' && caller !== null ? failLostCredential(caller) : error
 }
 
-async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
-  const failure = causeOf(error, exchange)
-  const { status, body } = failureAnswer(exchange.entry?.area ?? DEFAULT_AREA, failure)
+async function sendFailure(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
+  const failure = toFailure(error, exchange)
+  const { status, body } = answerFailure(exchange.entry?.area ?? DEFAULT_AREA, failure)
   edge.metrics.countRefusal(failure.code)
   // The health check logs an outage once instead of per request, and the access log has the refused requests.
   const isReportedOutage =
@@ -277,10 +283,10 @@ async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Pro
     )
   }
   const headers: Header[] = []
-  const challenge = challengeOf(failure)
+  const challenge = buildChallenge(failure)
   if (challenge !== null) headers.push(['www-authenticate', challenge])
   const retryAfter = failure.retryAfter ?? (status === 503 ? 1 : undefined)
   if (retryAfter !== undefined) headers.push(['retry-after', String(retryAfter)])
-  if (exchange.responder.done) return
+  if (exchange.responder.isDone) return
   await exchange.sendJson(status, headers, body)
 }

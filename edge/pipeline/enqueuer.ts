@@ -1,6 +1,6 @@
 import type { Database, Transaction } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
-import { type Enqueued, enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
+import { type EnqueuedJob, enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import type { Publisher } from '../../sql/notify.ts'
 
 /**
@@ -12,21 +12,21 @@ export interface Enqueuer {
    * Resolves with one row per spec, in order, after the commit. With `tx` it adds the jobs in that transaction instead,
    * and notifies listeners after its commit.
    */
-  add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly Enqueued[]>
+  add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly EnqueuedJob[]>
 }
 
 interface PendingRequest {
   readonly specs: readonly JobSpec[]
-  resolve(rows: readonly Enqueued[]): void
+  resolve(rows: readonly EnqueuedJob[]): void
   reject(error: unknown): void
 }
 
 // A request with more jobs gets its own statement, so that other requests do not wait for it.
-const MAX_SHARED = 50
+const MAX_SHARED_JOBS = 50
 // Maximum number of jobs per statement. Larger batches gain nothing and delay the first request.
-const MAX_BATCH = 500
+const MAX_BATCH_JOBS = 500
 // Maximum number of jobs announced as queued. Watchers of all jobs see the others when they start.
-const MAX_ANNOUNCED = 1000
+const MAX_ANNOUNCED_JOBS = 1000
 
 interface EnqueuerOptions {
   readonly db: Pick<Database, 'any'>
@@ -42,17 +42,17 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
   const isolated: PendingRequest[] = []
   let flushing = false
 
-  const notifyQueued = (rows: readonly Enqueued[]): void => {
-    for (const { job_id } of rows.slice(0, MAX_ANNOUNCED)) publisher.notify(job_id, 'later')
+  const notifyQueued = (rows: readonly EnqueuedJob[]): void => {
+    for (const { job_id } of rows.slice(0, MAX_ANNOUNCED_JOBS)) publisher.notify(job_id, 'later')
   }
 
-  const addNow = async (specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
+  const addNow = async (specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> => {
     const rows = await db.any(enqueueJobs(specs, waitingQuota))
     notifyQueued(rows)
     return rows
   }
 
-  const addInTx = async (tx: Transaction, specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
+  const addInTx = async (tx: Transaction, specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> => {
     const rows = await tx.any(enqueueJobs(specs, waitingQuota))
     tx.afterCommit(() => notifyQueued(rows))
     return rows
@@ -78,14 +78,16 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
 
   const flush = async (): Promise<void> => {
     while (isolated.length + waiting.length > 0)
-      await addBatch(isolated.length > 0 ? isolated.splice(0, 1) : waiting.splice(0, batchLength(waiting)))
+      await addBatch(
+        isolated.length > 0 ? isolated.splice(0, 1) : waiting.splice(0, countBatchRequests(waiting)),
+      )
     flushing = false
   }
 
   return {
     add: (specs, tx) => {
       if (tx !== undefined) return addInTx(tx, specs)
-      if (specs.length > MAX_SHARED) return addNow(specs)
+      if (specs.length > MAX_SHARED_JOBS) return addNow(specs)
       return new Promise((resolve, reject) => {
         waiting.push({ specs, resolve, reject })
         if (flushing) return
@@ -98,11 +100,11 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
 }
 
 /** Returns the number of leading requests that fit into one statement. */
-function batchLength(waiting: readonly PendingRequest[]): number {
+function countBatchRequests(waiting: readonly PendingRequest[]): number {
   let count = 0
   const next = waiting.findIndex(({ specs }) => {
     count += specs.length
-    return count > MAX_BATCH
+    return count > MAX_BATCH_JOBS
   })
   return next < 0 ? waiting.length : next
 }

@@ -1,7 +1,7 @@
 import type { Queries, Transaction } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { type Claim, claimKey, type StoredResponse, storeKey, storeResponse } from '../../sql/idempotency.ts'
-import { mac } from '../../tasks/accounts/tokens.ts'
+import { computeMac } from '../../tasks/accounts/tokens.ts'
 import { formatFailure, type Header, type StoredReply } from '../http/reply.ts'
 import type { Edge } from './context.ts'
 import { statusOf } from './statuses.ts'
@@ -23,8 +23,8 @@ export interface FingerprintedKey extends KeyRef {
  * Returns the fingerprint of a request from its method, path, query and body. It is a MAC with the deployment's key,
  * because it is stored. A plain hash would allow guessing passwords in the body.
  */
-export const fingerprintOf = (secretKey: string, ...parts: readonly (string | Uint8Array)[]): Buffer =>
-  mac(secretKey, 'millrace.idempotency', ...parts)
+export const computeFingerprint = (secretKey: string, ...parts: readonly (string | Uint8Array)[]): Buffer =>
+  computeMac(secretKey, 'millrace.idempotency', ...parts)
 
 /**
  * Claims the key until the transaction ends. Returns the row of the first request; null if this request is the first.
@@ -50,17 +50,17 @@ export async function claimIdempotencyKey(
  * Returns the stored answer of a claimed key.
  * @throws idempotency.running if there is no answer yet, job.missing if the answer depends on a deleted job.
  */
-export function storedAnswer(claim: Claim): StoredReply {
+export function requireStoredAnswer(claim: Claim): StoredReply {
   if (claim.status === null) throw fail(claim.state === 'gone' ? 'job.missing' : 'idempotency.running')
   return { status: claim.status, headers: claim.headers ?? [], body: claim.body ?? '' }
 }
 
 /** Marks an answer as a replay, for which no work was repeated. */
 export function markReplayed(answer: StoredReply): StoredReply {
-  return { ...answer, headers: [...answer.headers, REPLAYED] }
+  return { ...answer, headers: [...answer.headers, REPLAYED_HEADER] }
 }
 
-export const REPLAYED: Header = ['idempotent-replayed', 'true']
+export const REPLAYED_HEADER: Header = ['idempotent-replayed', 'true']
 
 /** Stores the answer that a job gave, for repetitions of its request. */
 export async function storeJobAnswer(edge: Edge, { scope, key }: KeyRef, answer: StoredReply): Promise<void> {
@@ -87,7 +87,7 @@ export async function runOnce(
   try {
     return await edge.db.transaction(async (tx) => {
       const first = key === null ? null : await claimIdempotencyKey(tx, key)
-      if (first !== null) return markReplayed(storedAnswer(first))
+      if (first !== null) return markReplayed(requireStoredAnswer(first))
       claimed = true
       const answer = await work(tx)
       if (key !== null) await tx.run(storeKey(key, { answer: toStored(answer) }))
@@ -98,14 +98,14 @@ export async function runOnce(
     if (key !== null && claimed && error instanceof Failure && statusOf(error.code) < 500)
       await edge.db.transaction(async (tx) => {
         const { state } = await tx.one(claimKey(key.scope, key.key, key.fingerprint))
-        if (state === 'first') await tx.run(storeKey(key, { answer: failureAnswer(key, error) }))
+        if (state === 'first') await tx.run(storeKey(key, { answer: answerFailure(key, error) }))
       })
     throw error
   }
 }
 
 /** Converts a failure to an answer. */
-export function failureAnswer(
+export function answerFailure(
   { invalidStatus }: Pick<KeyRef, 'invalidStatus'>,
   failure: Failure,
 ): StoredReply {

@@ -2,20 +2,20 @@ import { z } from 'zod'
 import { type Failure, fail, type InputProblem } from '../../sql/errors.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { EdgeRequest } from '../http/server.ts'
-import type { Entry } from './match.ts'
+import type { RouteEntry } from './match.ts'
 import { omitNulls, unwrap } from './optional.ts'
 import { type AnyRoute, isJobBacked } from './route.ts'
-import { textProblems } from './text-problems.ts'
+import { findTextProblems } from './text-problems.ts'
 
 type Part = 'body' | 'query' | 'path' | 'header'
 
 /** Returns the failure for input with a single problem. */
-export function invalid(part: Part, name: string, msg: string, type: string): Failure {
-  return invalidInput([{ loc: [part, name], msg, type }])
+export function failInvalidField(part: Part, name: string, msg: string, type: string): Failure {
+  return failInvalidInput([{ loc: [part, name], msg, type }])
 }
 
 /** Returns the failure for invalid input. */
-export function invalidInput(problems: readonly InputProblem[]): Failure {
+export function failInvalidInput(problems: readonly InputProblem[]): Failure {
   const [first] = problems
   const where =
     first === undefined ? 'input' : first.loc.length > 1 ? first.loc.slice(1).join('.') : first.loc[0]
@@ -26,25 +26,25 @@ export function invalidInput(problems: readonly InputProblem[]): Failure {
 export function parsePart(schema: z.ZodType | undefined, part: Part, value: unknown): unknown {
   if (schema === undefined) return undefined
   // A schema may drop query parameters, so only its output is checked. A body is checked as a whole, before parsing.
-  const before = part === 'body' ? textProblems(value, [part]) : []
-  if (before.length > 0) throw invalidInput(before)
+  const before = part === 'body' ? findTextProblems(value, [part]) : []
+  if (before.length > 0) throw failInvalidInput(before)
   const result = schema.safeParse(part === 'body' ? omitNulls(schema, value) : value)
   if (result.success) {
-    const after = part === 'body' ? [] : textProblems(result.data, [part])
-    if (after.length > 0) throw invalidInput(after)
+    const after = part === 'body' ? [] : findTextProblems(result.data, [part])
+    if (after.length > 0) throw failInvalidInput(after)
     return result.data
   }
-  throw invalidInput(
+  throw failInvalidInput(
     result.error.issues.map((issue) => ({
       loc: [part, ...issue.path.map((key) => (typeof key === 'number' ? key : String(key)))],
-      msg: issue.code === 'unrecognized_keys' ? unknownFields(schema, issue) : issue.message,
+      msg: issue.code === 'unrecognized_keys' ? describeUnknownFields(schema, issue) : issue.message,
       type: issue.code,
     })),
   )
 }
 
 /** Formats the message about unknown fields, which also lists the known ones. */
-function unknownFields(schema: z.ZodType, { keys, path }: z.core.$ZodIssueUnrecognizedKeys): string {
+function describeUnknownFields(schema: z.ZodType, { keys, path }: z.core.$ZodIssueUnrecognizedKeys): string {
   let at: z.ZodType | undefined = unwrap(schema)
   for (const key of path) {
     at =
@@ -78,20 +78,20 @@ const JOB_PARAMETERS = ['background', 'callback_url']
  * Parses the query of a request. Unknown parameters count as problems, so that typos are not ignored.
  * @throws fail('request.invalid') with every problem.
  */
-export function parseQuery({ area, route }: Entry, text: string): unknown {
+export function parseQuery({ area, route }: RouteEntry, text: string): unknown {
   // Most requests have no query and take this fast path.
   if (text === '' && route.query === undefined) return undefined
   const given = new URLSearchParams(text)
-  if (text !== '' && !area.allowsAnyQuery) refuseUnknown(route, given)
-  return route.query && parsePart(route.query, 'query', queryValues(route.query, given))
+  if (text !== '' && !area.allowsAnyQuery) rejectUnknownParameters(route, given)
+  return route.query && parsePart(route.query, 'query', collectQueryValues(route.query, given))
 }
 
-function refuseUnknown(route: AnyRoute, given: URLSearchParams): void {
-  const known = parameterNames(route)
+function rejectUnknownParameters(route: AnyRoute, given: URLSearchParams): void {
+  const known = listParameterNames(route)
   const unknown = new Set([...given.keys()].filter((name) => !known.includes(name)))
   if (unknown.size === 0) return
   const msg = `is not a parameter; ${known.length === 0 ? 'there are none' : `valid parameters: ${known.join(', ')}`}`
-  throw invalidInput(
+  throw failInvalidInput(
     truncateNames([...unknown]).map((name) => ({ loc: ['query', name], msg, type: 'unrecognized_keys' })),
   )
 }
@@ -100,43 +100,43 @@ function refuseUnknown(route: AnyRoute, given: URLSearchParams): void {
 const truncateNames = (names: readonly string[]): string[] =>
   names.slice(0, 10).map((name) => name.slice(0, 100))
 
-const names = new WeakMap<AnyRoute, readonly string[]>()
+const parameterNamesByRoute = new WeakMap<AnyRoute, readonly string[]>()
 
 /** Returns the names of a route's query parameters. */
-function parameterNames(route: AnyRoute): readonly string[] {
-  const known = names.get(route)
+function listParameterNames(route: AnyRoute): readonly string[] {
+  const known = parameterNamesByRoute.get(route)
   if (known !== undefined) return known
   const query = route.query && unwrap(route.query)
   const shape = query instanceof z.ZodObject ? Object.keys(query.shape) : []
   const found = [...new Set([...shape, ...(isJobBacked(route) && !route.alwaysWaits ? JOB_PARAMETERS : [])])]
-  names.set(route, found)
+  parameterNamesByRoute.set(route, found)
   return found
 }
 
-const lists = new WeakMap<z.ZodType, readonly string[]>()
+const repeatableNamesBySchema = new WeakMap<z.ZodType, readonly string[]>()
 
 /** Returns the parameters that a query may repeat, for which the schema has an array. */
-function repeatableNames(schema: z.ZodType): readonly string[] {
-  const known = lists.get(schema)
+function listRepeatableNames(schema: z.ZodType): readonly string[] {
+  const known = repeatableNamesBySchema.get(schema)
   if (known !== undefined) return known
   const shape = schema instanceof z.ZodObject ? (schema.shape as Shape) : {}
   const found = Object.keys(shape).filter((name) => unwrap(shape[name]!) instanceof z.ZodArray)
-  lists.set(schema, found)
+  repeatableNamesBySchema.set(schema, found)
   return found
 }
 
 /** Collects the values of a query by name. A repeatable parameter keeps all values, any other only the last. */
-function queryValues(schema: z.ZodType, given: URLSearchParams): Record<string, unknown> {
+function collectQueryValues(schema: z.ZodType, given: URLSearchParams): Record<string, unknown> {
   const values: Record<string, unknown> = Object.fromEntries(given)
-  for (const name of repeatableNames(schema)) if (given.has(name)) values[name] = given.getAll(name)
+  for (const name of listRepeatableNames(schema)) if (given.has(name)) values[name] = given.getAll(name)
   return values
 }
 
-const JSON_BYTES = 1_048_576
+const DEFAULT_MAX_JSON_BYTES = 1_048_576
 
 /** Returns the maximum size of a JSON body in bytes. */
-export function maxJsonBytes(settings: Settings, route: Pick<AnyRoute, 'bodyBytes'> = {}): number {
-  return settings.maxJsonBytes ?? route.bodyBytes ?? JSON_BYTES
+export function findMaxJsonBytes(settings: Settings, route: Pick<AnyRoute, 'bodyBytes'> = {}): number {
+  return settings.maxJsonBytes ?? route.bodyBytes ?? DEFAULT_MAX_JSON_BYTES
 }
 
 /** Reads and parses a body. Also returns its bytes, for the fingerprint of an Idempotency-Key. */
@@ -147,20 +147,20 @@ export async function parseBody(
 ): Promise<{ value: unknown; bytes: Uint8Array }> {
   const form = route.bodyType === 'form'
   const expected = form ? 'application/x-www-form-urlencoded' : 'application/json'
-  const given = mediaType(request)
+  const given = readMediaType(request)
   if (given !== expected && !(given.endsWith('+json') && !form)) {
-    const bytes = given === '' ? await request.body.bytes(maxBytes) : null
+    const bytes = given === '' ? await request.body.readBytes(maxBytes) : null
     // An absent body has no wrong type, so the schema reports the missing fields.
     if (bytes?.length !== 0) throw fail('request.media_type', { expected })
     return { value: parsePart(route.body, 'body', form ? {} : undefined), bytes }
   }
-  const bytes = await request.body.bytes(maxBytes)
+  const bytes = await request.body.readBytes(maxBytes)
   const text = decodeText(bytes)
   const raw = form ? Object.fromEntries(new URLSearchParams(text)) : parseJson(text)
   return { value: parsePart(route.body, 'body', raw), bytes }
 }
 
-function mediaType(request: EdgeRequest): string {
+function readMediaType(request: EdgeRequest): string {
   return request.header('content-type').split(';', 1)[0]!.trim().toLowerCase()
 }
 
@@ -192,5 +192,5 @@ export function wantsBackground(request: EdgeRequest): boolean {
   const given = new URLSearchParams(request.query).get('background')
   if (given === null || given === 'false' || given === '0') return false
   if (given === 'true' || given === '1') return true
-  throw invalid('query', 'background', 'must be true or false', 'invalid_value')
+  throw failInvalidField('query', 'background', 'must be true or false', 'invalid_value')
 }

@@ -1,6 +1,6 @@
 import { reserveRequests } from '../../sql/api-keys.ts'
 import type { Database } from '../../sql/db.ts'
-import type { Rate } from '../../tasks/setting-fields.ts'
+import type { RateLimit } from '../../tasks/setting-fields.ts'
 import type { Header } from '../http/reply.ts'
 
 /** The requests that an API key has left in the current period. */
@@ -52,7 +52,7 @@ const MAX_KNOWN = 100_000
  * Creates limits of `max` requests per `seconds` for each key. A period begins with the first request after the
  * previous one.
  */
-export function createKeyLimits(db: Database, { max, seconds }: Rate): KeyLimits {
+export function createKeyLimits(db: Database, { max, seconds }: RateLimit): KeyLimits {
   const share = Math.ceil(max / RESERVATIONS_PER_LIMIT)
   const reservations = new Map<string, Reservation>()
   const pending = new Map<string, Promise<void>>()

@@ -1,7 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { type Failure, fail } from '../../sql/errors.ts'
 import { countRequest } from '../../sql/limits.ts'
-import { networkOf } from '../../tasks/addresses.ts'
+import { networkKeyOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { Caller } from './auth.ts'
 
@@ -14,36 +14,36 @@ export interface RateLimits {
 export type LimitName = keyof Settings['limits']
 
 // These limits count by account and exempt admins. All others count by network, before the caller has signed in.
-const PER_ACCOUNT: ReadonlySet<LimitName> = new Set(['invite', 'export'])
+const PER_ACCOUNT_LIMITS: ReadonlySet<LimitName> = new Set(['invite', 'export'])
 
 // Maximum number of remembered refusals. Clearing them costs one more query per refused client.
-const MAX_REFUSED = 10_000
+const MAX_REMEMBERED_REFUSALS = 10_000
 
-export function createLimits(db: Database, settings: Settings): RateLimits {
+export function createRateLimits(db: Database, settings: Settings): RateLimits {
   // A refused client stays refused without a query until its wait is over, because a flood must cost no queries.
   const refused = new Map<string, number>()
   return {
     count: async (name, address, caller) => {
       const rate = settings.limits[name]
-      const isPerAccount = caller !== null && PER_ACCOUNT.has(name)
+      const isPerAccount = caller !== null && PER_ACCOUNT_LIMITS.has(name)
       if (rate === null || (isPerAccount && caller.role === 'admin')) return
-      const subject = isPerAccount ? `account ${caller.id}` : networkOf(address)
+      const subject = isPerAccount ? `account ${caller.id}` : networkKeyOf(address)
       const key = `${name} ${subject}`
       const refusedUntil = refused.get(key)
       if (refusedUntil !== undefined && refusedUntil > performance.now())
-        throw limited(refusedUntil - performance.now())
+        throw failLimited(refusedUntil - performance.now())
       refused.delete(key)
       const { wait_ms } = await db.one(countRequest(name, subject, rate.max, rate.seconds))
       if (wait_ms === 0) return
-      if (refused.size >= MAX_REFUSED) refused.clear()
+      if (refused.size >= MAX_REMEMBERED_REFUSALS) refused.clear()
       refused.set(key, performance.now() + wait_ms)
-      throw limited(wait_ms)
+      throw failLimited(wait_ms)
     },
   }
 }
 
 /** Returns the failure of a request that exceeds a rate limit; `waitMs` becomes `Retry-After`. */
-export function limited(waitMs: number): Failure {
+export function failLimited(waitMs: number): Failure {
   const seconds = Math.ceil(waitMs / 1000)
   return fail('request.limited', { seconds }, { retryAfter: seconds })
 }

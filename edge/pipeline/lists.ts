@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { type KeyType, MAX_COUNTED, type PageValues } from '../../sql/lists.ts'
 import type { EdgeRequest } from '../http/server.ts'
-import { invalid } from './input.ts'
-import { type Answer, json } from './route.ts'
+import { failInvalidField } from './input.ts'
+import { type Answer, answerJson } from './route.ts'
 import { count, Day, formatNumber, integer, Moment } from './schemas.ts'
-import { textProblems } from './text-problems.ts'
+import { findTextProblems } from './text-problems.ts'
 
 /** Paginates all lists by page number up to the counted maximum, and by cursor beyond it. */
 
 /** Fields of a list that counts up to {@link MAX_COUNTED} rows. */
-const Total = {
+const TotalField = {
   total: z.int().meta({ description: `Number of rows; at most ${formatNumber(MAX_COUNTED)}` }),
   total_is_exact: z.boolean().meta({ description: 'false if there are more than `total`' }),
 }
@@ -18,7 +18,7 @@ export const NextField = {
   next: z.string().nullable().meta({ description: 'The `cursor` of the next page; null on the last page' }),
 }
 
-const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
+const KEY_SCHEMAS: Readonly<Record<KeyType, z.ZodType>> = {
   bigint: z.int(),
   uuid: z.uuid(),
   date: Day,
@@ -31,28 +31,28 @@ const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
 }
 
 /** Fields that a numbered list has besides its items. */
-export const PageFields = { ...Total, page: z.int(), page_size: z.int(), ...NextField }
+export const PageFields = { ...TotalField, page: z.int(), page_size: z.int(), ...NextField }
 
 /** Sort key of a list: its columns, with the types that the statement declares. */
-type Order = Readonly<Record<string, KeyType>>
+type SortKey = Readonly<Record<string, KeyType>>
 
 // A title of 300 characters, each up to 6 bytes in JSON, takes 2400 characters in base64. A path may be longer.
 const MAX_CURSOR = 4000
 
-const WRONG_CURSOR = 'is not a cursor of this list'
+const WRONG_CURSOR_MESSAGE = 'is not a cursor of this list'
 
 /**
  * Returns the schema of a cursor for one of the list's orders. It decodes to a JSON array of the statement's sort key
  * values.
  */
-export const cursor = (...orders: readonly Order[]) =>
+export const cursor = (...orders: readonly SortKey[]) =>
   z
     .string()
     .max(MAX_CURSOR)
     .transform((text, context): string => {
       const values = decodeCursor(text)
       if (orders.some((order) => isCursorOf(order, values))) return JSON.stringify(values)
-      context.addIssue({ code: 'custom', message: WRONG_CURSOR })
+      context.addIssue({ code: 'custom', message: WRONG_CURSOR_MESSAGE })
       return z.NEVER
     })
     .optional()
@@ -66,19 +66,19 @@ function decodeCursor(text: string): unknown {
   }
 }
 
-function isCursorOf(order: Order, values: unknown): boolean {
+function isCursorOf(order: SortKey, values: unknown): boolean {
   const types = Object.values(order)
   return (
     Array.isArray(values) &&
     values.length === types.length &&
     // The schema of the parameter has checked only that it is base64url.
-    textProblems(values, []).length === 0 &&
-    types.every((type, n) => KEYS[type].safeParse(values[n]).success)
+    findTextProblems(values, []).length === 0 &&
+    types.every((type, n) => KEY_SCHEMAS[type].safeParse(values[n]).success)
   )
 }
 
 /** Returns the query fields of a numbered list, including `limit` and `cursor`, which every list has. */
-export const pageQuery = (order: Order | readonly Order[], { max, fallback }: PageSize) => ({
+export const pageQuery = (order: SortKey | readonly SortKey[], { max, fallback }: PageSize) => ({
   page: count({ min: 1, max: MAX_COUNTED + 1, fallback: 1 }).meta({
     description: `Counts from the cursor. Page numbers reach ${formatNumber(MAX_COUNTED)} rows; use the cursor beyond them`,
   }),
@@ -105,7 +105,7 @@ export const timeRange = (happened: string) => ({
 })
 
 /** Returns the schema of `sort`, which is a column of the list. A leading `-` means descending. */
-export const sortParameter = <Column extends string>(orders: Readonly<Record<Column, Order>>) =>
+export const sortParameter = <Column extends string>(orders: Readonly<Record<Column, SortKey>>) =>
   z
     .enum((Object.keys(orders) as Column[]).flatMap((column) => [column, `-${column}`] as const))
     .transform((text): { readonly column: Column; readonly direction: 'asc' | 'desc' } =>
@@ -144,22 +144,27 @@ interface PageQuery {
  * `order`. Throws request.invalid for two different sizes, a page beyond the counted rows, or a cursor of another
  * order.
  */
-export function pageValues({ page, page_size, limit, cursor }: PageQuery, order?: Order): PageValues {
+export function buildPageValues({ page, page_size, limit, cursor }: PageQuery, order?: SortKey): PageValues {
   const size = limit.given ?? page_size ?? limit.fallback
   if (page_size !== undefined && size !== page_size)
-    throw invalid('query', 'limit', 'is an alias of `page_size`, but their values differ', 'custom')
+    throw failInvalidField('query', 'limit', 'is an alias of `page_size`, but their values differ', 'custom')
   if ((page - 1) * size > MAX_COUNTED)
-    throw invalid('query', 'page', `reaches ${MAX_COUNTED} rows; follow \`next\` beyond them`, 'too_big')
-  return [cursorValues(cursor, order), (page - 1) * size, size]
+    throw failInvalidField(
+      'query',
+      'page',
+      `reaches ${MAX_COUNTED} rows; follow \`next\` beyond them`,
+      'too_big',
+    )
+  return [buildCursorValues(cursor, order), (page - 1) * size, size]
 }
 
 /**
  * Returns the statement's value for a cursor; null without one. A list with several sort keys passes the current one as
  * `order`. Throws request.invalid for a cursor of another order.
  */
-export function cursorValues(cursor: string | undefined, order?: Order): string | null {
+export function buildCursorValues(cursor: string | undefined, order?: SortKey): string | null {
   if (cursor !== undefined && order !== undefined && !isCursorOf(order, JSON.parse(cursor)))
-    throw invalid('query', 'cursor', WRONG_CURSOR, 'custom')
+    throw failInvalidField('query', 'cursor', WRONG_CURSOR_MESSAGE, 'custom')
   return cursor ?? null
 }
 
@@ -167,16 +172,16 @@ export function cursorValues(cursor: string | undefined, order?: Order): string 
  * Converts the output of `arrayText` to an array, with `Link: <…>; rel="next"` (RFC 8288) unless it is the last page.
  * `complete` adds data to the items that is not in PostgreSQL.
  */
-export function arrayAnswer<T>(
+export function answerArray<T>(
   text: string,
   request: EdgeRequest,
   complete: (items: string) => string = (items) => items,
 ): Answer<T> {
   const end = text.indexOf('\n')
   const items = complete(text.slice(end + 1))
-  if (end === 0) return json<T>(items)
+  if (end === 0) return answerJson<T>(items)
   const query = new URLSearchParams(request.query)
   query.delete('page')
   query.set('cursor', text.slice(0, end))
-  return json<T>(items, { headers: [['link', `<${request.path}?${query}>; rel="next"`]] })
+  return answerJson<T>(items, { headers: [['link', `<${request.path}?${query}>; rel="next"`]] })
 }

@@ -1,8 +1,8 @@
 import type { AnyRoute, Area } from './route.ts'
-import { admittingScopes } from './scopes.ts'
+import { listAdmittingScopes } from './scopes.ts'
 
 /** A route with its area. */
-export interface Entry {
+export interface RouteEntry {
   readonly area: Area
   readonly route: AnyRoute
   /** Path pattern with the area's prefix, as shown in metrics and the reference. */
@@ -13,20 +13,20 @@ export interface Entry {
 
 export interface Match {
   /** Entries by method name in upper case. */
-  readonly entries: ReadonlyMap<string, Entry>
+  readonly entries: ReadonlyMap<string, RouteEntry>
   readonly params: Readonly<Record<string, string>>
 }
 
-interface Node {
-  readonly literals: Map<string, Node>
-  parameter: { readonly name: string; readonly node: Node } | null
-  entries: Map<string, Entry> | null
+interface PathNode {
+  readonly literals: Map<string, PathNode>
+  parameter: { readonly name: string; readonly node: PathNode } | null
+  entries: Map<string, RouteEntry> | null
 }
 
 export interface Matcher {
   /** Finds the route of a path. Returns null if there is none; undefined if a segment is not valid percent-encoding. */
   find(path: string): Match | null | undefined
-  readonly entries: readonly Entry[]
+  readonly entries: readonly RouteEntry[]
 }
 
 /**
@@ -34,14 +34,14 @@ export interface Matcher {
  * routes share method and path, or if a segment has parameters with two names.
  */
 export function createMatcher(areas: readonly Area[]): Matcher {
-  const root: Node = { literals: new Map(), parameter: null, entries: null }
-  const all: Entry[] = []
+  const root: PathNode = { literals: new Map(), parameter: null, entries: null }
+  const all: RouteEntry[] = []
   for (const area of areas) {
     for (const route of area.routes) {
       const pattern = `${area.prefix}${route.path}` || '/'
-      const entry = { area, route, pattern, scopes: admittingScopes(area, route) }
+      const entry = { area, route, pattern, scopes: listAdmittingScopes(area, route) }
       all.push(entry)
-      insert(root, entry)
+      insertEntry(root, entry)
     }
   }
   return {
@@ -49,16 +49,16 @@ export function createMatcher(areas: readonly Area[]): Matcher {
     find: (path) => {
       const segments = path.split('/')
       const params: Record<string, string> = {}
-      let node: Node | undefined = root
+      let node: PathNode | undefined = root
       for (let i = 1; i < segments.length && node !== undefined; i++) {
         const segment: string = segments[i]!
-        const literal: Node | undefined = node.literals.get(segment)
+        const literal: PathNode | undefined = node.literals.get(segment)
         if (literal !== undefined) {
           node = literal
           continue
         }
         if (node.parameter === null || segment === '') return null
-        const value = decode(segment)
+        const value = decodeSegment(segment)
         if (value === undefined) return undefined
         params[node.parameter.name] = value
         node = node.parameter.node
@@ -68,10 +68,10 @@ export function createMatcher(areas: readonly Area[]): Matcher {
   }
 }
 
-function insert(root: Node, entry: Entry): void {
+function insertEntry(root: PathNode, entry: RouteEntry): void {
   let node = root
   for (const segment of entry.pattern.split('/').slice(1)) {
-    const created: Node = { literals: new Map(), parameter: null, entries: null }
+    const created: PathNode = { literals: new Map(), parameter: null, entries: null }
     if (segment.startsWith(':')) {
       node.parameter ??= { name: segment.slice(1), node: created }
       if (node.parameter.name !== segment.slice(1))
@@ -89,7 +89,7 @@ function insert(root: Node, entry: Entry): void {
   node.entries.set(method, entry)
 }
 
-function decode(segment: string): string | undefined {
+function decodeSegment(segment: string): string | undefined {
   if (!segment.includes('%')) return segment
   try {
     return decodeURIComponent(segment)

@@ -24,16 +24,16 @@ export function omitNulls(schema: z.ZodType, value: unknown): unknown {
   )
 }
 
-const omissible = new WeakMap<z.ZodType, boolean>()
+const omissibleCache = new WeakMap<z.ZodType, boolean>()
 
 /** True if a field may be absent and null is not one of its values. */
 function isOmissible(schema: z.ZodType): boolean {
-  const found = omissible.get(schema) ?? (accepts(schema, undefined) && !accepts(schema, null))
-  omissible.set(schema, found)
+  const found = omissibleCache.get(schema) ?? (acceptsValue(schema, undefined) && !acceptsValue(schema, null))
+  omissibleCache.set(schema, found)
   return found
 }
 
-const accepts = (schema: z.ZodType, value: null | undefined): boolean => schema.safeParse(value).success
+const acceptsValue = (schema: z.ZodType, value: null | undefined): boolean => schema.safeParse(value).success
 
 /** Returns the inner schema of an optional, nullable, defaulted or transformed one. */
 export function unwrap(schema: z.ZodType): z.ZodType {

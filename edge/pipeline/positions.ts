@@ -1,6 +1,6 @@
 import { formatPosition, type Position, parsePosition, type Wal } from '../../sql/wal.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import { cookieName, readCookie, setCookie } from '../http/cookies.ts'
+import { formatCookieName, formatSetCookie, readCookie } from '../http/cookies.ts'
 import type { Header } from '../http/reply.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Caller } from './auth.ts'
@@ -12,7 +12,7 @@ import type { Caller } from './auth.ts'
  */
 export interface Positions {
   /** Returns the position that the request's lists must include: the furthest of header, cookie and memory. */
-  required(asked: IdentifiedRequest): Position
+  requiredPosition(asked: IdentifiedRequest): Position
   /** Tracks a request that may write, or report a write. */
   track(asked: IdentifiedRequest): WrittenPosition
 }
@@ -42,11 +42,11 @@ const ALL_CALLERS = ''
 /** @param forMs time after which every standby in use has replayed a write. */
 export function createPositions(settings: Settings, wal: Wal, forMs: number, max = MAX_POSITIONS): Positions {
   const memory = new Memory(forMs, max)
-  const cookie = cookieName(settings, 'position')
+  const cookie = formatCookieName(settings, 'position')
   // The second `forMs` covers a standby that was chosen just before it fell behind.
   const scope = { path: '/', sameSite: 'Lax', seconds: (2 * forMs) / 1000 } as const
   return {
-    required: ({ request, caller, address }) => {
+    requiredPosition: ({ request, caller, address }) => {
       const given = [request.header(POSITION_HEADER), readCookie(request, cookie) ?? '']
       return Math.max(...given.map((text) => parsePosition(text) ?? 0), memory.get(caller?.ownerId, address))
     },
@@ -61,7 +61,7 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, max
           const header: Header = [POSITION_HEADER, text]
           // Browsers never send Authorization by themselves, so they need the cookie.
           return request.header('authorization') === ''
-            ? [header, setCookie(settings, cookie, text, scope)]
+            ? [header, formatSetCookie(settings, cookie, text, scope)]
             : [header]
         },
       }

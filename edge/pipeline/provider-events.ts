@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type ErrorCode, Failure, fail } from '../../sql/errors.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Edge } from './context.ts'
-import { maxJsonBytes } from './input.ts'
+import { findMaxJsonBytes } from './input.ts'
 
 /** Response body of the routes that receive provider events. */
 
@@ -14,7 +14,7 @@ export const RECEIVED = { received: 'true' } as const
  * @throws fail(refused), the only error of such routes, for a body that is too large.
  */
 export function readEventBytes(edge: Edge, request: EdgeRequest, refused: ErrorCode): Promise<Uint8Array> {
-  return request.body.bytes(maxJsonBytes(edge.settings)).catch((error) => {
+  return request.body.readBytes(findMaxJsonBytes(edge.settings)).catch((error) => {
     if (error instanceof Failure && error.code === 'request.too_large') throw fail(refused)
     throw error
   })

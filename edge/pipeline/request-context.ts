@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto'
 import type { Failure } from '../../sql/errors.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { type Origin, parseTraceParent, type Span, type Tracing } from '../../tasks/telemetry/tracing.ts'
-import { corsHeaders, type Header, type StoredReply, sendJson } from '../http/reply.ts'
+import { buildCorsHeaders, type Header, type StoredReply, sendJson } from '../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { Caller } from './auth.ts'
-import { addressOf, locationOf } from './client-location.ts'
+import { readClientAddress, readClientLocation } from './client-location.ts'
 import type { Allowance } from './key-limits.ts'
 import type { WrittenPosition } from './positions.ts'
 
 // Clients may choose the request id, but only from characters that are safe in log lines and headers.
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/
-const PREFIX = randomBytes(6).toString('base64url')
+const PROCESS_PREFIX = randomBytes(6).toString('base64url')
 let counter = 0
 // The methods that OpenTelemetry's HTTP conventions list.
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'])
@@ -54,18 +54,19 @@ export class RequestContext implements Origin {
     // uWS can't read the address after a disconnect or an answer, but log and audit trail need it for every write.
     if (request.method !== 'GET' || isLogged) void request.address
     const given = request.header('x-request-id')
-    this.requestId = given !== '' && REQUEST_ID.test(given) ? given : `${PREFIX}-${(++counter).toString(36)}`
+    this.requestId =
+      given !== '' && REQUEST_ID.test(given) ? given : `${PROCESS_PREFIX}-${(++counter).toString(36)}`
   }
 
   /** Builds the head of an answer, with the common headers. */
-  head(status: number, headers: readonly Header[] = []): ReplyHead {
+  buildHead(status: number, headers: readonly Header[] = []): ReplyHead {
     this.status = status
     // The access log needs the address after the answer, when uWS can no longer read it.
     if (status >= 400) void this.request.address
     const all: Header[] = [
       ...headers,
       ['x-request-id', this.requestId],
-      ...corsHeaders(this.settings, this.request),
+      ...buildCorsHeaders(this.settings, this.request),
     ]
     if (this.allowance !== null) all.push(...this.allowance.headers())
     if (this.writePosition !== null) all.push(...this.writePosition.headers())
@@ -74,12 +75,12 @@ export class RequestContext implements Origin {
   }
 
   sendJson(status: number, headers: readonly Header[], text: string): Promise<void> | void {
-    const head = this.head(status, headers)
+    const head = this.buildHead(status, headers)
     return sendJson(this.request, this.responder, status, head.headers, text)
   }
 
   sendEmpty(status: number, headers: readonly Header[] = []): void {
-    this.responder.send(this.head(status, headers))
+    this.responder.send(this.buildHead(status, headers))
   }
 
   sendStored(answer: StoredReply): Promise<void> | void {
@@ -88,11 +89,11 @@ export class RequestContext implements Origin {
   }
 
   get address(): string {
-    return addressOf(this.settings, this.request)
+    return readClientAddress(this.settings, this.request)
   }
 
   get location(): string | null {
-    return locationOf(this.settings, this.request)
+    return readClientLocation(this.settings, this.request)
   }
 
   get traceParent(): string | null {
@@ -106,7 +107,7 @@ export class RequestContext implements Origin {
   }
 
   /** Starts the request's span, in the caller's trace if `traceparent` names one. */
-  trace(tracing: Tracing): void {
+  startSpan(tracing: Tracing): void {
     const { request, requestId, settings } = this
     const { method, path } = request
     const parent = request.header('traceparent')

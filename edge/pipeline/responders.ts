@@ -2,26 +2,26 @@ import { readWithin, type Transaction } from '../../sql/db.ts'
 import { type Failure, fail, restoreFailure } from '../../sql/errors.ts'
 import { type Claim, storeKey } from '../../sql/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
-import { addCallback, type Callback } from '../../sql/webhooks.ts'
+import { addJobCallback, type JobCallback } from '../../sql/webhooks.ts'
 import type { JobRef } from '../../tasks/task.ts'
 import { formatFailure, type Header, type StoredReply } from '../http/reply.ts'
 import type { JobEvent } from '../streams/job-event.ts'
 import { SSE_HEADERS, type StreamSource } from '../streams/sse.ts'
 import type { StreamPermit } from '../streams/stream-permits.ts'
-import { type AdmittedRequest, idempotencyKeyOf } from './admitted-request.ts'
+import { type AdmittedRequest, readIdempotencyKey } from './admitted-request.ts'
 import { bodyOf, completeAnswer, sendAnswer, toCheckedAnswer } from './answers.ts'
 import { parseCallback } from './callbacks.ts'
 import {
   claimIdempotencyKey,
-  fingerprintOf,
+  computeFingerprint,
   type KeyRef,
   markReplayed,
-  REPLAYED,
-  storedAnswer,
+  REPLAYED_HEADER,
+  requireStoredAnswer,
   storeJobAnswer,
 } from './idempotency.ts'
 import { wantsBackground } from './input.ts'
-import type { Entry } from './match.ts'
+import type { RouteEntry } from './match.ts'
 import type { RequestContext } from './request-context.ts'
 import type { Received, TaskInput } from './route.ts'
 import { statusOf } from './statuses.ts'
@@ -33,7 +33,7 @@ const REPEAT_WAIT_MS = 100
 export async function respondWithHandle(admitted: AdmittedRequest): Promise<void> {
   const { edge, exchange, entry, input } = admitted
   const { handle, method } = entry.route
-  const key = idempotencyKeyOf(exchange, entry)
+  const key = readIdempotencyKey(exchange, entry)
   const writes = method === 'get' ? null : new RequestWrites(admitted, key)
   const given = writes === null ? input : (writes.extendInput(input) as never)
   const answer = toCheckedAnswer(edge, entry, await handle!(given))
@@ -48,8 +48,8 @@ export async function respondWithJob(admitted: AdmittedRequest): Promise<void> {
   // A HEAD request must have no effect, even if GET would.
   if (exchange.request.method === 'HEAD')
     return exchange.sendEmpty(200, follow === undefined ? [] : SSE_HEADERS)
-  const { confirmed } = admitted.edge
-  const resumed = follow ? await confirmed.withDurableReads(() => follow.resume(input)) : null
+  const { durableReads } = admitted.edge
+  const resumed = follow ? await durableReads.withDurableReads(() => follow.resume(input)) : null
   if (resumed !== null) return withStreamSlot(admitted, (slot) => openStream(admitted, resumed, slot))
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
   if (follow === undefined || background) return runJob(admitted, background, null)
@@ -64,7 +64,7 @@ async function runJob(
 ): Promise<void> {
   const { edge, exchange, entry, input } = admitted
   const { follow } = entry.route
-  const key = idempotencyKeyOf(exchange, entry)
+  const key = readIdempotencyKey(exchange, entry)
   const callback = parseCallback(admitted, background)
   const received = await entry.route.receive?.(input)
   const added = await addJob(admitted, { key, background, callback, received }).catch(async (error) => {
@@ -77,7 +77,7 @@ async function runJob(
   if (slot !== null) return openStream(admitted, await follow!.open(input, jobId), slot)
   const answer = immediateAnswer ?? (await waitForJob(admitted, jobId))
   // After a disconnect the answer may be incomplete, so it is not stored. A repetition reads the job instead.
-  if (key !== null && immediateAnswer === null && !exchange.responder.done)
+  if (key !== null && immediateAnswer === null && !exchange.responder.isDone)
     await storeJobAnswer(edge, key, answer)
   await exchange.sendStored(answer)
 }
@@ -85,7 +85,7 @@ async function runJob(
 interface JobOptions {
   readonly key: KeyRef | null
   readonly background: boolean
-  readonly callback: Callback | null
+  readonly callback: JobCallback | null
   readonly received: Received | undefined
 }
 
@@ -104,19 +104,19 @@ async function addJob(
   if (received !== undefined) await admitted.readmit()
   if (entry.route.task !== undefined && key === null && callback === null) {
     const jobId = await addBatched(admitted)
-    return { jobId, immediateAnswer: background ? acceptedAnswer(jobId) : null }
+    return { jobId, immediateAnswer: background ? buildAcceptedAnswer(jobId) : null }
   }
   return edge.db.transaction(async (tx) => {
     const used = key === null ? null : { ...key, fingerprint: fingerprintWith(admitted, received) }
     const first = used === null ? null : await claimIdempotencyKey(tx, used)
     if (first !== null) return { first }
-    const { jobId, answer } = await addInTransaction(tx, admitted, received)
+    const { jobId, immediateResult } = await addInTransaction(tx, admitted, received)
     const immediateAnswer = background
-      ? acceptedAnswer(jobId)
-      : answer === undefined
+      ? buildAcceptedAnswer(jobId)
+      : immediateResult === undefined
         ? null
-        : routeAnswer(admitted, answer)
-    if (callback !== null) await tx.run(addCallback(jobId, callback))
+        : buildImmediateAnswer(admitted, immediateResult)
+    if (callback !== null) await tx.run(addJobCallback(jobId, callback))
     if (used !== null)
       await tx.run(
         storeKey(used, { jobId, ...(immediateAnswer === null ? {} : { answer: immediateAnswer }) }),
@@ -127,7 +127,7 @@ async function addJob(
 }
 
 /** Builds the answer that a route gives before its job ends. */
-function routeAnswer({ edge, entry }: AdmittedRequest, value: unknown): StoredReply {
+function buildImmediateAnswer({ edge, entry }: AdmittedRequest, value: unknown): StoredReply {
   const answer = toCheckedAnswer(edge, entry, value)
   return { status: answer.status ?? 200, headers: answer.headers, body: bodyOf(answer) }
 }
@@ -139,29 +139,29 @@ function fingerprintWith(
 ): Buffer {
   if (received === undefined) return fingerprint()
   const { method, path, query } = exchange.request
-  return fingerprintOf(edge.secretKey, method, path, query, received.fingerprint)
+  return computeFingerprint(edge.secretKey, method, path, query, received.fingerprint)
 }
 
 async function addInTransaction(
   tx: Transaction,
   admitted: AdmittedRequest,
   received: Received | undefined,
-): Promise<Pick<JobRef<unknown>, 'jobId' | 'answer'>> {
+): Promise<Pick<JobRef<unknown>, 'jobId' | 'immediateResult'>> {
   const { job } = admitted.entry.route
   const { caller } = admitted.exchange
   if (job !== undefined) return job({ ...(admitted.input as object), caller, tx, received } as never)
-  const spec = await specOf(admitted, (statement, values) => readWithin(tx, statement, values))
+  const spec = await buildJobSpec(admitted, (statement, values) => readWithin(tx, statement, values))
   return { jobId: (await tx.one(enqueueJobs([spec], admitted.edge.settings.quotas.waiting_jobs))).job_id }
 }
 
 /** Adds the job in a statement that it shares with other requests. */
 async function addBatched(admitted: AdmittedRequest): Promise<string> {
   const { enqueuer, reader } = admitted.edge
-  const [added] = await enqueuer.add([await specOf(admitted, reader.text)])
+  const [added] = await enqueuer.add([await buildJobSpec(admitted, reader.text)])
   return added!.job_id
 }
 
-async function specOf(
+async function buildJobSpec(
   { edge, entry, exchange, input }: AdmittedRequest,
   read: TaskInput['read'],
 ): Promise<JobSpec> {
@@ -176,7 +176,7 @@ async function specOf(
 export async function respondWithStream(admitted: AdmittedRequest): Promise<void> {
   await withStreamSlot(admitted, async (slot) => {
     const { edge, entry, input } = admitted
-    const source = await edge.confirmed.withDurableReads(() => entry.route.stream!(input))
+    const source = await edge.durableReads.withDurableReads(() => entry.route.stream!(input))
     return openStream(admitted, source, slot)
   })
 }
@@ -203,12 +203,12 @@ function openStream(
 ): Promise<void> | void {
   // A 204 stops a reconnecting EventSource after all events were delivered.
   if (source === 'ended') return exchange.sendEmpty(204)
-  const head = exchange.head(200, [...SSE_HEADERS, ...headers])
-  if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
+  const head = exchange.buildHead(200, [...SSE_HEADERS, ...headers])
+  if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, isHead: true })
   const { caller } = exchange
   const subscriber = {
     accountId: caller?.ownerId ?? null,
-    isAuthorized: async () => caller === null || edge.accounts.isStillAuthorized(caller),
+    isAuthorized: async () => caller === null || edge.authenticator.isStillAuthorized(caller),
     beforeSending: () => exchange.writePosition?.remember(),
   }
   streams.open(exchange.responder, head, source, subscriber, slot)
@@ -217,9 +217,10 @@ function openStream(
 export async function respondWithRaw(admitted: AdmittedRequest): Promise<void> {
   const { entry, exchange, input } = admitted
   const raw = {
-    ...new RequestWrites(admitted, idempotencyKeyOf(exchange, entry)).extendInput(input),
+    ...new RequestWrites(admitted, readIdempotencyKey(exchange, entry)).extendInput(input),
     responder: exchange.responder,
-    head: (status: number, headers: Parameters<RequestContext['head']>[1]) => exchange.head(status, headers),
+    head: (status: number, headers: Parameters<RequestContext['buildHead']>[1]) =>
+      exchange.buildHead(status, headers),
   }
   const answer = await entry.route.raw!(raw as never)
   if (answer !== undefined) await sendAnswer(exchange, answer)
@@ -233,7 +234,7 @@ async function waitForJob({ edge, entry, exchange }: AdmittedRequest, jobId: str
     edge.settings.requestWaitSeconds * 1000,
     disconnected.signal,
   )
-  return event === null ? acceptedAnswer(jobId) : jobAnswer(entry, event)
+  return event === null ? buildAcceptedAnswer(jobId) : buildJobAnswer(entry, event)
 }
 
 async function replayJob(
@@ -245,18 +246,18 @@ async function replayJob(
   const { edge, entry, exchange, input } = admitted
   const { follow } = entry.route
   if (slot !== null && first.status === null && first.job_id !== null)
-    return openStream(admitted, await follow!.open(input, first.job_id), slot, [REPLAYED])
+    return openStream(admitted, await follow!.open(input, first.job_id), slot, [REPLAYED_HEADER])
   // The process of the first request may have died before storing the answer, but the job has it.
   const event =
     first.status === null && first.job_id !== null
       ? await edge.hub.waitForTerminal(first.job_id, REPEAT_WAIT_MS)
       : null
-  const answer = event === null ? storedAnswer(first) : jobAnswer(entry, event)
+  const answer = event === null ? requireStoredAnswer(first) : buildJobAnswer(entry, event)
   if (event !== null) await storeJobAnswer(edge, key, answer)
   await exchange.sendStored(markReplayed(answer))
 }
 
-function acceptedAnswer(jobId: string): StoredReply {
+function buildAcceptedAnswer(jobId: string): StoredReply {
   return {
     status: 202,
     headers: [['location', `/api/v1/jobs/${jobId}`]],
@@ -265,17 +266,17 @@ function acceptedAnswer(jobId: string): StoredReply {
 }
 
 /** Returns the answer for a caller who waits for a job. */
-function jobAnswer({ route }: Entry, event: JobEvent): StoredReply {
+function buildJobAnswer({ route }: RouteEntry, event: JobEvent): StoredReply {
   if (event.status === 'done') {
     const { result = null } = JSON.parse(event.frame) as { result?: unknown }
     return { status: 200, headers: [], body: JSON.stringify(route.answer?.(result) ?? result) }
   }
-  const failure = jobFailure(event)
+  const failure = toJobFailure(event)
   return { status: statusOf(failure.code), headers: [], body: formatFailure(failure) }
 }
 
 /** Returns the failure of a job that did not complete. */
-export function jobFailure(event: JobEvent): Failure {
+export function toJobFailure(event: JobEvent): Failure {
   const { error } = JSON.parse(event.frame) as { error?: { code: string; detail: string } }
   return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : restoreFailure(error)
 }

@@ -50,7 +50,7 @@ export class Answer<T> {
 }
 
 /** Creates an answer from JSON text of PostgreSQL, after compacting it. */
-export function json<T>(
+export function answerJson<T>(
   text: string,
   parts: { status?: number; headers?: readonly Header[] } = {},
 ): Answer<T> {
@@ -58,7 +58,7 @@ export function json<T>(
 }
 
 /** Creates an answer from JSON text that is already compact. */
-export function rawJson<T>(
+export function answerCompactJson<T>(
   text: string,
   parts: { status?: number; headers?: readonly Header[] } = {},
 ): Answer<T> {
@@ -212,9 +212,9 @@ interface Declaration<
 }
 
 type CallerOf<A extends Auth> = A extends 'public' ? Caller | null : Caller
-type Out<T extends z.ZodType> = z.output<T>
+type OutputOf<T extends z.ZodType> = z.output<T>
 
-interface Endings<P, Q, B, R, C, V> {
+interface Handlers<P, Q, B, R, C, V> {
   handle: (input: Input<P, Q, B, C> & Writes<R>) => Promise<R | Answer<R>> | R | Answer<R>
   job: (input: Input<P, Q, B, C> & { readonly tx: Transaction; readonly received: V }) => Promise<JobRef<R>>
   /** Like `job`, for a job that is the only write. Concurrent requests add such jobs in one batch. */
@@ -223,15 +223,15 @@ interface Endings<P, Q, B, R, C, V> {
   raw: (input: Input<P, Q, B, C> & RawInput) => Promise<Answer<unknown> | undefined>
 }
 
-type Only<E, K extends keyof E> = { readonly [N in K]: E[N] } & {
+type OnlyOne<E, K extends keyof E> = { readonly [N in K]: E[N] } & {
   readonly [N in Exclude<keyof E, K>]?: never
 }
-type OneEnding<E> = { [K in keyof E]: Only<E, K> }[keyof E]
+type OneHandler<E> = { [K in keyof E]: OnlyOne<E, K> }[keyof E]
 
 /** A route without its type parameters, as dispatch and the reference use it. */
 export interface AnyRoute
   extends Omit<Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth, Received>, 'receive' | 'follow'>,
-    Partial<Endings<never, never, never, unknown, never, never>> {
+    Partial<Handlers<never, never, never, unknown, never, never>> {
   readonly receive?: (input: never) => Promise<Received>
   readonly follow?: Follow<never>
 }
@@ -249,7 +249,7 @@ export function route<
   V extends Received = never,
 >(
   declaration: Declaration<P, Q, B, R, A, V> &
-    OneEnding<Endings<Out<P>, Out<Q>, Out<B>, z.input<R>, CallerOf<A>, V>>,
+    OneHandler<Handlers<OutputOf<P>, OutputOf<Q>, OutputOf<B>, z.input<R>, CallerOf<A>, V>>,
 ): AnyRoute {
   // No other cast erases a route's types. It is safe because dispatch parses the input with the schemas that typed it.
   return declaration as unknown as AnyRoute

@@ -13,12 +13,12 @@ export function addScopes(area: string): void {
 }
 
 /** Returns every scope, `*` first. The list is complete once all areas are declared. */
-export function allScopes(): string[] {
+export function listScopes(): string[] {
   return ['*', ...[...scopedAreas].sort()].flatMap((area) => VERBS.map((verb) => `${area}:${verb}`))
 }
 
 /** Returns the scopes that allow reading or writing in an area, narrowest first. */
-const scopesOf = (area: string, isReading: boolean): readonly string[] => {
+const listAreaScopes = (area: string, isReading: boolean): readonly string[] => {
   const writing = [`${area}:write`, '*:write']
   return isReading ? [`${area}:read`, '*:read', ...writing] : writing
 }
@@ -31,13 +31,13 @@ interface Reading {
 }
 
 /** Returns the scopes that admit to a route, narrowest first. */
-export function admittingScopes({ name }: { readonly name: string }, route: Reading): readonly string[] {
+export function listAdmittingScopes({ name }: { readonly name: string }, route: Reading): readonly string[] {
   const isReading = route.method === 'get' ? route.costsMoney !== true : route.isRead === true
-  return scopesOf(name, isReading)
+  return listAreaScopes(name, isReading)
 }
 
 /** Returns the failure of an API key without a scope. */
-export const missingScope = (scope: string): Failure => fail('auth.scope', { scope }, { scope })
+export const failMissingScope = (scope: string): Failure => fail('auth.scope', { scope }, { scope })
 
 /**
  * Requires that an API key may also act in another area.
@@ -45,6 +45,6 @@ export const missingScope = (scope: string): Failure => fail('auth.scope', { sco
  */
 export function requireScope({ key }: Pick<Caller, 'key'>, area: string, verb: 'read' | 'write'): void {
   if (!scopedAreas.has(area)) throw new Error(`No area with scopes is named ${area}`)
-  const scopes = scopesOf(area, verb === 'read')
-  if (key !== null && !scopes.some((scope) => key.scopes.has(scope))) throw missingScope(scopes[0]!)
+  const scopes = listAreaScopes(area, verb === 'read')
+  if (key !== null && !scopes.some((scope) => key.scopes.has(scope))) throw failMissingScope(scopes[0]!)
 }

@@ -19,7 +19,7 @@ const TOO_MANY = `must not have more than ${MAX_VALUES} keys and items in total`
  * Returns the first problems of an input, with their locations.
  * @param loc the part of the request that holds the input.
  */
-export function textProblems(value: unknown, loc: Loc): readonly InputProblem[] {
+export function findTextProblems(value: unknown, loc: Loc): readonly InputProblem[] {
   const count = { left: MAX_VALUES }
   if (isValid(value, 1, count)) return []
   if (count.left < 0) return [{ loc, msg: TOO_MANY, type: 'too_big' }]
@@ -29,18 +29,18 @@ export function textProblems(value: unknown, loc: Loc): readonly InputProblem[] 
 }
 
 function isValid(value: unknown, depth: number, count: { left: number }): boolean {
-  if (typeof value === 'string') return flawIn(value) === null
+  if (typeof value === 'string') return findFlaw(value) === null
   if (typeof value !== 'object' || value === null) return true
   if (depth > MAX_DEPTH) return false
   const given = value as Record<string, unknown>
   for (const key in given) {
-    if (--count.left < 0 || flawIn(key) !== null || !isValid(given[key], depth + 1, count)) return false
+    if (--count.left < 0 || findFlaw(key) !== null || !isValid(given[key], depth + 1, count)) return false
   }
   return true
 }
 
 /** Describes a NUL or an unpaired surrogate, which JSON can represent but PostgreSQL cannot; null if there are none. */
-function flawIn(text: string): string | null {
+function findFlaw(text: string): string | null {
   if (text.includes('\0')) return 'a NUL character'
   return text.isWellFormed() ? null : 'an unpaired surrogate'
 }
@@ -48,7 +48,7 @@ function flawIn(text: string): string | null {
 /** Locates the problems. It is slower than {@link isValid}, so it runs only if there are some. */
 function* locateProblems(value: unknown, loc: Loc, depth: number): Generator<InputProblem> {
   if (typeof value === 'string') {
-    const flaw = flawIn(value)
+    const flaw = findFlaw(value)
     if (flaw !== null) yield { loc, msg: `must not contain ${flaw}`, type: 'invalid_format' }
   } else if (typeof value === 'object' && value !== null) {
     if (depth > MAX_DEPTH) {
@@ -56,7 +56,7 @@ function* locateProblems(value: unknown, loc: Loc, depth: number): Generator<Inp
       return
     }
     for (const [key, item] of Object.entries(value)) {
-      const flaw = flawIn(key)
+      const flaw = findFlaw(key)
       if (flaw !== null) yield { loc, msg: `must not have a key that contains ${flaw}`, type: 'invalid_key' }
       else
         yield* locateProblems(

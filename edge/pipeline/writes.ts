@@ -3,7 +3,7 @@ import { Failure } from '../../sql/errors.ts'
 import type { JobSpec } from '../../sql/jobs.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import { bodyOf, toCheckedAnswer } from './answers.ts'
-import { failureAnswer, type KeyRef, runOnce } from './idempotency.ts'
+import { answerFailure, type KeyRef, runOnce } from './idempotency.ts'
 import { Answer, type Writes } from './route.ts'
 
 /** Implements the {@link Writes} of one request. */
@@ -38,7 +38,7 @@ export class RequestWrites implements Writes<unknown> {
     const repeated = await runOnce(edge, used, async (tx) => {
       const result = await work(tx)
       refusal = result instanceof Failure ? result : null
-      if (refusal !== null) return failureAnswer(entry.area, refusal)
+      if (refusal !== null) return answerFailure(entry.area, refusal)
       const given = toCheckedAnswer(edge, entry, result)
       const { status = 200, headers } = given
       const body = bodyOf(given)

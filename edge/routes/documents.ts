@@ -7,8 +7,8 @@ import {
   readTrash,
   TRASH_ORDER,
 } from '../../sql/documents.ts'
-import { pageQuery, pageValues, sortParameter } from '../pipeline/lists.ts'
-import { area, rawJson, route } from '../pipeline/route.ts'
+import { buildPageValues, pageQuery, sortParameter } from '../pipeline/lists.ts'
+import { answerCompactJson, area, route } from '../pipeline/route.ts'
 import { Day, option } from '../pipeline/schemas.ts'
 import { contentRoute } from './documents/content.ts'
 import { pageRoutes } from './documents/pages.ts'
@@ -30,8 +30,8 @@ const UploadForm = z
 
 const isSearch = (text = ''): boolean => text.trim() !== ''
 
-const NEWEST = { column: 'received_at', direction: 'desc' } as const
-const BEST = { column: 'rank', direction: 'desc' } as const
+const NEWEST_FIRST = { column: 'received_at', direction: 'desc' } as const
+const BEST_FIRST = { column: 'rank', direction: 'desc' } as const
 
 export const documents = area('documents', '/api/v1/documents', { auth: 'user' }, [
   route({
@@ -109,19 +109,19 @@ found document has its first matching pages, at most three, with a snippet of ea
       } = query
       const filters = [caller.ownerId, kind, tag, from, to] as const
       const read = (): Promise<string | null> => {
-        if (trashed) return reader.text(readTrash, [...filters, ...pageValues(query, TRASH_ORDER)])
+        if (trashed) return reader.text(readTrash, [...filters, ...buildPageValues(query, TRASH_ORDER)])
         const listed = [...filters, include_superseded] as const
         if (!isSearch(search)) {
-          const { column, direction } = query.sort ?? NEWEST
-          const values = pageValues(query, DOCUMENT_ORDERS[column])
+          const { column, direction } = query.sort ?? NEWEST_FIRST
+          const values = buildPageValues(query, DOCUMENT_ORDERS[column])
           const statements = tag === null ? readDocuments : readTaggedDocuments
           return reader.text(statements[column][direction], [...listed, ...values])
         }
-        const { column, direction } = query.sort ?? BEST
-        const values = pageValues(query, SEARCH_ORDERS[column])
+        const { column, direction } = query.sort ?? BEST_FIRST
+        const values = buildPageValues(query, SEARCH_ORDERS[column])
         return reader.text(searchDocuments[column][direction], [...listed, search, hits, ...values])
       }
-      return rawJson((await read())!)
+      return answerCompactJson((await read())!)
     },
   }),
 

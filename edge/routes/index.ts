@@ -6,7 +6,7 @@ import { comms } from './comms.ts'
 import { documents } from './documents.ts'
 import { jobs } from './jobs.ts'
 import { llm } from './llm.ts'
-import { operations } from './operations.ts'
+import { createOperationsArea } from './operations.ts'
 import { organizations } from './orgs.ts'
 import { pages } from './pages.ts'
 import { payments } from './payments.ts'
@@ -39,5 +39,5 @@ export const areas: readonly Area[] = [
   system,
   webhooks,
   pages,
-  operations(() => areas),
+  createOperationsArea(() => areas),
 ]

@@ -10,15 +10,15 @@ import {
   readPrices,
   readVendors,
 } from '../../sql/llm/reads.ts'
-import { chooseModel, chosenModel, modelsNamed, resetModel } from '../../sql/llm.ts'
+import { chooseModel, findChosenModel, lockModelsById, resetModel } from '../../sql/llm.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../tasks/llm/modalities.ts'
-import { sync } from '../../tasks/llm/sync.ts'
+import { syncCatalog } from '../../tasks/llm/sync.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { newJob } from '../../tasks/task.ts'
-import { arrayAnswer, cursor } from '../pipeline/lists.ts'
-import { area, json, route } from '../pipeline/route.ts'
+import { answerArray, cursor } from '../pipeline/lists.ts'
+import { answerJson, area, route } from '../pipeline/route.ts'
 import { count, option } from '../pipeline/schemas.ts'
 import {
   CatalogStatus,
@@ -45,7 +45,7 @@ providers that this service can call. \`refusal\` is the reason why the latest m
 a list is accepted.`,
     response: CatalogStatus,
     reads: 'statistics',
-    handle: async ({ reader }) => json((await reader.text(readCatalogStatus, [AI_PROVIDERS]))!),
+    handle: async ({ reader }) => answerJson((await reader.text(readCatalogStatus, [AI_PROVIDERS]))!),
   }),
 
   route({
@@ -55,7 +55,7 @@ a list is accepted.`,
     description: 'Ordered by name; at most 1000.',
     response: z.array(VendorCount),
     reads: 'list',
-    handle: async ({ reader }) => json((await reader.text(readVendors, [MAX_VENDORS]))!),
+    handle: async ({ reader }) => answerJson((await reader.text(readVendors, [MAX_VENDORS]))!),
   }),
 
   route({
@@ -64,7 +64,7 @@ a list is accepted.`,
     summary: 'List modalities with their model counts',
     response: z.array(ModalityCount),
     reads: 'list',
-    handle: async ({ reader }) => json((await reader.text(readModalities, [MODALITIES]))!),
+    handle: async ({ reader }) => answerJson((await reader.text(readModalities, [MODALITIES]))!),
   }),
 
   route({
@@ -86,7 +86,7 @@ of today, in US dollars per million tokens; null if unknown.`,
     handle: async ({ query, reader, request }) => {
       const { pattern = null, vendor, modality = null, limit, cursor = null, include_disabled } = query
       const values = [pattern, vendor || null, modality, include_disabled, cursor, 0, limit] as const
-      return arrayAnswer((await reader.text(readModels, values))!, request)
+      return answerArray((await reader.text(readModels, values))!, request)
     },
   }),
 
@@ -103,7 +103,7 @@ of today, in US dollars per million tokens; null if unknown.`,
     handle: async ({ query, reader }) => {
       const text = await reader.text(readPrices, [query.vendor, query.model_id, 1000])
       if (text === null) throw fail('llm.model_missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 
@@ -114,7 +114,7 @@ of today, in US dollars per million tokens; null if unknown.`,
     description:
       'Has its data from the catalog; unknown fields are null. `chosen` is true if an admin chose the model, false if the settings name it.',
     response: CurrentModel,
-    handle: async ({ edge }) => json(await readCurrentModel(edge.settings, edge.reader.text)),
+    handle: async ({ edge }) => answerJson(await readCurrentModel(edge.settings, edge.reader.text)),
   }),
 
   route({
@@ -135,7 +135,7 @@ of today, in US dollars per million tokens; null if unknown.`,
         await tx.run(
           chooseModel({ vendor, model_id: model, temperature, max_tokens, chosenBy: caller.ownerId }),
         )
-        return json(
+        return answerJson(
           await readCurrentModel(settings, (statement, values) => readWithin(tx, statement, values)),
         )
       }),
@@ -149,7 +149,7 @@ of today, in US dollars per million tokens; null if unknown.`,
     response: CurrentModel,
     handle: async ({ edge }) => {
       await edge.db.run(resetModel())
-      return json(await readCurrentModel(edge.settings, edge.reader.text))
+      return answerJson(await readCurrentModel(edge.settings, edge.reader.text))
     },
   }),
 
@@ -164,7 +164,7 @@ whole; \`force\` accepts a list that differs from the previous one by more than 
     response: SyncResult,
     errors: ['llm.list_failed', 'llm.list_refused'],
     sideEffect: true,
-    task: ({ query }) => newJob(sync, { asked: true, force: query.force }),
+    task: ({ query }) => newJob(syncCatalog, { asked: true, force: query.force }),
   }),
 ])
 
@@ -181,14 +181,14 @@ async function pickProvider(
   { ai }: Settings,
   { provider, model }: z.output<typeof CurrentModelRequest>,
 ): Promise<string> {
-  const found = await tx.any(modelsNamed(model, provider === undefined ? AI_PROVIDERS : [provider]))
+  const found = await tx.any(lockModelsById(model, provider === undefined ? AI_PROVIDERS : [provider]))
   if (found.length === 0) throw fail('llm.model_missing')
   const enabled = found.filter(({ disabled }) => !disabled)
   if (enabled.length === 0) throw fail('llm.model_disabled')
   const chatModels = enabled.filter(({ chats }) => chats)
   if (chatModels.length === 0) throw fail('llm.model_no_chat')
   if (chatModels.length === 1) return chatModels[0]!.vendor
-  const currentVendor = (await tx.maybeOne(chosenModel()))?.vendor ?? ai.provider
+  const currentVendor = (await tx.maybeOne(findChosenModel()))?.vendor ?? ai.provider
   if (chatModels.some(({ vendor }) => vendor === currentVendor)) return currentVendor
   throw fail('llm.provider_needed', { providers: chatModels.map(({ vendor }) => vendor).join(', ') })
 }

@@ -1,21 +1,21 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import { migrationNames } from '../../sql/migrations.ts'
+import { listMigrationNames } from '../../sql/migrations.ts'
 import type { ReadStatement } from '../../sql/reader.ts'
 import { PAGE_HEADERS, sendFile } from '../files.ts'
 import { CachedText } from '../http/cached-text.ts'
-import { JSON_POLICY, JSON_TYPE } from '../http/head.ts'
+import { JSON_SECURITY_POLICY, JSON_TYPE } from '../http/head.ts'
 import { requireMetricsAccess } from '../metrics-port.ts'
 import { buildOpenApi } from '../openapi.ts'
 import type { Edge } from '../pipeline/context.ts'
-import { Answer, type AnyRoute, type Area, area, rawJson, route } from '../pipeline/route.ts'
+import { Answer, type AnyRoute, type Area, answerCompactJson, area, route } from '../pipeline/route.ts'
 
 const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
 const PAGES = new URL('../pages/', import.meta.url)
 
 // The only files that /docs serves.
-const FILES: Readonly<Record<string, URL>> = {
+const DOCS_FILES: Readonly<Record<string, URL>> = {
   'swagger-ui.css': SWAGGER,
   'swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),
   'docs.js': new URL('docs.js', PAGES),
@@ -54,24 +54,24 @@ const Readiness = z.strictObject({
     ),
 })
 
-const READY_MS = 2_000
+const READINESS_TIMEOUT_MS = 2_000
 
 let latestMigration: string | null = null
-const READ_STATE: ReadStatement<[]> = {
+const READ_READY_STATE: ReadStatement<[]> = {
   name: 'ready_state',
   text: `select json_build_object('migration', max(name),
     'has_admin', exists (select from account where role = 'admin' and is_active))::text from migration`,
 }
 
-const health = route({
+const healthRoute = route({
   method: 'get',
   path: '/health',
   summary: 'Check that the process serves requests',
   response: Status,
-  handle: () => rawJson<{ status: 'ok' }>('{"status":"ok"}'),
+  handle: () => answerCompactJson<{ status: 'ok' }>('{"status":"ok"}'),
 })
 
-const readiness = route({
+const readinessRoute = route({
   method: 'get',
   path: '/ready',
   summary: 'Check that the database is available and migrated',
@@ -95,7 +95,7 @@ const readiness = route({
   },
 })
 
-const metrics = route({
+const metricsRoute = route({
   method: 'get',
   path: '/metrics',
   summary: 'Get metrics in the Prometheus text format',
@@ -109,7 +109,7 @@ served here in production or if \`METRICS_PORT\` is set.`,
   },
 })
 
-const docs = route({
+const docsRoute = route({
   method: 'get',
   path: '/docs',
   summary: 'Show the interactive API reference',
@@ -119,7 +119,7 @@ const docs = route({
     sendFile(input, new URL('docs.html', PAGES), [['content-security-policy', CSP], ...PAGE_HEADERS]),
 })
 
-const docsFile = route({
+const docsFileRoute = route({
   method: 'get',
   path: '/docs/:file',
   summary: 'Get an asset of the reference page',
@@ -129,25 +129,25 @@ const docsFile = route({
   alsoAnswers: NOT_MODIFIED,
   raw: async (input) => {
     const { file } = input.params
-    const found = Object.hasOwn(FILES, file) ? FILES[file] : undefined
+    const found = Object.hasOwn(DOCS_FILES, file) ? DOCS_FILES[file] : undefined
     if (found === undefined) throw fail('route.missing')
     return sendFile(input, found, [])
   },
 })
 
 /** Declares the health checks, the metrics and the API reference, which covers the result of `areas`. */
-export function operations(areas: () => readonly Area[]): Area {
+export function createOperationsArea(areas: () => readonly Area[]): Area {
   return area('operations', '', { auth: 'public', allowsAnyQuery: true }, [
-    health,
-    readiness,
-    metrics,
-    openApiDocument(areas),
-    docs,
-    docsFile,
+    healthRoute,
+    readinessRoute,
+    metricsRoute,
+    buildOpenApiDocument(areas),
+    docsRoute,
+    docsFileRoute,
   ])
 }
 
-function openApiDocument(areas: () => readonly Area[]): AnyRoute {
+function buildOpenApiDocument(areas: () => readonly Area[]): AnyRoute {
   // Each edge has its own document, which depends on its settings.
   const documents = new WeakMap<Edge, CachedText>()
   return route({
@@ -161,14 +161,16 @@ function openApiDocument(areas: () => readonly Area[]): AnyRoute {
         document = new CachedText(JSON.stringify(buildOpenApi(areas(), edge.settings)), JSON_TYPE)
         documents.set(edge, document)
       }
-      return document.send(request, responder, (status, given) => head(status, [...given, JSON_POLICY]))
+      return document.send(request, responder, (status, given) =>
+        head(status, [...given, JSON_SECURITY_POLICY]),
+      )
     },
   })
 }
 
 /** Fails after the time within which a readiness probe expects its answer. */
-async function failLate(): Promise<never> {
-  await delay(READY_MS, undefined, { ref: false })
+async function failAfterTimeout(): Promise<never> {
+  await delay(READINESS_TIMEOUT_MS, undefined, { ref: false })
   // After a freeze of the process, pending socket reads must run before this timeout fires.
   await nextTurn()
   throw fail('database.down')
@@ -181,9 +183,9 @@ interface ReadyState {
 
 async function readReadiness(edge: Edge): Promise<ReadyState> {
   try {
-    const text = (await Promise.race([edge.reader.text(READ_STATE, []), failLate()]))!
+    const text = (await Promise.race([edge.reader.text(READ_READY_STATE, []), failAfterTimeout()]))!
     const { migration, has_admin: hasAdmin } = JSON.parse(text) as StateRow
-    latestMigration ??= (await migrationNames()).at(-1)!
+    latestMigration ??= (await listMigrationNames()).at(-1)!
     // The database may be ahead of this process, because a deployment migrates it first.
     const isMigrated = migration !== null && migration >= latestMigration
     return { state: isMigrated ? 'migrated' : 'unmigrated', admin: hasAdmin ? 'present' : 'missing' }

@@ -3,7 +3,7 @@ import { fail } from '../../sql/errors.ts'
 import { PAGE_HEADERS, sendFile } from '../files.ts'
 import { type AnyRoute, area, route } from '../pipeline/route.ts'
 
-const FOLDER = new URL('../pages/', import.meta.url)
+const PAGES_FOLDER = new URL('../pages/', import.meta.url)
 
 // Scripts and styles may come only from this origin, and other pages may not embed these in frames.
 const HEADERS = [
@@ -15,7 +15,7 @@ const HEADERS = [
 ] as const
 
 // The only files that these routes serve.
-const ASSETS = new Set(['page.css', 'monitor.css', 'mark.svg', 'account.js'])
+const PAGE_ASSETS = new Set(['page.css', 'monitor.css', 'mark.svg', 'account.js'])
 const MONITOR_ASSETS = new Set([
   'main.js',
   'api.js',
@@ -45,7 +45,7 @@ const MONITOR_ASSETS = new Set([
 ])
 
 /** Declares a route for a file of `edge/pages`. */
-function page(path: string, summary: string, file: string, params?: z.ZodType): AnyRoute {
+function pageRoute(path: string, summary: string, file: string, params?: z.ZodType): AnyRoute {
   return route({
     method: 'get',
     path,
@@ -53,12 +53,12 @@ function page(path: string, summary: string, file: string, params?: z.ZodType): 
     ...(params === undefined ? {} : { params }),
     produces: 'text/html',
     alsoAnswers: NOT_MODIFIED,
-    raw: (input) => sendFile(input, new URL(file, FOLDER), HEADERS),
+    raw: (input) => sendFile(input, new URL(file, PAGES_FOLDER), HEADERS),
   })
 }
 
 /** Declares a route for the named assets of pages. `produces` may be a range of media types. */
-function assets(path: string, folder: string, names: ReadonlySet<string>, produces: string): AnyRoute {
+function assetsRoute(path: string, folder: string, names: ReadonlySet<string>, produces: string): AnyRoute {
   return route({
     method: 'get',
     path,
@@ -69,7 +69,7 @@ function assets(path: string, folder: string, names: ReadonlySet<string>, produc
     errors: ['route.missing'],
     raw: async (input) => {
       if (!names.has(input.params.file)) throw fail('route.missing')
-      return sendFile(input, new URL(`${folder}${input.params.file}`, FOLDER), HEADERS)
+      return sendFile(input, new URL(`${folder}${input.params.file}`, PAGES_FOLDER), HEADERS)
     },
   })
 }
@@ -78,32 +78,32 @@ const NOT_MODIFIED = { 304: 'The client already has this version' }
 
 /** Routes for the home page, the monitor, and the pages to which emails and the payment provider link. */
 export const pages = area('pages', '', { auth: 'public', allowsAnyQuery: true }, [
-  page('/', 'Show the home page', 'home.html'),
-  page('/monitor', 'Show live queues, jobs and workers', 'monitor.html'),
-  page('/monitor/jobs', 'Show the job search with bulk actions', 'monitor.html'),
-  page(
+  pageRoute('/', 'Show the home page', 'home.html'),
+  pageRoute('/monitor', 'Show live queues, jobs and workers', 'monitor.html'),
+  pageRoute('/monitor/jobs', 'Show the job search with bulk actions', 'monitor.html'),
+  pageRoute(
     '/monitor/jobs/:job_id',
     'Show a job with its live events',
     'monitor.html',
     z.object({ job_id: z.string() }),
   ),
-  page('/monitor/schedules', 'Show schedules with their last and next runs', 'monitor.html'),
-  page('/monitor/documents', 'Show the documents of the account', 'monitor.html'),
-  page(
+  pageRoute('/monitor/schedules', 'Show schedules with their last and next runs', 'monitor.html'),
+  pageRoute('/monitor/documents', 'Show the documents of the account', 'monitor.html'),
+  pageRoute(
     '/monitor/documents/:id',
     'Show page images and text of a document',
     'monitor.html',
     z.object({ id: z.string() }),
   ),
-  page('/monitor/usage', 'Show quotas and, to admins, storage and spending', 'monitor.html'),
-  page('/setup', 'Show the page that creates the first admin', 'account.html'),
-  page('/verify-email', 'Show the page that verifies an email address', 'account.html'),
-  page('/email-change', 'Show the page that confirms an email change', 'account.html'),
-  page('/email-change/refuse', 'Show the page that refuses an email change', 'account.html'),
-  page('/password-reset', 'Show the page that resets a password', 'account.html'),
-  page('/accept-invite', 'Show the page that accepts an invite', 'account.html'),
-  page('/payment/success', 'Show the page after a paid checkout', 'payment-success.html'),
-  page('/payment/cancel', 'Show the page after a cancelled checkout', 'payment-cancel.html'),
-  assets('/pages/:file', '', ASSETS, '*/*'),
-  assets('/pages/monitor/:file', 'monitor/', MONITOR_ASSETS, 'text/javascript'),
+  pageRoute('/monitor/usage', 'Show quotas and, to admins, storage and spending', 'monitor.html'),
+  pageRoute('/setup', 'Show the page that creates the first admin', 'account.html'),
+  pageRoute('/verify-email', 'Show the page that verifies an email address', 'account.html'),
+  pageRoute('/email-change', 'Show the page that confirms an email change', 'account.html'),
+  pageRoute('/email-change/refuse', 'Show the page that refuses an email change', 'account.html'),
+  pageRoute('/password-reset', 'Show the page that resets a password', 'account.html'),
+  pageRoute('/accept-invite', 'Show the page that accepts an invite', 'account.html'),
+  pageRoute('/payment/success', 'Show the page after a paid checkout', 'payment-success.html'),
+  pageRoute('/payment/cancel', 'Show the page after a cancelled checkout', 'payment-cancel.html'),
+  assetsRoute('/pages/:file', '', PAGE_ASSETS, '*/*'),
+  assetsRoute('/pages/monitor/:file', 'monitor/', MONITOR_ASSETS, 'text/javascript'),
 ])

@@ -1,24 +1,24 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import {
-  limitQueue,
-  queueParameters as parametersOf,
+  getQueueControl,
+  getWindowParameters as parametersOf,
   pauseQueue,
-  queueControl,
   readQueues,
   resumeQueue,
+  setQueueLimit,
 } from '../../sql/jobs/queues.ts'
-import { WINDOWS, type Window } from '../../sql/jobs/tallies.ts'
+import { type TallyWindow, WINDOWS } from '../../sql/jobs/tallies.ts'
 import { queuesOf, tasks } from '../../tasks/index.ts'
-import { audit } from '../pipeline/audit.ts'
+import { appendAuditEvent } from '../pipeline/audit.ts'
 import type { Caller } from '../pipeline/auth.ts'
-import { type Answer, area, type Input, json, route, type Writes } from '../pipeline/route.ts'
+import { type Answer, answerJson, area, type Input, route, type Writes } from '../pipeline/route.ts'
 import { Timestamp } from '../pipeline/schemas.ts'
-import { figuresOf, type Span } from './queues/figures.ts'
+import { createFigureCalculator, type TallySpan } from './queues/figures.ts'
 
 /** Routes for the queues, with their load, their results and the controls of admins. */
 
-const NAMES = queuesOf(tasks)
+const QUEUE_NAMES = queuesOf(tasks)
 
 const controlFields = {
   queue: z.string(),
@@ -56,7 +56,7 @@ const Queue = z
 const Queues = z
   .strictObject({
     at: Timestamp,
-    window: z.enum(Object.keys(WINDOWS) as Window[]),
+    window: z.enum(Object.keys(WINDOWS) as TallyWindow[]),
     span_seconds: z.int(),
     queues: z.array(Queue),
   })
@@ -76,17 +76,17 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     summary: 'List queues with load, results and controls',
     description:
       'Figures of ended jobs are at most a few seconds old. The window `10m` has spans of 10 s, `1h` of 1 min, `24h` of 20 min and `7d` of 2 h.',
-    query: z.object({ window: z.enum(Object.keys(WINDOWS) as Window[]).default('10m') }),
+    query: z.object({ window: z.enum(Object.keys(WINDOWS) as TallyWindow[]).default('10m') }),
     response: Queues,
     reads: 'statistics',
     handle: async ({ query: { window }, reader }) => {
-      const [at, found, tallies] = await reader.texts(readQueues, parametersOf(NAMES, window))
-      const figures = figuresOf(JSON.parse(tallies!) as Span[], window, Date.parse(at!))
+      const [at, found, tallies] = await reader.texts(readQueues, parametersOf(QUEUE_NAMES, window))
+      const figures = createFigureCalculator(JSON.parse(tallies!) as TallySpan[], window, Date.parse(at!))
       const queues = (JSON.parse(found!) as { queue: string }[]).map((queue) => ({
         ...queue,
         ...figures(queue.queue),
       }))
-      return json(JSON.stringify({ at, window, span_seconds: WINDOWS[window].span, queues }))
+      return answerJson(JSON.stringify({ at, window, span_seconds: WINDOWS[window].span, queues }))
     },
   }),
 
@@ -102,7 +102,7 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     errors: ['queue.missing'],
     sideEffect: true,
     handle: (input) =>
-      changeQueue(input, limitQueue(requireQueue(input), input.body.limit), 'queue.limited', {
+      changeQueue(input, setQueueLimit(requireQueue(input), input.body.limit), 'queue.limited', {
         limit: input.body.limit,
       }),
   }),
@@ -135,7 +135,8 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
 
 /** Returns the name of an existing queue from the path. @throws queue.missing */
 function requireQueue({ params: { queue } }: Pick<QueueInput, 'params'>): string {
-  if (!NAMES.includes(queue)) throw fail('queue.missing', { name: queue, names: NAMES.join(', ') })
+  if (!QUEUE_NAMES.includes(queue))
+    throw fail('queue.missing', { name: queue, names: QUEUE_NAMES.join(', ') })
   return queue
 }
 
@@ -149,7 +150,7 @@ async function changeQueue<Body>(
   const { queue } = input.params
   return input.transaction(async (tx) => {
     if ((await tx.maybeOne(statement)) !== null)
-      await tx.run(audit(input, kind, { data: { queue, ...data } }))
-    return json((await tx.one(queueControl(queue))).json)
+      await tx.run(appendAuditEvent(input, kind, { data: { queue, ...data } }))
+    return answerJson((await tx.one(getQueueControl(queue))).json)
   })
 }

@@ -9,14 +9,14 @@ import {
   resumeScheduleEntry,
   type ScheduleEntry,
 } from '../../sql/schedules.ts'
-import { nextRun } from '../../tasks/cron.ts'
-import { type CronEntry, runEntry, schedule } from '../../tasks/schedule.ts'
-import { audit } from '../pipeline/audit.ts'
+import { computeNextRun } from '../../tasks/cron.ts'
+import { type CronEntry, runEntry, scheduleEntries } from '../../tasks/schedule.ts'
+import { appendAuditEvent } from '../pipeline/audit.ts'
 import type { Caller } from '../pipeline/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
-import { type Answer, area, type Input, json, route, type Writes } from '../pipeline/route.ts'
+import { type Answer, answerJson, area, type Input, route, type Writes } from '../pipeline/route.ts'
 import { Timestamp } from '../pipeline/schemas.ts'
-import { Job, jobReadParameters, STATUSES } from './jobs/shapes.ts'
+import { buildJobReadParameters, Job, STATUSES } from './jobs/shapes.ts'
 
 const Name = z.string().meta({ examples: ['retention'] })
 const Params = z.object({ name: Name })
@@ -59,7 +59,7 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
     summary: 'List schedules by name',
     response: z.array(Schedule),
     handle: async ({ edge }) =>
-      json((await edge.reader.text(readSchedules, stateParameters(edge, schedule)))!),
+      answerJson((await edge.reader.text(readSchedules, buildStateParameters(edge, scheduleEntries)))!),
   }),
 
   route({
@@ -79,12 +79,12 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
       const options = { requestId, settings: edge.settings, ignorePause: true }
       return transaction(async (tx) => {
         const id = (await runEntry(tx, entry, options))!
-        await tx.run(audit(input, 'schedule.run', { data: { schedule: entry.identifier } }))
+        await tx.run(appendAuditEvent(input, 'schedule.run', { data: { schedule: entry.identifier } }))
         tx.afterCommit(() => edge.publisher.notify(id))
-        const text = await readWithin(tx, readJob, jobReadParameters(edge, caller, id))
+        const text = await readWithin(tx, readJob, buildJobReadParameters(edge, caller, id))
         // The job that the request joined has ended and expired in the meantime.
         if (text === null) throw fail('job.missing')
-        return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
+        return answerJson(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
       })
     },
   }),
@@ -128,7 +128,7 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' 
 
 /** @throws fail('schedule.missing') */
 function requireEntry(name: string): CronEntry {
-  const entry = schedule.find(({ identifier }) => identifier === name)
+  const entry = scheduleEntries.find(({ identifier }) => identifier === name)
   if (entry === undefined) throw fail('schedule.missing')
   return entry
 }
@@ -142,13 +142,13 @@ async function changeSchedule(
 ): Promise<Answer<z.input<typeof Schedule>>> {
   return input.transaction(async (tx) => {
     if ((await tx.run(statement)) > 0)
-      await tx.run(audit(input, kind, { data: { schedule: entry.identifier } }))
-    return json((await readWithin(tx, readSchedule, stateParameters(input.edge, [entry])))!)
+      await tx.run(appendAuditEvent(input, kind, { data: { schedule: entry.identifier } }))
+    return answerJson((await readWithin(tx, readSchedule, buildStateParameters(input.edge, [entry])))!)
   })
 }
 
 /** Returns the parameters of `readSchedules` and `readSchedule` for these entries. */
-function stateParameters({ healthCheck, settings }: Edge, entries: readonly CronEntry[]) {
+function buildStateParameters({ healthCheck, settings }: Edge, entries: readonly CronEntry[]) {
   const now = new Date(healthCheck.now())
   const states = entries.map(
     ({ identifier, match, task }): ScheduleEntry => ({
@@ -156,7 +156,7 @@ function stateParameters({ healthCheck, settings }: Edge, entries: readonly Cron
       cron: match,
       task: task.name,
       queue: task.queue,
-      next_run_at: nextRun(match, now).toISOString(),
+      next_run_at: computeNextRun(match, now).toISOString(),
     }),
   )
   return [JSON.stringify(states), settings.keepResultSeconds] as const

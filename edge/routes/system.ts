@@ -3,7 +3,7 @@ import { RETAINED_TABLES, readTables } from '../../sql/sizes.ts'
 import { readSpending } from '../../sql/spending.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { RETENTION_SETTINGS } from '../../tasks/system/settings.ts'
-import { area, json, route } from '../pipeline/route.ts'
+import { answerJson, area, route } from '../pipeline/route.ts'
 import { count } from '../pipeline/schemas.ts'
 import { Spending, Tables } from './system/shapes.ts'
 
@@ -11,7 +11,7 @@ const SECONDS_PER_DAY = 86_400
 // Tables whose expired rows the pruner deletes every minute.
 const JOB_TABLES = ['job', 'job_event_row']
 
-const tables = route({
+const tablesRoute = route({
   method: 'get',
   path: '/tables',
   summary: 'List tables with size, growth and retention',
@@ -21,10 +21,10 @@ of an earlier UTC day.`,
   response: Tables,
   reads: 'statistics',
   handle: async ({ edge, reader }) =>
-    json((await reader.text(readTables, retentionParameters(edge.settings)))!),
+    answerJson((await reader.text(readTables, buildRetentionParameters(edge.settings)))!),
 })
 
-const spending = route({
+const spendingRoute = route({
   method: 'get',
   path: '/spending',
   summary: 'Get model costs and message counts by day',
@@ -33,14 +33,17 @@ US dollars, at the price of the day. Usage is kept for \`AI_USAGE_KEEP_DAYS\`, m
   query: z.object({ days: count({ min: 1, max: 366, fallback: 30 }) }),
   response: Spending,
   reads: 'statistics',
-  handle: async ({ query, reader }) => json((await reader.text(readSpending, [query.days]))!),
+  handle: async ({ query, reader }) => answerJson((await reader.text(readSpending, [query.days]))!),
 })
 
 /** Routes for the storage and spending of the service, which only admins may use. */
-export const system = area('system', '/api/v1/system', { auth: 'admin' }, [tables, spending])
+export const system = area('system', '/api/v1/system', { auth: 'admin' }, [tablesRoute, spendingRoute])
 
 /** Returns the parameters of `readTables`: tables with a retention, the settings that define it, and its days. */
-function retentionParameters({ retentionDays, keepResultSeconds }: Settings): [string[], string[], number[]] {
+function buildRetentionParameters({
+  retentionDays,
+  keepResultSeconds,
+}: Settings): [string[], string[], number[]] {
   const jobs = JOB_TABLES.map((table) => ({
     table,
     setting: 'WORKER_KEEP_RESULT_SECONDS',

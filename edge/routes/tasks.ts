@@ -5,10 +5,10 @@ import { readNamedQueues, readTaskResult } from '../../sql/tasks.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
 import { MAX_LOAD_TASKS } from '../../tasks/load-test/orchestrator.ts'
-import { type AnyTask, specsOf, type TaskDefinition } from '../../tasks/task.ts'
+import { type AnyTask, buildSpecs, type TaskDefinition } from '../../tasks/task.ts'
 import { parsePart } from '../pipeline/input.ts'
 import { markNullable } from '../pipeline/optional.ts'
-import { area, json, route } from '../pipeline/route.ts'
+import { answerJson, area, route } from '../pipeline/route.ts'
 import { Timestamp } from '../pipeline/schemas.ts'
 
 const STATUSES = ['queued', 'running', 'completed', 'failed'] as const
@@ -78,7 +78,7 @@ export const tasks = area('tasks', '/api/v1/tasks', { auth: 'open' }, [
     reads: 'statistics',
     handle: async ({ reader }) => {
       const queues = await reader.text(readNamedQueues, [[...NAMED_QUEUES]])
-      return json(`{"tasks":${TASKS_JSON},"queues":${queues}}`)
+      return answerJson(`{"tasks":${TASKS_JSON},"queues":${queues}}`)
     },
   }),
 
@@ -98,7 +98,7 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`.`,
       const payload = parsePart(z.object({ args: task.payload }), 'body', { args: body.args }) as {
         args: unknown
       }
-      const specs = specsOf(task, Array<unknown>(body.count).fill(payload.args), {
+      const specs = buildSpecs(task, Array<unknown>(body.count).fill(payload.args), {
         ownerId: caller.ownerId,
         requestId,
         settings: edge.settings,
@@ -134,7 +134,7 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`.`,
           ])
         : null
       if (text === null) throw fail('task.missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 ])
@@ -144,12 +144,12 @@ const TASKS_JSON = JSON.stringify(
   [...new Set([...namedTasks.values()].flatMap((byName) => [...byName.keys()]))].sort().map((task_name) => ({
     task_name,
     queue_types: NAMED_QUEUES.filter((queue) => namedTasks.get(queue)!.has(task_name)),
-    args: argumentsSchema(task_name),
+    args: buildArgumentsSchema(task_name),
   })),
 )
 
 /** Returns the JSON Schema of a task's arguments, which is the same on all its queues. */
-function argumentsSchema(name: string): object {
+function buildArgumentsSchema(name: string): object {
   const task = [...namedTasks.values()]
     .map((byName) => byName.get(name))
     .find((found) => found !== undefined)!

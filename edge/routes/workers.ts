@@ -1,32 +1,32 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { isUuid } from '../../sql/ids.ts'
-import { drainWorker } from '../../sql/jobs/queues.ts'
-import { audit } from '../pipeline/audit.ts'
+import { setWorkerDrained } from '../../sql/jobs/queues.ts'
+import { appendAuditEvent } from '../pipeline/audit.ts'
 import type { Caller } from '../pipeline/auth.ts'
 import { type Answer, area, type Input, route, type Writes } from '../pipeline/route.ts'
 
 /** Routes for workers. A worker's id is that of its lease. */
 
 const Params = z.object({ worker_id: z.string() })
-const Drained = z
+const DrainedWorker = z
   .strictObject({ id: z.uuid(), name: z.string(), drained: z.boolean() })
   .meta({ id: 'DrainedWorker' })
 
-type DrainedJson = z.input<typeof Drained>
-type WorkerInput = Input<z.output<typeof Params>, unknown, undefined, Caller> & Writes<DrainedJson>
+type DrainedWorkerJson = z.input<typeof DrainedWorker>
+type WorkerInput = Input<z.output<typeof Params>, unknown, undefined, Caller> & Writes<DrainedWorkerJson>
 
-const shared = {
+const sharedOptions = {
   method: 'post',
   params: Params,
-  response: Drained,
+  response: DrainedWorker,
   errors: ['worker.missing'],
   sideEffect: true,
 } as const
 
 export const workers = area('workers', '/api/v1/workers', { auth: 'admin' }, [
   route({
-    ...shared,
+    ...sharedOptions,
     path: '/:worker_id/drain',
     summary: 'Drain a worker',
     description:
@@ -34,20 +34,23 @@ export const workers = area('workers', '/api/v1/workers', { auth: 'admin' }, [
     handle: (input) => setDrained(input, true),
   }),
   route({
-    ...shared,
+    ...sharedOptions,
     path: '/:worker_id/resume',
     summary: 'Resume a drained worker',
     handle: (input) => setDrained(input, false),
   }),
 ])
 
-async function setDrained(input: WorkerInput, drained: boolean): Promise<Answer<DrainedJson> | DrainedJson> {
+async function setDrained(
+  input: WorkerInput,
+  drained: boolean,
+): Promise<Answer<DrainedWorkerJson> | DrainedWorkerJson> {
   const { worker_id: id } = input.params
   return input.transaction(async (tx) => {
-    const row = isUuid(id) ? await tx.maybeOne(drainWorker(id, drained)) : null
+    const row = isUuid(id) ? await tx.maybeOne(setWorkerDrained(id, drained)) : null
     if (row === null) throw fail('worker.missing')
     const kind = drained ? 'worker.drained' : 'worker.resumed'
-    await tx.run(audit(input, kind, { data: { worker: row.name } }))
+    await tx.run(appendAuditEvent(input, kind, { data: { worker: row.name } }))
     return { id, name: row.name, drained }
   })
 }

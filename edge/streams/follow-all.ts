@@ -1,14 +1,14 @@
-import type { EndedCursor, EndedPage } from './ended-jobs.ts'
+import type { EndedJobsCursor, EndedJobsPage } from './ended-jobs.ts'
 import type { Hub } from './hub.ts'
-import { ENDED_RANK, type JobEvent, parseLine, rankOf } from './job-event.ts'
+import { ENDED_RANK, type JobEvent, parseJobEvent, rankOf } from './job-event.ts'
 import type { SseStream, StreamSource } from './sse.ts'
 
 /** Streams the states of all jobs that a caller may see. */
 
 // Maximum number of jobs whose last sent state is remembered, so that no terminal state is sent twice.
-const MAX_REMEMBERED = 10_000
+const MAX_REMEMBERED_JOBS = 10_000
 // Maximum number of job ids to keep for a slow subscriber.
-const MAX_WAITING = 10_000
+const MAX_WAITING_IDS = 10_000
 // Number of jobs whose states one statement reads.
 const STATES_PER_READ = 32
 // Size of the parts in which states are sent. A slow subscriber holds at most one part in memory.
@@ -16,15 +16,15 @@ const PART_CHARS = 32 * 1024
 
 export interface FollowAllOptions {
   /** True if the subscriber may see the owner's jobs. */
-  readonly sees: (ownerId: number | null) => boolean
+  readonly canSee: (ownerId: number | null) => boolean
   /** `Last-Event-ID` of the subscriber, in ms since 1970. Null omits jobs that ended before the stream opened. */
   readonly since: number | null
   /** Reads the ids of the live jobs that the subscriber may see. */
-  readonly live: () => Promise<readonly string[]>
+  readonly readLiveIds: () => Promise<readonly string[]>
   /** Reads the next page of ended jobs that the subscriber may see. */
-  readonly ended: (after: EndedCursor) => Promise<EndedPage>
+  readonly readEndedPage: (after: EndedJobsCursor) => Promise<EndedJobsPage>
   /** Reads the current states of jobs as lines, ordered by id. */
-  readonly states: (ids: readonly string[]) => Promise<readonly string[]>
+  readonly readStates: (ids: readonly string[]) => Promise<readonly string[]>
   readonly onError: (error: unknown) => void
 }
 
@@ -60,7 +60,7 @@ class AllJobsSubscriber {
   #waitingSince = 0
   #mustReadLive = true
   /** Cursor of the next page of ended jobs; null if none is left. */
-  #endedCursor: EndedCursor | null = null
+  #endedCursor: EndedJobsCursor | null = null
   /** Time in ms after which the subscriber may have missed ended jobs; null if it has missed none. */
   #endsMissedSince: number | null
   #isCatchingUp = false
@@ -99,7 +99,7 @@ class AllJobsSubscriber {
       const part: JobEvent[] = []
       for (let chars = 0; next < states.length && chars < PART_CHARS; next++) {
         const state = states[next]!
-        if (!this.#options.sees(state.ownerId) || (this.#sentRanks.get(state.jobId) ?? -1) >= state.seq)
+        if (!this.#options.canSee(state.ownerId) || (this.#sentRanks.get(state.jobId) ?? -1) >= state.seq)
           continue
         part.push(state)
         chars += state.frame.length
@@ -115,7 +115,7 @@ class AllJobsSubscriber {
       this.#sentRanks.set(state.jobId, rankOf(state))
     }
     for (const jobId of this.#sentRanks.keys()) {
-      if (this.#sentRanks.size <= MAX_REMEMBERED) break
+      if (this.#sentRanks.size <= MAX_REMEMBERED_JOBS) break
       this.#sentRanks.delete(jobId)
     }
     const id = String(Math.floor(this.#completeUntil))
@@ -124,8 +124,8 @@ class AllJobsSubscriber {
 
   #keepIds(states: readonly JobEvent[]): void {
     if (this.#waitingIds.size === 0) this.#waitingSince = this.#hub.knownUntil
-    for (const { jobId, ownerId } of states) if (this.#options.sees(ownerId)) this.#waitingIds.add(jobId)
-    if (this.#waitingIds.size <= MAX_WAITING) return
+    for (const { jobId, ownerId } of states) if (this.#options.canSee(ownerId)) this.#waitingIds.add(jobId)
+    if (this.#waitingIds.size <= MAX_WAITING_IDS) return
     this.#waitingIds.clear()
     this.#mustReadLive = true
     this.#endsMissedSince = Math.min(this.#waitingSince, this.#endsMissedSince ?? this.#waitingSince)
@@ -146,7 +146,7 @@ class AllJobsSubscriber {
       if (this.#stream.closed) return
       if (this.#mustReadLive) {
         this.#mustReadLive = false
-        await this.#deliver(await this.#options.live())
+        await this.#deliver(await this.#options.readLiveIds())
       } else if (this.#endedCursor !== null || this.#endsMissedSince !== null) {
         await this.#deliverEnds()
       } else if (this.#waitingIds.size > 0) {
@@ -165,7 +165,7 @@ class AllJobsSubscriber {
     this.#endsMissedSince = null
     // Read before the page, because later ends may belong to transactions that are still open.
     const { knownUntil } = this.#hub
-    const { ids, next } = await this.#options.ended(from)
+    const { ids, next } = await this.#options.readEndedPage(from)
     await this.#deliver(ids.filter((id) => this.#sentRanks.get(id) !== ENDED_RANK))
     this.#endedCursor = next
     if (next === null) return
@@ -180,7 +180,7 @@ class AllJobsSubscriber {
       await this.#waitUntilWritable()
       if (left.length === 0 || this.#stream.closed) return
       const batch = left.slice(0, STATES_PER_READ)
-      const states = (await this.#options.states(batch)).map(parseLine)
+      const states = (await this.#options.readStates(batch)).map(parseJobEvent)
       const next = states[this.#send(states)]
       left = left.slice(next === undefined ? batch.length : batch.indexOf(next.jobId))
     }
@@ -195,6 +195,6 @@ class AllJobsSubscriber {
 }
 
 /** Returns the earlier of two cursors, of which at least one is not null. */
-function earlierCursor(next: EndedCursor | null, since: number | null): EndedCursor {
+function earlierCursor(next: EndedJobsCursor | null, since: number | null): EndedJobsCursor {
   return next !== null && (since === null || next.ms <= since) ? next : { ms: since!, jobId: null }
 }

@@ -1,6 +1,6 @@
 import { isTerminal, type JobEvent } from './job-event.ts'
 import { JobWatchers } from './job-watchers.ts'
-import { POLL_MS, StateWatchers, type WatchersOptions } from './state-watchers.ts'
+import { POLL_INTERVAL_MS, StateWatchers, type WatchersOptions } from './state-watchers.ts'
 
 /**
  * Delivers the ledger's events to the subscribers in this process. A notification only triggers a read of the table
@@ -54,7 +54,7 @@ class LedgerHub implements Hub {
     this.#jobs = new JobWatchers(options.reader)
     this.#states = new StateWatchers(options)
     this.#onError = options.onError
-    this.#poll = setInterval(() => this.#readEverything(), POLL_MS).unref()
+    this.#poll = setInterval(() => this.#readEverything(), POLL_INTERVAL_MS).unref()
   }
 
   watchJob(jobId: string, after: number, push: (events: readonly JobEvent[]) => void): () => void {

@@ -14,11 +14,11 @@ export interface JobEvent {
 }
 
 /** Statuses of a job that has ended. */
-export const TERMINAL: ReadonlySet<string> = new Set(['done', 'failed', 'cancelled'])
+export const TERMINAL_STATUSES: ReadonlySet<string> = new Set(['done', 'failed', 'cancelled'])
 
 /** True for the last event of a job. */
 export function isTerminal(event: JobEvent): boolean {
-  return event.kind === 'status' && TERMINAL.has(event.status)
+  return event.kind === 'status' && TERMINAL_STATUSES.has(event.status)
 }
 
 /** Rank of a terminal state, greater than the seq of any event. */
@@ -41,7 +41,7 @@ export function* groupByJob(events: readonly JobEvent[]): Generator<readonly Job
 const copyString = (slice: string): string => Buffer.from(slice, 'latin1').toString('latin1')
 
 /** Parses a line of `sql/jobs.ts`: job id, seq, kind, status, owner and frame, separated by tabs. */
-export function parseLine(line: string): JobEvent {
+export function parseJobEvent(line: string): JobEvent {
   const fields: string[] = []
   let from = 0
   for (let i = 0; i < 5; i++) {

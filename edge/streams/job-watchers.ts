@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MAX_EVENTS_PER_READ, readEventsAfter } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
-import { groupByJob, type JobEvent, parseLine } from './job-event.ts'
+import { groupByJob, type JobEvent, parseJobEvent } from './job-event.ts'
 
 // Maximum time of a turn. A burst costs 14 µs per watcher, so with thousands of them requests must run in between.
 const MAX_TURN_MS = 0.25
@@ -59,11 +59,11 @@ export class JobWatchers {
     if (cursors.size === 0) return
     const lines = await this.#reader.texts(readEventsAfter, [[...cursors.keys()], [...cursors.values()]])
     let turnEnds = performance.now() + MAX_TURN_MS
-    for (const events of groupByJob(lines.map(parseLine))) {
+    for (const events of groupByJob(lines.map(parseJobEvent))) {
       const { jobId } = events[0]!
       if (events.length === MAX_EVENTS_PER_READ) this.#changed.add(jobId)
       for (const watcher of this.#byJob.get(jobId) ?? []) {
-        deliver(watcher, cursors.get(jobId)!, events)
+        deliverUnseen(watcher, cursors.get(jobId)!, events)
         if (performance.now() < turnEnds) continue
         await nextTurn()
         turnEnds = performance.now() + MAX_TURN_MS
@@ -87,7 +87,7 @@ export class JobWatchers {
  * Delivers the events that a watcher has not received. `from` is the cursor of the read. A watcher that joined during
  * the read with a lower cursor waits for its own read.
  */
-function deliver(watcher: JobWatcher, from: number, events: readonly JobEvent[]): void {
+function deliverUnseen(watcher: JobWatcher, from: number, events: readonly JobEvent[]): void {
   if (watcher.after < from) return
   const unseen = events[0]!.seq > watcher.after ? events : events.filter(({ seq }) => seq > watcher.after)
   if (unseen.length === 0) return

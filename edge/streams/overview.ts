@@ -11,9 +11,9 @@ export interface Overview {
   /** Pushes all parts, then each part that changes. Returns a function that stops the watch. */
   watch(push: (parts: readonly Part[]) => void): () => void
   /** Returns all parts from the last read. */
-  whole(): readonly Part[]
+  allParts(): readonly Part[]
   /** Schedules a read. Must be called after a change of a job or of the set of workers. */
-  notified(): void
+  scheduleRead(): void
   close(): void
 }
 
@@ -23,15 +23,15 @@ export interface Part {
   readonly data: string
 }
 
-const PARTS = ['queues', 'workers', 'running', 'waiting', 'failed'] as const
-type PartName = (typeof PARTS)[number]
+const PART_NAMES = ['queues', 'workers', 'running', 'waiting', 'failed'] as const
+type PartName = (typeof PART_NAMES)[number]
 
 // Minimum time between reads. It is short enough for a smooth progress bar.
-const MIN_GAP_MS = 250
+const MIN_PAUSE_MS = 250
 // Pause after a read, as a multiple of its duration. Reads take at most a fifth of the time, even with a million jobs.
-const REST_RATIO = 4
+const PAUSE_RATIO = 4
 // Refresh interval. Covers changes without a notification, such as memory usage or a vanished worker.
-const REFRESH_MS = 5_000
+const REFRESH_INTERVAL_MS = 5_000
 
 /**
  * Creates the overview. `retentionSeconds` is the retention of ended jobs. `onError` receives read errors, after which
@@ -51,7 +51,7 @@ class SharedOverview implements Overview {
   readonly #retentionSeconds: number
   readonly #onError: (error: unknown) => void
   readonly #watchers = new Set<(parts: readonly Part[]) => void>()
-  readonly #snapshot = new Snapshot()
+  readonly #snapshot = new MonitorSnapshot()
   readonly #tick: NodeJS.Timeout
   /** `outdated` means that a notification has arrived since the read in progress began. */
   #phase: 'idle' | 'scheduled' | 'reading' | 'outdated' = 'idle'
@@ -63,24 +63,24 @@ class SharedOverview implements Overview {
     this.#reader = reader
     this.#retentionSeconds = retentionSeconds
     this.#onError = onError
-    this.#tick = setInterval(() => this.notified(), REFRESH_MS).unref()
+    this.#tick = setInterval(() => this.scheduleRead(), REFRESH_INTERVAL_MS).unref()
   }
 
   watch(push: (parts: readonly Part[]) => void): () => void {
     // Nothing was read without watchers, so the snapshot is stale.
     if (this.#watchers.size === 0) this.#snapshot.expire()
     this.#watchers.add(push)
-    const parts = this.whole()
+    const parts = this.allParts()
     if (parts.length > 0) push(parts)
-    this.notified()
+    this.scheduleRead()
     return () => this.#watchers.delete(push)
   }
 
-  whole(): readonly Part[] {
-    return this.#snapshot.whole()
+  allParts(): readonly Part[] {
+    return this.#snapshot.allParts()
   }
 
-  notified(): void {
+  scheduleRead(): void {
     if (this.#phase === 'reading') this.#phase = 'outdated'
     if (this.#phase !== 'idle' || this.#watchers.size === 0) return
     this.#phase = 'scheduled'
@@ -118,13 +118,13 @@ class SharedOverview implements Overview {
     const outdated = this.#phase === 'outdated'
     this.#phase = 'idle'
     const now = performance.now()
-    this.#nextReadAt = now + Math.max(MIN_GAP_MS, (now - startedAt) * REST_RATIO)
-    if (outdated) this.notified()
+    this.#nextReadAt = now + Math.max(MIN_PAUSE_MS, (now - startedAt) * PAUSE_RATIO)
+    if (outdated) this.scheduleRead()
   }
 }
 
 /** Parts from the last read of the monitor. */
-class Snapshot {
+class MonitorSnapshot {
   readonly #items = new Map<PartName, string>()
   /** Time of the read on the database's clock. Empty before the first read and after expire(). */
   #at = ''
@@ -136,9 +136,9 @@ class Snapshot {
   }
 
   /** Returns every part, or an empty array before the first update. */
-  whole(): readonly Part[] {
+  allParts(): readonly Part[] {
     if (this.#at === '') return []
-    return PARTS.map((name) => this.#part(name, this.#items.get(name)!))
+    return PART_NAMES.map((name) => this.#part(name, this.#items.get(name)!))
   }
 
   /** Returns the changed parts, or all parts for the first row. */
@@ -146,12 +146,12 @@ class Snapshot {
     const isFirst = this.#at === ''
     this.#at = row.at
     const changed = this.#updateItems(row)
-    return isFirst ? this.whole() : changed
+    return isFirst ? this.allParts() : changed
   }
 
   #updateItems(row: Monitor): Part[] {
     const changed: Part[] = []
-    for (const name of PARTS) {
+    for (const name of PART_NAMES) {
       const items = compactJson(row[name])
       if (this.#items.get(name) === items) continue
       this.#items.set(name, items)
@@ -181,7 +181,7 @@ export function followOverview(overview: Overview): Exclude<StreamSource, 'ended
       stream.onWritable(() => {
         if (!isBehind) return
         isBehind = false
-        send(overview.whole())
+        send(overview.allParts())
       })
       return overview.watch(send)
     },

@@ -62,7 +62,7 @@ export interface Streams {
   close(): void
 }
 
-const HEARTBEAT_MS = 15_000
+const HEARTBEAT_INTERVAL_MS = 15_000
 // Clients wait 1 s before they reconnect. The delay is short, because streams end whenever a process restarts.
 const RETRY_FIELD = 'retry: 1000\n\n'
 
@@ -77,13 +77,13 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
   const open = new Map<EventSink, OpenStream>()
   let closed = false
   const timer = setInterval(() => {
-    for (const sink of open.keys()) if (sink.writable) sink.write(':\n\n')
-  }, HEARTBEAT_MS).unref()
+    for (const sink of open.keys()) if (sink.isWritable) sink.write(':\n\n')
+  }, HEARTBEAT_INTERVAL_MS).unref()
 
   return {
     acquirePermit: createStreamQuota(limits),
     open: (responder, head, source, subscriber, place) => {
-      const sink = responder.events(head)
+      const sink = responder.openEvents(head)
       if (sink.closed) return
       if (closed) {
         sink.end(RETRY_FIELD)
@@ -150,7 +150,7 @@ function wrapSink(sink: EventSink, subscriber: Subscriber, ended: () => void): S
       return sink.write(encodeFrames(frames))
     },
     get writable() {
-      return sink.writable
+      return sink.isWritable
     },
     onWritable: (listener) => sink.onWritable(listener),
     end: (frames = []) => {

@@ -1,18 +1,18 @@
 import { readLiveIds } from '../../sql/jobs/lists.ts'
-import { readStates } from '../../sql/jobs.ts'
+import { readCurrentStates } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
-import { type EndedCursor, type EndedPage, readEndedPage, type Viewer } from './ended-jobs.ts'
-import { ENDED_RANK, type JobEvent, parseLine, rankOf } from './job-event.ts'
+import { type EndedJobsCursor, type EndedJobsPage, readEndedJobs, type Viewer } from './ended-jobs.ts'
+import { ENDED_RANK, type JobEvent, parseJobEvent, rankOf } from './job-event.ts'
 
 // Poll interval: the maximum delay after a lost notification. A crash between commit and notify loses the notification.
-export const POLL_MS = 5_000
+export const POLL_INTERVAL_MS = 5_000
 const MAX_TRACKED = 200_000
-const ALL_JOBS: Viewer = [null, true]
+const ADMIN_VIEWER: Viewer = [null, true]
 
 export interface WatchersOptions {
   readonly reader: Reads
   /** Reads that can return many rows. */
-  readonly lists: Reads
+  readonly listReader: Reads
   /** Returns the database's time in ms. */
   readonly now: () => number
   /**
@@ -35,9 +35,9 @@ export class StateWatchers {
   #missed = false
   #knownUntil = 0
 
-  constructor({ reader, lists, now, visibilityHorizon }: WatchersOptions) {
+  constructor({ reader, listReader, now, visibilityHorizon }: WatchersOptions) {
     this.#reader = reader
-    this.#lists = lists
+    this.#lists = listReader
     this.#now = now
     this.#visibilityHorizon = visibilityHorizon
     this.#pushed = new DedupWindow(now())
@@ -88,9 +88,9 @@ export class StateWatchers {
     this.#missed = false
     const horizon = this.#visibilityHorizon()
     await this.#readStates(await this.#lists.texts(readLiveIds.all, [null]))
-    let from: EndedCursor | null = { ms: this.#knownUntil, jobId: null }
+    let from: EndedJobsCursor | null = { ms: this.#knownUntil, jobId: null }
     while (from !== null) {
-      const { ids, next }: EndedPage = await readEndedPage(this.#lists, ALL_JOBS, from)
+      const { ids, next }: EndedJobsPage = await readEndedJobs(this.#lists, ADMIN_VIEWER, from)
       const unseen = ids.filter((id) => !this.#pushed.hasEnded(id))
       if (unseen.length > 0) await this.#readStates(unseen)
       from = next
@@ -100,8 +100,8 @@ export class StateWatchers {
   }
 
   async #readStates(ids: readonly string[]): Promise<void> {
-    const lines = await this.#reader.texts(readStates, [ids])
-    const newStates = lines.map(parseLine).filter((state) => this.#pushed.recordIfNew(state))
+    const lines = await this.#reader.texts(readCurrentStates, [ids])
+    const newStates = lines.map(parseJobEvent).filter((state) => this.#pushed.recordIfNew(state))
     if (newStates.length > 0) for (const push of this.#pushes) push(newStates)
   }
 }

@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import { networkOf } from '../../tasks/addresses.ts'
+import { networkKeyOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 
 /** Owner of a stream, whose quota the stream counts against. */
@@ -25,7 +25,7 @@ export function createStreamQuota({ perAddress, perAccount }: Settings['maxStrea
   const counts = new Map<string, number>()
   return ({ accountId, address }) => {
     const max = accountId === null ? perAddress : perAccount
-    const owner = accountId === null ? networkOf(address) : `account ${accountId}`
+    const owner = accountId === null ? networkKeyOf(address) : `account ${accountId}`
     const count = counts.get(owner) ?? 0
     if (max > 0 && count >= max) throw fail('stream.limited')
     counts.set(owner, count + 1)

@@ -34,7 +34,7 @@ export async function storeUpload<F extends z.ZodObject>(
     const { fields, hadFile } = await readMultipart(request, {
       maxBytes,
       fields: Object.keys(schema.shape),
-      file: async (info, chunks) => {
+      receiveFile: async (info, chunks) => {
         file = info
         blob = await edge.blobs.store(chunks)
       },

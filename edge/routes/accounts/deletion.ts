@@ -2,13 +2,13 @@ import { z } from 'zod'
 import { lockDeletion, scheduleDeletion, unscheduleDeletion } from '../../../sql/accounts/deletions.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { deleteDue } from '../../../tasks/accounts/delete.ts'
-import { deletionMail } from '../../../tasks/accounts/deletion-mail.ts'
+import { deleteDueAccount } from '../../../tasks/accounts/delete.ts'
+import { sendDeletionMail } from '../../../tasks/accounts/deletion-mail.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { audit } from '../../pipeline/audit.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
-import { checkProof, isFailure, PROOF_ERRORS, PROOF_REQUIRED, proofFields } from './proof.ts'
+import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
+import { checkProof, isFailure, PROOF_DESCRIPTION, PROOF_ERRORS, proofFields } from './proof.ts'
 import { User } from './shapes.ts'
 
 const Deletion = z.strictObject(proofFields).meta({ id: 'AccountDeletion' }).optional()
@@ -22,7 +22,7 @@ export const deletionRoutes = [
     description: `Deletes the account, its documents and its memberships after \`ACCOUNT_DELETION_DAYS\`, at \
 \`deletion_at\`, which is also emailed. Until then everything works as before, and the deletion can be cancelled; \
 repeating the request changes nothing. Running subscriptions are first cancelled at the payment provider; the rest is as \
-when an admin deletes the account. ${PROOF_REQUIRED}`,
+when an admin deletes the account. ${PROOF_DESCRIPTION}`,
     body: Deletion,
     response: User,
     errors: ['account.last_admin', ...PROOF_ERRORS],
@@ -54,14 +54,14 @@ async function requestDeletion(input: OwnInput<z.output<typeof Deletion>>): Prom
     const identity = await proof.confirm(tx)
     if (isFailure(identity)) return identity
     const deletion = await tx.one(lockDeletion(caller.id))
-    if (deletion.marked) return json(deletion.json)
+    if (deletion.marked) return answerJson(deletion.json)
     const marked = await tx.one(scheduleDeletion(caller.id, edge.settings.accountDeletionDays))
     const { deletion_at } = JSON.parse(marked.json) as Account
     const eventFields = { accountId: caller.id, data: { deletion_at } }
-    await tx.run(audit(input, 'account.deletion_requested', eventFields))
+    await tx.run(appendAuditEvent(input, 'account.deletion_requested', eventFields))
     await enqueueDeletion(tx, input, marked.due)
-    await edge.accounts.changed(tx, caller.id)
-    return json(marked.json)
+    await edge.authenticator.invalidate(tx, caller.id)
+    return answerJson(marked.json)
   })
 }
 
@@ -71,11 +71,11 @@ async function cancelDeletion(input: OwnInput<undefined>): Promise<Answer<Accoun
     const deletion = await tx.maybeOne(lockDeletion(caller.ownerId ?? 0))
     if (deletion === null) throw fail('account.missing')
     if (deletion.due) throw fail('account.deletion_due')
-    if (!deletion.marked) return json(deletion.json)
+    if (!deletion.marked) return answerJson(deletion.json)
     const restored = await tx.one(unscheduleDeletion(caller.id))
-    await tx.run(audit(input, 'account.deletion_cancelled', { accountId: caller.id }))
-    await edge.accounts.changed(tx, caller.id)
-    return json(restored.json)
+    await tx.run(appendAuditEvent(input, 'account.deletion_cancelled', { accountId: caller.id }))
+    await edge.authenticator.invalidate(tx, caller.id)
+    return answerJson(restored.json)
   })
 }
 
@@ -85,7 +85,7 @@ async function enqueueDeletion(tx: Transaction, input: OwnInput<unknown>, isDue:
   const options = { ownerId: null, requestId, settings: edge.settings }
   const payload = { account_id: caller.id }
   const { jobId } = isDue
-    ? await enqueue(tx, deleteDue, payload, options)
-    : await enqueue(tx, deletionMail, payload, options)
+    ? await enqueue(tx, deleteDueAccount, payload, options)
+    : await enqueue(tx, sendDeletionMail, payload, options)
   tx.afterCommit(() => edge.publisher.notify(jobId))
 }

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import {
+  ADDRESS_SIDES,
   beginEmailChange,
   cancelEmailChange,
   confirmEmailChange,
   readEmailChange,
   refuseEmailChange,
-  SIDES,
 } from '../../../sql/accounts/email-changes.ts'
 import { endSessions, invalidateMailedTokens } from '../../../sql/accounts.ts'
 import { appendAudit } from '../../../sql/audit.ts'
@@ -13,15 +13,15 @@ import type { Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { acceptInvites } from '../../../sql/orgs.ts'
-import { emailChange } from '../../../tasks/accounts/email-change.ts'
+import { sendEmailChangeMail } from '../../../tasks/accounts/email-change.ts'
 import { digestOf, emailChangeTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { enqueueMany } from '../../../tasks/task.ts'
-import { audit, auditEvent } from '../../pipeline/audit.ts'
+import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { Email, Timestamp } from '../../pipeline/schemas.ts'
-import { acceptanceEvents } from '../orgs/access.ts'
-import { checkProof, isFailure, PROOF_ERRORS, PROOF_REQUIRED, proofFields } from './proof.ts'
+import { buildAcceptanceEvents } from '../orgs/access.ts'
+import { checkProof, isFailure, PROOF_DESCRIPTION, PROOF_ERRORS, proofFields } from './proof.ts'
 import { Detail, MailedToken } from './shapes.ts'
 
 const EmailChange = z
@@ -45,7 +45,7 @@ export const emailRoutes = [
     path: '/me/email',
     summary: 'Request an email change',
     description: `Emails one token to the current address and one to the new address. The address changes once both \
-tokens are used, within \`VERIFY_TOKEN_HOURS\`. Replaces a pending change. ${PROOF_REQUIRED} The response does not reveal \
+tokens are used, within \`VERIFY_TOKEN_HOURS\`. Replaces a pending change. ${PROOF_DESCRIPTION} The response does not reveal \
 whether the new address already has an account; if it has, the email to it says that the change cannot be confirmed. An \
 address gets at most ten such emails an hour.`,
     body: EmailChangeRequest,
@@ -69,7 +69,7 @@ address gets at most ten such emails an hour.`,
     handle: async ({ caller, edge }) => {
       const text = await edge.reader.text(readEmailChange, [caller.ownerId ?? 0])
       if (text === null) throw fail('account.email_change_missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 
@@ -85,7 +85,7 @@ address gets at most ten such emails an hour.`,
         const change = await tx.maybeOne(cancelEmailChange(input.caller.ownerId ?? 0))
         if (change === null) throw fail('account.email_change_missing')
         const eventFields = { accountId: input.caller.id, data: { email: change.email } }
-        await tx.run(audit(input, 'account.email_change_cancelled', eventFields))
+        await tx.run(appendAuditEvent(input, 'account.email_change_cancelled', eventFields))
         return undefined
       }),
   }),
@@ -122,7 +122,7 @@ tokens emailed to the previous address become invalid.`,
         if (change === null) throw fail('account.token')
         const { account_id: accountId, email, side } = change
         const eventFields = { actorId: null, accountId, data: { email, by: side } }
-        await tx.run(audit(input, 'account.email_change_refused', eventFields))
+        await tx.run(appendAuditEvent(input, 'account.email_change_refused', eventFields))
         return { detail: 'The email change has been refused' }
       }),
   }),
@@ -140,7 +140,7 @@ async function beginChange(input: BeginInput): Promise<Answer<z.input<typeof Ema
     if (isFailure(identity)) return identity
     if (identity.email === body.email) return fail('account.email_same')
     const id = uuidv7()
-    const digest = (side: (typeof SIDES)[number]) => digestOf(emailChangeTokenOf(secretKey, side, id))
+    const digest = (side: (typeof ADDRESS_SIDES)[number]) => digestOf(emailChangeTokenOf(secretKey, side, id))
     const change = await tx.one(
       beginEmailChange({
         id,
@@ -152,14 +152,14 @@ async function beginChange(input: BeginInput): Promise<Answer<z.input<typeof Ema
       }),
     )
     const eventFields = { accountId: caller.id, data: { email: body.email } }
-    await tx.run(audit(input, 'account.email_change_requested', eventFields))
+    await tx.run(appendAuditEvent(input, 'account.email_change_requested', eventFields))
     const options = { ownerId: null, requestId, settings }
-    const payloads = SIDES.map((side) => ({ account_id: caller.id, change_id: id, side }))
-    const mails = await enqueueMany(tx, emailChange, payloads, options)
+    const payloads = ADDRESS_SIDES.map((side) => ({ account_id: caller.id, change_id: id, side }))
+    const mails = await enqueueMany(tx, sendEmailChangeMail, payloads, options)
     tx.afterCommit(() => {
       for (const { jobId } of mails) edge.publisher.notify(jobId)
     })
-    return json(change.json)
+    return answerJson(change.json)
   })
 }
 
@@ -174,7 +174,7 @@ async function confirmChange(
   if (change === null) throw fail('account.token')
   const { account_id: id, old_email: from, new_email: to, side } = change
   const eventFields = { actorId: id, accountId: id }
-  const event = auditEvent(input, 'account.email_change_confirmed', {
+  const event = buildAuditEvent(input, 'account.email_change_confirmed', {
     ...eventFields,
     data: { email: to, by: side },
   })
@@ -185,12 +185,15 @@ async function confirmChange(
     if (change.outcome === 'taken') return fail('account.email_taken')
     return { detail: 'Confirmed; the address changes once the other address confirms it, too' }
   }
-  const events = [event, auditEvent(input, 'account.email_changed', { ...eventFields, data: { from, to } })]
+  const events = [
+    event,
+    buildAuditEvent(input, 'account.email_changed', { ...eventFields, data: { from, to } }),
+  ]
   for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, to)))
-    events.push(...acceptanceEvents(input, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
+    events.push(...buildAcceptanceEvents(input, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
   await tx.run(appendAudit(events))
   await tx.run(endSessions(id, change.session_id))
   await tx.run(invalidateMailedTokens(id))
-  await edge.accounts.changed(tx, id)
+  await edge.authenticator.invalidate(tx, id)
   return { detail: 'The email address has been changed' }
 }

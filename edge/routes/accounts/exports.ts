@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { EXPORT_ORDER, exportContent, isStored, readExports } from '../../../sql/accounts/exports.ts'
+import { EXPORT_ORDER, findExportContent, isStored, readExports } from '../../../sql/accounts/exports.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { Exported, exportAccount } from '../../../tasks/accounts/export.ts'
+import { ExportResult, exportAccount } from '../../../tasks/accounts/export.ts'
 import { newJob } from '../../../tasks/task.ts'
-import { CONTENT_STATUSES, SERVED_ERRORS, sendStored } from '../../content.ts'
-import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
+import { CONTENT_ERRORS, CONTENT_STATUSES, sendStored } from '../../content.ts'
+import { answerArray, cursor } from '../../pipeline/lists.ts'
 import { route } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 
@@ -29,7 +29,7 @@ documents and their page texts, collections, conversations, usage, posts, jobs, 
 events. The archive has files of JSON lines, and the documents as they were stored. It excludes passwords, tokens, secrets \
 and data of others. A request during an unfinished export joins it. \`RATE_LIMIT_EXPORT\` limits the exports of an account, \
 except for admins.`,
-    response: Exported.meta({ id: 'AccountExportResult' }),
+    response: ExportResult.meta({ id: 'AccountExportResult' }),
     errors: ['account.missing', 'document.store_failed'],
     sideEffect: true,
     needsSession: true,
@@ -54,7 +54,7 @@ except for admins.`,
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, caller, edge, reader, request }) => {
       const values = [caller.ownerId ?? 0, edge.settings.retentionDays.exports, cursor, 0, limit] as const
-      return arrayAnswer((await reader.text(readExports, values))!, request)
+      return answerArray((await reader.text(readExports, values))!, request)
     },
   }),
 
@@ -66,13 +66,13 @@ except for admins.`,
     params: z.object({ id: z.string() }),
     produces: 'application/zip',
     alsoAnswers: CONTENT_STATUSES,
-    errors: ['export.missing', ...SERVED_ERRORS],
+    errors: ['export.missing', ...CONTENT_ERRORS],
     needsSession: true,
     raw: async (input) => {
       const { params, caller, edge } = input
       if (!isUuid(params.id) || caller.ownerId === null) throw fail('export.missing')
       const { exports: days } = edge.settings.retentionDays
-      const content = await edge.db.maybeOne(exportContent(params.id, caller.ownerId, days))
+      const content = await edge.db.maybeOne(findExportContent(params.id, caller.ownerId, days))
       if (content === null) throw fail('export.missing')
       if (!isStored(content)) throw fail('document.bytes_missing')
       const { byte_size: byteSize, sha256, day } = content

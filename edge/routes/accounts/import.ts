@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { type ImportedAccount, importAccounts } from '../../../sql/accounts/import.ts'
 import { ROLES } from '../../../sql/accounts/lists.ts'
 import { appendAudit } from '../../../sql/audit.ts'
-import { hashProblem } from '../../password-hashes.ts'
-import { auditEvent } from '../../pipeline/audit.ts'
+import { findHashProblem } from '../../password-hashes.ts'
+import { buildAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
@@ -17,7 +17,7 @@ const Row = z
       .string()
       .max(500)
       .superRefine((stored, context) => {
-        const problem = hashProblem(stored)
+        const problem = findHashProblem(stored)
         if (problem !== null) context.addIssue({ code: 'custom', message: problem })
       })
       .meta({ examples: ['$2b$12$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW'] }),
@@ -86,17 +86,17 @@ async function importRows(
   // The first row of an address wins.
   const valid = new Map<string, ImportedAccount>()
   for (const { data } of rows)
-    if (data !== undefined && !valid.has(data.email)) valid.set(data.email, accountOf(data))
+    if (data !== undefined && !valid.has(data.email)) valid.set(data.email, toImportedAccount(data))
   return input.transaction(async (tx) => {
     const created = new Map(
       (await tx.any(importAccounts([...valid.values()]))).map(({ email, id }) => [email, id]),
     )
     const events = [...created].map(([email, accountId]) =>
-      auditEvent(input, 'account.imported', { accountId, data: { role: valid.get(email)!.role } }),
+      buildAuditEvent(input, 'account.imported', { accountId, data: { role: valid.get(email)!.role } }),
     )
     await tx.run(appendAudit(events))
     const accounts = rows.map((row): ResultRow => {
-      if (!row.success) return { status: 'invalid', id: null, email: null, reason: reasonOf(row.error) }
+      if (!row.success) return { status: 'invalid', id: null, email: null, reason: formatReason(row.error) }
       const { email } = row.data
       const id = created.get(email) ?? null
       // Later rows of the same address report that the account exists.
@@ -109,7 +109,7 @@ async function importRows(
   })
 }
 
-function accountOf(row: z.output<typeof Row>): ImportedAccount {
+function toImportedAccount(row: z.output<typeof Row>): ImportedAccount {
   return {
     email: row.email,
     passwordHash: row.password_hash,
@@ -121,7 +121,7 @@ function accountOf(row: z.output<typeof Row>): ImportedAccount {
 }
 
 /** The first problem of a row. */
-function reasonOf({ issues }: z.ZodError): string {
+function formatReason({ issues }: z.ZodError): string {
   const { path, message } = issues[0]!
   return path.length === 0 ? message : `${path.join('.')}: ${message}`
 }

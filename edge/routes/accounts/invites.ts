@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { appendAudit } from '../../../sql/audit.ts'
 import { fail } from '../../../sql/errors.ts'
-import { closeInvite, insertMember, inviteById, lockOrganization } from '../../../sql/orgs.ts'
-import { inviteIdOf, isInviteToken } from '../../../tasks/accounts/tokens.ts'
+import { closeInvite, findInvite, insertMember, lockOrganization } from '../../../sql/orgs.ts'
+import { isInviteToken, parseInviteId } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
-import { acceptanceEvents, requireSameOrganization, withToken } from '../orgs/access.ts'
+import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
+import { addTokenToInvite, buildAcceptanceEvents, requireSameOrganization } from '../orgs/access.ts'
 import { Invite } from '../orgs/shapes.ts'
 import { MailedToken } from './shapes.ts'
 
@@ -30,7 +30,7 @@ export const acceptInviteRoute = route({
   ],
   sideEffect: true,
   hasCredentials: true,
-  addUnstored: withToken,
+  addUnstored: addTokenToInvite,
   handle: acceptInvite,
 })
 
@@ -40,8 +40,8 @@ async function acceptInvite(
   input: Input<undefined, undefined, z.output<typeof InviteAccept>, Caller> & Writes<InviteJson>,
 ): Promise<Answer<InviteJson>> {
   const { body, caller, edge } = input
-  const id = inviteIdOf(body.token)
-  const found = id === null ? null : await edge.db.maybeOne(inviteById(id))
+  const id = parseInviteId(body.token)
+  const found = id === null ? null : await edge.db.maybeOne(findInvite(id))
   if (found === null || !isInviteToken(edge.secretKey, body.token, found.id, found.email))
     throw fail('invite.token')
   requireSameOrganization(caller, found.organization_id)
@@ -50,7 +50,7 @@ async function acceptInvite(
   const accountId = caller.ownerId
   return input.transaction(async (tx) => {
     const standing = await tx.maybeOne(lockOrganization(found.organization_id, accountId))
-    const invite = await tx.maybeOne(inviteById(found.id))
+    const invite = await tx.maybeOne(findInvite(found.id))
     if (standing === null || invite === null) throw fail('invite.token')
     if (invite.status === 'expired') {
       await tx.maybeOne(closeInvite(invite.id, 'expired'))
@@ -61,8 +61,8 @@ async function acceptInvite(
     if (!wasMember) await tx.run(insertMember(invite.organization_id, accountId, invite.role))
     const accepted = await tx.one(closeInvite(invite.id, 'accepted'))
     const account = { id: accountId, actorId: accountId, wasMember }
-    await tx.run(appendAudit(acceptanceEvents(input, invite, account)))
-    return json(accepted.json)
+    await tx.run(appendAudit(buildAcceptanceEvents(input, invite, account)))
+    return answerJson(accepted.json)
   })
 }
 

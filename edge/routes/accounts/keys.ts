@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import {
   API_KEY_ORDER,
-  apiKeyOwners,
   deleteApiKey,
+  findApiKeyOwners,
   insertApiKey,
   readApiKeys,
   readOrganizationKeys,
@@ -12,21 +12,21 @@ import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import { requireQuota } from '../../../sql/quotas.ts'
 import { apiKeyOf } from '../../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
-import { audit } from '../../pipeline/audit.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { invalid } from '../../pipeline/input.ts'
-import { arrayAnswer, cursor, cursorValues } from '../../pipeline/lists.ts'
-import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { failInvalidField } from '../../pipeline/input.ts'
+import { answerArray, buildCursorValues, cursor } from '../../pipeline/lists.ts'
+import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { count, Moment, RowId, Timestamp } from '../../pipeline/schemas.ts'
-import { allScopes } from '../../pipeline/scopes.ts'
+import { listScopes } from '../../pipeline/scopes.ts'
 import { lockForRole, ROLE_ERRORS, requireAccess } from '../orgs/access.ts'
 import { enqueueNotice } from './notices.ts'
-import { checkProof, isFailure, lockCaller, PROOF_ERRORS, PROOF_REQUIRED, proofFields } from './proof.ts'
+import { checkProof, isFailure, lockCaller, PROOF_DESCRIPTION, PROOF_ERRORS, proofFields } from './proof.ts'
 
 // The schema is lazy, because other areas declare their scopes after this module is loaded.
 const Scopes = z.lazy(() => {
-  const scopes = allScopes()
+  const scopes = listScopes()
   return z.array(z.enum(scopes)).min(1).max(scopes.length)
 })
 
@@ -68,7 +68,7 @@ export const keyRoutes = [
 created it, within its scopes: \`AREA:read\`, or \`AREA:write\`, which includes reading; \`*\` stands for every area. It \
 cannot change credentials. A key of an organization is limited to the routes, webhooks and audit trail of that \
 organization. Admins and owners of the organization create, list and delete such keys, and a key ends when its account \
-leaves. ${PROOF_REQUIRED} An email notifies the account. The quota \`keys\` limits their number; expired keys are deleted \
+leaves. ${PROOF_DESCRIPTION} An email notifies the account. The quota \`keys\` limits their number; expired keys are deleted \
 after 30 days.`,
     body: NewKey,
     response: CreatedKey,
@@ -77,7 +77,7 @@ after 30 days.`,
     sideEffect: true,
     hasCredentials: true,
     needsSession: true,
-    addUnstored: withKey,
+    addUnstored: addKey,
     handle: createKey,
   }),
 
@@ -98,14 +98,14 @@ after 30 days.`,
     reads: 'list',
     readsDecideAccess: true,
     handle: async ({ query, caller, reader, request }) => {
-      const page = [cursorValues(query.cursor), 0, query.limit] as const
+      const page = [buildCursorValues(query.cursor), 0, query.limit] as const
       const text =
         query.organization_id === undefined
           ? await reader.text(readApiKeys, [caller.ownerId ?? 0, ...page])
           : requireAccess(
               await reader.text(readOrganizationKeys, [query.organization_id, caller.ownerId, ...page]),
             )
-      return arrayAnswer(text!, request)
+      return answerArray(text!, request)
     },
   }),
 
@@ -131,7 +131,7 @@ async function createKey(input: CreateInput): Promise<Answer<z.input<typeof Crea
   const { ownerId } = caller
   if (ownerId === null) throw fail('key.no_account')
   if (expiresAt !== null && Date.parse(expiresAt) <= edge.healthCheck.now())
-    throw invalid('body', 'expires_at', 'must be in the future', 'too_small')
+    throw failInvalidField('body', 'expires_at', 'must be in the future', 'too_small')
   const proof = await checkProof(input, proofInput)
   return input.transaction(async (tx) => {
     if (organizationId !== null)
@@ -157,13 +157,13 @@ async function createKey(input: CreateInput): Promise<Answer<z.input<typeof Crea
     await requireQuota(tx, ownerId, ['keys'], edge.settings.quotas)
     const data = { key: id, name: body.name, scopes, expires_at: expiresAt }
     await enqueueNotice(tx, input, ownerId, 'key_created', body.name)
-    await tx.run(audit(input, 'key.created', { accountId: ownerId, organizationId, data }))
-    return json(created.json)
+    await tx.run(appendAuditEvent(input, 'key.created', { accountId: ownerId, organizationId, data }))
+    return answerJson(created.json)
   })
 }
 
 /** Adds the key, which is never stored, to a row that PostgreSQL built. */
-function withKey({ secretKey }: Edge, text: string): string {
+function addKey({ secretKey }: Edge, text: string): string {
   const row = JSON.parse(text) as z.input<typeof ApiKey>
   return JSON.stringify({ ...row, key: apiKeyOf(secretKey, row.id) })
 }
@@ -175,7 +175,7 @@ function deleteKey(
   const { key_id: id } = input.params
   if (!isUuid(id)) throw fail('key.missing')
   return input.transaction(async (tx) => {
-    const owners = await tx.maybeOne(apiKeyOwners(id))
+    const owners = await tx.maybeOne(findApiKeyOwners(id))
     if (owners === null) throw fail('key.missing')
     const { account_id: accountId, organization_id: organizationId } = owners
     if (accountId !== caller.ownerId && caller.role !== 'admin') {
@@ -183,8 +183,8 @@ function deleteKey(
       await lockForRole(tx, { params: { org_id: organizationId }, caller }, 'admin')
     }
     if ((await tx.maybeOne(deleteApiKey(id))) === null) throw fail('key.missing')
-    await tx.run(audit(input, 'key.deleted', { accountId, organizationId, data: { key: id } }))
-    tx.afterCommit(() => edge.accounts.forget(accountId))
+    await tx.run(appendAuditEvent(input, 'key.deleted', { accountId, organizationId, data: { key: id } }))
+    tx.afterCommit(() => edge.authenticator.forget(accountId))
     return undefined
   })
 }

@@ -1,5 +1,5 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
-import { loginSubject } from '../../../sql/limits.ts'
+import { deriveLoginSubject } from '../../../sql/limits.ts'
 import { deviceProofOf, digestOf } from '../../../tasks/accounts/tokens.ts'
 import type { Header } from '../../http/reply.ts'
 import type { EdgeRequest } from '../../http/server.ts'
@@ -12,7 +12,7 @@ import { readDeviceCookie, setDeviceCookie } from './cookies.ts'
  * password invalidates the proofs.
  */
 
-const DEVICE = /^[\w-]{22}$/
+const DEVICE_ID = /^[\w-]{22}$/
 const MAX_PROOFS = 5
 
 interface Device {
@@ -23,7 +23,7 @@ interface Device {
 
 function readDevice(edge: Edge, request: EdgeRequest): Device {
   const [id = '', ...proofs] = (readDeviceCookie(edge, request) ?? '').split('.')
-  if (DEVICE.test(id)) return { id, proofs: proofs.slice(0, MAX_PROOFS) }
+  if (DEVICE_ID.test(id)) return { id, proofs: proofs.slice(0, MAX_PROOFS) }
   return { id: randomBytes(16).toString('base64url'), proofs: [] }
 }
 
@@ -36,7 +36,7 @@ interface DeviceAccount {
  * Returns the key under which failed logins of a request are counted. `account` is null for an unknown address, which
  * takes the same time.
  */
-export function failureSubject(
+export function deriveLoginFailureKey(
   edge: Edge,
   request: EdgeRequest,
   email: string,
@@ -45,7 +45,7 @@ export function failureSubject(
   const { id, proofs } = readDevice(edge, request)
   const expected = deviceProofOf(edge.secretKey, id, account?.id ?? 0, account?.password_hash ?? '')
   const isKnown = proofs.some((proof) => timingSafeEqual(digestOf(proof), digestOf(expected)))
-  return loginSubject(digestOf(email), account !== null && isKnown ? digestOf(id) : null)
+  return deriveLoginSubject(digestOf(email), account !== null && isKnown ? digestOf(id) : null)
 }
 
 /** Returns a header that sets the cookie by which an account recognizes the browser of a request. */

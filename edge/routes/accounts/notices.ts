@@ -1,5 +1,5 @@
 import type { Transaction } from '../../../sql/db.ts'
-import { type NOTICES, notice } from '../../../tasks/accounts/notice.ts'
+import { type NOTICES, sendNoticeMail } from '../../../tasks/accounts/notice.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
@@ -13,6 +13,6 @@ export async function enqueueNotice(
 ): Promise<void> {
   const payload = { account_id: accountId, what: kind, ...(name === undefined ? {} : { name }) }
   const options = { ownerId: null, requestId, settings: edge.settings }
-  const { jobId } = await enqueue(tx, notice, payload, options)
+  const { jobId } = await enqueue(tx, sendNoticeMail, payload, options)
   tx.afterCommit(() => edge.publisher.notify(jobId))
 }

@@ -8,8 +8,8 @@ import {
   recordPasskeyLogin,
   recordPasskeyUse,
 } from '../../../sql/passkeys.ts'
-import { parseChallenge, relyingParty, requestOptions, userHandleOf } from '../../passkeys.ts'
-import { audit } from '../../pipeline/audit.ts'
+import { buildRequestOptions, createRelyingParty, parseChallenge, userHandleOf } from '../../passkeys.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
 import { type Answer, route } from '../../pipeline/route.ts'
 import { Token } from './shapes.ts'
 import { completeSignIn, type SignInInput, type TokenJson } from './sign-in.ts'
@@ -19,7 +19,7 @@ import { completeSignIn, type SignInInput, type TokenJson } from './sign-in.ts'
  * factors.
  */
 
-const EXAMPLE = 'x3kfO9rYQm6bV0tJ5nWcLw2aHsDpEuG7iZq1T8yXo4M'
+const EXAMPLE_CHALLENGE = 'x3kfO9rYQm6bV0tJ5nWcLw2aHsDpEuG7iZq1T8yXo4M'
 
 /** Returns the schema of base64url text of at most `max` characters. */
 export const base64url = (max: number) =>
@@ -28,10 +28,10 @@ export const base64url = (max: number) =>
     .min(1)
     .max(max)
     .regex(/^[A-Za-z0-9_-]+$/, 'must be base64url')
-    .meta({ examples: [EXAMPLE] })
+    .meta({ examples: [EXAMPLE_CHALLENGE] })
 
 /** The only one of the browser's options that the service needs back. */
-export const challengeFields = { challenge: z.string().meta({ examples: [EXAMPLE] }) }
+export const challengeFields = { challenge: z.string().meta({ examples: [EXAMPLE_CHALLENGE] }) }
 
 /** Fields that new and existing credentials share. Other fields from browsers are ignored. */
 export const credentialFields = {
@@ -75,11 +75,11 @@ export const passkeySignInRoutes = [
     limit: 'login',
     whyRepeatable: 'each call creates a new challenge',
     handle: (input) => {
-      const party = relyingParty(input.edge.settings)
+      const party = createRelyingParty(input.edge.settings)
       return input.transaction(async (tx) => {
         const challenge = randomBytes(32)
         await tx.run(insertChallenge(challenge, null))
-        return requestOptions(party, challenge)
+        return buildRequestOptions(party, challenge)
       })
     },
   }),
@@ -105,7 +105,7 @@ export const passkeySignInRoutes = [
 async function signIn(input: SignInInput<z.output<typeof SignIn>>): Promise<Answer<TokenJson>> {
   const { edge } = input
   const { credential } = input.body
-  const party = relyingParty(edge.settings)
+  const party = createRelyingParty(edge.settings)
   const challenge = parseChallenge(credential.response.clientDataJSON)
   if (challenge === null) throw fail('auth.passkey')
   const found = await edge.db.maybeOne(findPasskey(Buffer.from(credential.id, 'base64url')))
@@ -135,7 +135,7 @@ async function signIn(input: SignInInput<z.output<typeof SignIn>>): Promise<Answ
       return completeSignIn(input, tx, { id: found!.account_id, role: account.role }, by)
     }
     const eventFields = { actorId: null, accountId: found?.account_id ?? null, data: { outcome: 'passkey' } }
-    await tx.run(audit(input, 'account.sign_in_failed', eventFields))
+    await tx.run(appendAuditEvent(input, 'account.sign_in_failed', eventFields))
     return fail(account === null ? 'auth.passkey' : 'auth.inactive')
   })
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { lockFactors } from '../../../sql/accounts/credentials.ts'
-import { credentialsById } from '../../../sql/accounts.ts'
+import { findCredentialsById } from '../../../sql/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import {
@@ -9,22 +9,22 @@ import {
   deletePasskey,
   insertChallenge,
   insertPasskey,
+  listCredentialIds,
   MAX_PASSKEYS,
   PASSKEY_ORDER,
   readPasskeys,
-  registeredCredentials,
   renamePasskey,
 } from '../../../sql/passkeys.ts'
 import { describeDevice } from '../../devices.ts'
-import { creationOptions, parseChallenge, relyingParty } from '../../passkeys.ts'
-import { audit } from '../../pipeline/audit.ts'
+import { buildCreationOptions, createRelyingParty, parseChallenge } from '../../passkeys.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { arrayAnswer, cursor, cursorValues } from '../../pipeline/lists.ts'
-import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { answerArray, buildCursorValues, cursor } from '../../pipeline/lists.ts'
+import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { enqueueNotice } from './notices.ts'
 import { base64url, challengeFields, credentialFields, passkeySignInRoutes } from './passkey-sign-in.ts'
-import { checkProof, isFailure, lockCaller, PROOF_ERRORS, PROOF_REQUIRED, proofFields } from './proof.ts'
+import { checkProof, isFailure, lockCaller, PROOF_DESCRIPTION, PROOF_ERRORS, proofFields } from './proof.ts'
 
 const Name = z.string().trim().min(1).max(100)
 
@@ -73,7 +73,7 @@ export const passkeyRoutes = [
     method: 'post',
     path: '/passkeys/options',
     summary: 'Begin to create a passkey',
-    description: `Pass the response to \`navigator.credentials.create\`. It is valid for five minutes. ${PROOF_REQUIRED} \
+    description: `Pass the response to \`navigator.credentials.create\`. It is valid for five minutes. ${PROOF_DESCRIPTION} \
 An account can have at most ${MAX_PASSKEYS} passkeys.`,
     body: z.strictObject(proofFields).meta({ id: 'PasskeyBegin' }).default({}),
     response: Options,
@@ -83,15 +83,15 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
     whyRepeatable: 'each call creates a new challenge',
     handle: async (input) => {
       const { edge } = input
-      const party = relyingParty(edge.settings)
+      const party = createRelyingParty(edge.settings)
       const proof = await checkProof(input, input.body)
       return input.transaction(async (tx) => {
         const identity = await proof.confirm(tx)
         if (isFailure(identity)) return identity
         const challenge = randomBytes(32)
         await tx.run(insertChallenge(challenge, proof.id))
-        const passkeys = await tx.any(registeredCredentials(proof.id))
-        return creationOptions(edge.settings, party, challenge, { id: proof.id, ...identity, passkeys })
+        const passkeys = await tx.any(listCredentialIds(proof.id))
+        return buildCreationOptions(edge.settings, party, challenge, { id: proof.id, ...identity, passkeys })
       })
     },
   }),
@@ -127,8 +127,8 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
     needsSession: true,
     reads: 'list',
     handle: async ({ query, caller, reader, request }) => {
-      const values = [caller.ownerId ?? 0, cursorValues(query.cursor), 0, query.limit] as const
-      return arrayAnswer((await reader.text(readPasskeys, values))!, request)
+      const values = [caller.ownerId ?? 0, buildCursorValues(query.cursor), 0, query.limit] as const
+      return answerArray((await reader.text(readPasskeys, values))!, request)
     },
   }),
 
@@ -149,9 +149,12 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
         const row = await tx.maybeOne(renamePasskey(caller.id, id, body.name))
         if (row === null) throw fail('passkey.missing')
         await tx.run(
-          audit(input, 'passkey.renamed', { accountId: caller.id, data: { passkey: id, name: body.name } }),
+          appendAuditEvent(input, 'passkey.renamed', {
+            accountId: caller.id,
+            data: { passkey: id, name: body.name },
+          }),
         )
-        return json(row.json)
+        return answerJson(row.json)
       })
     },
   }),
@@ -160,7 +163,7 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
     method: 'delete',
     path: '/passkeys/:passkey_id',
     summary: 'Delete a passkey of the caller',
-    description: `Sessions that it has started continue. ${PROOF_REQUIRED}`,
+    description: `Sessions that it has started continue. ${PROOF_DESCRIPTION}`,
     params: Params,
     body: z.strictObject(proofFields).meta({ id: 'PasskeyDelete' }).default({}),
     errors: [...PROOF_ERRORS, 'passkey.missing'],
@@ -172,14 +175,16 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
       const proof = await checkProof(input, input.body)
       return input.transaction(async (tx) => {
         // Passkeys are locked before the account, in the order that sign-ins use.
-        const { email } = (await tx.maybeOne(credentialsById(caller.id))) ?? {}
+        const { email } = (await tx.maybeOne(findCredentialsById(caller.id))) ?? {}
         if (email !== undefined) await tx.run(lockFactors(email))
         const identity = await proof.confirm(tx)
         if (isFailure(identity)) return identity
         const deleted = await tx.maybeOne(deletePasskey(caller.id, id))
         if (deleted === null) return fail('passkey.missing')
         await enqueueNotice(tx, input, caller.id, 'passkey_deleted', deleted.name)
-        await tx.run(audit(input, 'passkey.deleted', { accountId: caller.id, data: { passkey: id } }))
+        await tx.run(
+          appendAuditEvent(input, 'passkey.deleted', { accountId: caller.id, data: { passkey: id } }),
+        )
         return undefined
       })
     },
@@ -195,7 +200,7 @@ async function createPasskey(input: CreateInput): Promise<Answer<PasskeyJson>> {
   const { response } = credential
   const accountId = caller.ownerId
   if (accountId === null) throw fail('account.nobody')
-  const party = relyingParty(edge.settings)
+  const party = createRelyingParty(edge.settings)
   const challenge = parseChallenge(response.clientDataJSON)
   if (challenge === null) throw fail('passkey.refused')
   // Verification reads nothing from the database, so it runs before the transaction, which checks the challenge.
@@ -212,7 +217,7 @@ async function createPasskey(input: CreateInput): Promise<Answer<PasskeyJson>> {
     const isChallengeLive = (await tx.maybeOne(consumeChallenge(challenge, accountId))) !== null
     if (!isChallengeLive || 'refused' in verified) return fail('passkey.refused')
     await lockCaller(tx, caller)
-    if ((await tx.any(registeredCredentials(accountId))).length >= MAX_PASSKEYS)
+    if ((await tx.any(listCredentialIds(accountId))).length >= MAX_PASSKEYS)
       return fail('passkey.limit', { max: MAX_PASSKEYS })
     const id = uuidv7()
     const { json: text } = await tx.one(
@@ -228,7 +233,7 @@ async function createPasskey(input: CreateInput): Promise<Answer<PasskeyJson>> {
       }),
     )
     await enqueueNotice(tx, input, accountId, 'passkey_added', device)
-    await tx.run(audit(input, 'passkey.added', { accountId, data: { passkey: id, name: device } }))
-    return json(text)
+    await tx.run(appendAuditEvent(input, 'passkey.added', { accountId, data: { passkey: id, name: device } }))
+    return answerJson(text)
   })
 }

@@ -1,15 +1,20 @@
 import { z } from 'zod'
-import { isLive } from '../../../sql/accounts/credentials.ts'
-import { credentialsById, lockAccount, lockCredentials, recentSession } from '../../../sql/accounts.ts'
+import { checkCredentialsLive } from '../../../sql/accounts/credentials.ts'
+import {
+  findCredentialsById,
+  findRecentSession,
+  lockAccount,
+  lockCredentials,
+} from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type ErrorCode, Failure, fail } from '../../../sql/errors.ts'
-import { decideLogin, type LoginOutcome, lockedLogin, type PresentedFactor } from '../../../sql/limits.ts'
-import { recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
-import { audit, type EventRequest } from '../../pipeline/audit.ts'
+import { decideLogin, findLoginLock, type LoginOutcome, type PresentedFactor } from '../../../sql/limits.ts'
+import { digestRecoveryCode, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
+import { appendAuditEvent, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { matchStep } from '../../totp.ts'
-import { failureSubject } from './known-device.ts'
+import { deriveLoginFailureKey } from './known-device.ts'
 
 /** Checks the identity of a signed-in caller before a change of credentials or of the account itself. */
 
@@ -28,7 +33,7 @@ export const factorFields = {
 export const proofFields = { password: z.string().min(1).max(1024).optional(), ...factorFields }
 
 /** Sentence for descriptions of routes that need a proof of identity. */
-export const PROOF_REQUIRED =
+export const PROOF_DESCRIPTION =
   'Requires the password, with a one-time code if those are enabled, or a sign-in within the last 10 minutes; a wrong password or code counts as a failed login.'
 
 /** Errors of requests that need a proof of identity. */
@@ -61,12 +66,12 @@ export function parseFactor(
   return {
     totpId,
     step: null,
-    recovery: recovery_code === undefined ? null : recoveryDigestOf(recovery_code),
+    recovery: recovery_code === undefined ? null : digestRecoveryCode(recovery_code),
   }
 }
 
 /** Seconds after a sign-in during which a caller does not have to repeat the password. */
-const RECENT_SECONDS = 600
+const RECENT_SIGN_IN_SECONDS = 600
 
 type ProofInput = EventRequest & { readonly caller: Caller; readonly edge: Edge }
 
@@ -92,14 +97,14 @@ export async function checkProof(input: ProofInput, given: GivenProof): Promise<
   if (id === null) throw fail('account.nobody')
   if (given.password === undefined)
     return { id, passwordMatches: false, confirm: (tx) => requireRecentSignIn(tx, id, caller.sessionId) }
-  const account = await edge.db.maybeOne(credentialsById(id))
+  const account = await edge.db.maybeOne(findCredentialsById(id))
   // The account was deleted after the caller was authenticated.
   if (account === null) throw fail('auth.required')
   const { email, password_hash: hash, totp_id } = account
   const { password } = given
-  const subject = failureSubject(edge, exchange.request, email, { id, password_hash: hash })
+  const subject = deriveLoginFailureKey(edge, exchange.request, email, { id, password_hash: hash })
   const matches = await edge.signInMutex.run(email, async () => {
-    const isLocked = (await edge.db.maybeOne(lockedLogin(subject))) !== null
+    const isLocked = (await edge.db.maybeOne(findLoginLock(subject))) !== null
     return isLocked ? null : edge.passwords.verify(hash, password)
   })
   const factor = parseFactor(edge, totp_id, given)
@@ -127,8 +132,8 @@ export async function recordFailedProof(
   wrong: 'account.proof_wrong' | 'account.totp_code',
 ): Promise<Failure> {
   const accountId = input.caller.ownerId
-  await tx.run(audit(input, 'account.sign_in_failed', { accountId, data: { outcome } }))
-  if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', { accountId }))
+  await tx.run(appendAuditEvent(input, 'account.sign_in_failed', { accountId, data: { outcome } }))
+  if (outcome === 'wrong, now locked') await tx.run(appendAuditEvent(input, 'account.locked', { accountId }))
   return fail(outcome === 'locked' ? 'auth.locked' : wrong)
 }
 
@@ -140,7 +145,7 @@ async function requireRecentSignIn(
   const account = await tx.maybeOne(lockCredentials(id, null))
   if (account === null) return fail('auth.required')
   // The session may have ended while this request waited for the lock.
-  const isRecent = (await tx.maybeOne(recentSession(id, sessionId, RECENT_SECONDS))) !== null
+  const isRecent = (await tx.maybeOne(findRecentSession(id, sessionId, RECENT_SIGN_IN_SECONDS))) !== null
   return isRecent ? account : fail('auth.proof_required')
 }
 
@@ -151,7 +156,8 @@ async function requireRecentSignIn(
  */
 export async function lockCaller(tx: Queries, { ownerId, sessionId, key }: Caller): Promise<void> {
   const exists = (await tx.maybeOne(lockAccount(ownerId ?? 0))) !== null
-  if (!exists || !(await tx.one(isLive(sessionId, key?.id ?? null))).live) throw fail('auth.required')
+  if (!exists || !(await tx.one(checkCredentialsLive(sessionId, key?.id ?? null))).live)
+    throw fail('auth.required')
 }
 
 /** True if the proof failed. Otherwise the result is the account. */

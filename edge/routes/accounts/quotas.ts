@@ -3,8 +3,8 @@ import { readAccount } from '../../../sql/accounts.ts'
 import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { QUOTA_KINDS, QUOTA_NAMES, readQuotas, setQuotas } from '../../../sql/quotas.ts'
-import { audit } from '../../pipeline/audit.ts'
-import { type Answer, type Input, json, route } from '../../pipeline/route.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
+import { type Answer, answerJson, type Input, route } from '../../pipeline/route.ts'
 import { RowId } from '../../pipeline/schemas.ts'
 
 const MAX_QUOTA = Number.MAX_SAFE_INTEGER
@@ -32,7 +32,7 @@ const NewQuotas = z
 
 const UserParams = z.object({ user_id: RowId })
 
-const KINDS = QUOTA_NAMES.map((kind) => `\`${kind}\` (${QUOTA_KINDS[kind].text})`).join(', ')
+const KINDS_TEXT = QUOTA_NAMES.map((kind) => `\`${kind}\` (${QUOTA_KINDS[kind].text})`).join(', ')
 
 /** Answers with the quotas of an account. @throws fail(missing) if there is no such account. */
 async function answerQuotas(
@@ -44,7 +44,7 @@ async function answerQuotas(
   const values = [accountId, QUOTA_NAMES, QUOTA_NAMES.map((kind) => quotas[kind])] as const
   const text = await reader.text(readQuotas, values)
   if (text === null) throw fail(missing)
-  return json(text)
+  return answerJson(text)
 }
 
 /** Routes for the quotas of accounts, their usage, and the overrides that admins set. */
@@ -53,7 +53,7 @@ export const quotaRoutes = [
     method: 'get',
     path: '/me/quotas',
     summary: 'Get the quotas and usage of the caller',
-    description: `The kinds are ${KINDS}. A request that would exceed a quota is answered with 429 and the quota in \
+    description: `The kinds are ${KINDS_TEXT}. A request that would exceed a quota is answered with 429 and the quota in \
 \`code\`; a file larger than the whole quota, with 413. The job of an extraction fails with \`quota.pages\`. Admins have no \
 quotas.`,
     response: QuotaList,
@@ -92,7 +92,7 @@ quotas.`,
       return input.transaction(async (tx) => {
         if ((await readWithin(tx, readAccount, [id])) === null) throw fail('account.missing')
         await tx.run(setQuotas(id, body))
-        await tx.run(audit(input, 'account.quotas_changed', { accountId: id, data: body }))
+        await tx.run(appendAuditEvent(input, 'account.quotas_changed', { accountId: id, data: body }))
         return undefined
       })
     },

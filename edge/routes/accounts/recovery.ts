@@ -1,26 +1,26 @@
 import { z } from 'zod'
 import {
+  findRefreshTokenHolder,
   lockFactors,
-  refreshTokenHolder,
   revokeCredentials,
   revokeIssuedCredentials,
   revokeKeys,
 } from '../../../sql/accounts/credentials.ts'
 import {
   endSessions,
-  mailedToken,
+  findMailedToken,
+  markAddressVerified,
   redeemMailedToken,
   setPassword,
-  setVerified,
 } from '../../../sql/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { unlockLogin } from '../../../sql/limits.ts'
-import { passwordReset } from '../../../tasks/accounts/password-reset.ts'
+import { sendPasswordResetMail } from '../../../tasks/accounts/password-reset.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
-import { verification } from '../../../tasks/accounts/verification.ts'
+import { sendVerification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { requireAllowedPassword } from '../../password-rules.ts'
-import { audit } from '../../pipeline/audit.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
 import { isUnauthenticated } from '../../pipeline/challenges.ts'
 import { type Input, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
@@ -47,8 +47,8 @@ that limit nor whether the address has an account.',
       // The job looks up the account, so that this request takes the same time for every address.
       const options = { ownerId: null, requestId, settings: edge.settings }
       return input.transaction(async (tx) => {
-        await tx.run(audit(input, 'account.password_reset_requested', {}))
-        const { jobId } = await enqueue(tx, passwordReset, { email: body.email }, options)
+        await tx.run(appendAuditEvent(input, 'account.password_reset_requested', {}))
+        const { jobId } = await enqueue(tx, sendPasswordResetMail, { email: body.email }, options)
         tx.afterCommit(() => edge.publisher.notify(jobId))
         return { detail: 'If the address has an account, an email with a reset token is on its way' }
       })
@@ -75,7 +75,7 @@ deleted in any case.`,
       const { body, edge } = input
       const digest = digestOf(body.token)
       // Check the token before computing the hash, so that a guess costs little.
-      const owner = await edge.db.maybeOne(mailedToken('reset', digest))
+      const owner = await edge.db.maybeOne(findMailedToken('reset', digest))
       if (owner !== null) await requireAllowedPassword(edge, body.new_password, owner.email)
       const passwordHash = owner === null ? null : await edge.passwords.hash(body.new_password)
       return input.transaction(async (tx) => {
@@ -87,14 +87,14 @@ deleted in any case.`,
         if (token === null) throw fail('account.token')
         const { account_id: id } = token
         await tx.run(setPassword(id, passwordHash))
-        const isNewlyVerified = (await tx.run(setVerified(id))) > 0
+        const isNewlyVerified = (await tx.run(markAddressVerified(id))) > 0
         await tx.run(
           isNewlyVerified ? revokeCredentials(id) : body.keep_keys ? endSessions(id, null) : revokeKeys(id),
         )
         const eventFields = { actorId: id, accountId: id }
-        await tx.run(audit(input, 'account.password_reset', eventFields))
-        if (isNewlyVerified) await tx.run(audit(input, 'account.verified', eventFields))
-        await edge.accounts.changed(tx, id)
+        await tx.run(appendAuditEvent(input, 'account.password_reset', eventFields))
+        if (isNewlyVerified) await tx.run(appendAuditEvent(input, 'account.verified', eventFields))
+        await edge.authenticator.invalidate(tx, id)
         return { detail: 'The password has been set; sign in with it' }
       })
     },
@@ -127,8 +127,8 @@ deleted in any case.`,
         if (isFailure(identity)) return identity
         await tx.run(setPassword(caller.id, passwordHash!))
         await tx.run(endSessions(caller.id, caller.sessionId))
-        await tx.run(audit(input, 'account.password_changed', eventFields))
-        await edge.accounts.changed(tx, caller.id)
+        await tx.run(appendAuditEvent(input, 'account.password_changed', eventFields))
+        await edge.authenticator.invalidate(tx, caller.id)
         return { detail: 'The password has been changed; all other sessions have ended' }
       })
     },
@@ -151,7 +151,7 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
     handle: async (input) => {
       const { body, edge } = input
       const digest = digestOf(body.token)
-      const owner = await edge.db.maybeOne(mailedToken('verify', digest))
+      const owner = await edge.db.maybeOne(findMailedToken('verify', digest))
       const keepsCredentials =
         body.keep_credentials || (owner !== null && (await isSignedIn(input, owner.account_id)))
       return input.transaction(async (tx) => {
@@ -161,10 +161,10 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
         const used = await tx.maybeOne(redeemMailedToken('verify', digest))
         if (used === null) throw fail('account.token')
         const { account_id: id } = used
-        const isNew = (await tx.run(setVerified(id))) > 0
+        const isNew = (await tx.run(markAddressVerified(id))) > 0
         if (isNew && !keepsCredentials) await tx.run(revokeIssuedCredentials(id))
-        await tx.run(audit(input, 'account.verified', { actorId: id, accountId: id }))
-        await edge.accounts.changed(tx, id)
+        await tx.run(appendAuditEvent(input, 'account.verified', { actorId: id, accountId: id }))
+        await edge.authenticator.invalidate(tx, id)
         return { detail: 'The address is verified' }
       })
     },
@@ -183,7 +183,7 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
         if (caller.ownerId === null || (JSON.parse(caller.profile) as { is_verified: boolean }).is_verified)
           return { detail: 'The address is already verified' }
         const options = { ownerId: null, requestId, settings: edge.settings }
-        const { jobId } = await enqueue(tx, verification, { account_id: caller.id }, options)
+        const { jobId } = await enqueue(tx, sendVerification, { account_id: caller.id }, options)
         tx.afterCommit(() => edge.publisher.notify(jobId))
         return { detail: 'An email with a verification token is on its way' }
       }),
@@ -196,13 +196,14 @@ async function isSignedIn(
   accountId: number,
 ): Promise<boolean> {
   try {
-    if ((await edge.accounts.authenticate(request))?.ownerId === accountId) return true
+    if ((await edge.authenticator.authenticate(request))?.ownerId === accountId) return true
   } catch (error) {
     // An invalid credential counts as none.
     if (!isUnauthenticated(error)) throw error
   }
   const token = readRefreshCookie(edge, request)
   return (
-    token !== null && (await edge.db.maybeOne(refreshTokenHolder(digestOf(token))))?.account_id === accountId
+    token !== null &&
+    (await edge.db.maybeOne(findRefreshTokenHolder(digestOf(token))))?.account_id === accountId
   )
 }

@@ -6,16 +6,16 @@ import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { acceptInvites, lockAddress } from '../../../sql/orgs.ts'
 import { digestOf, setupTokenOf } from '../../../tasks/accounts/tokens.ts'
-import { verification } from '../../../tasks/accounts/verification.ts'
+import { sendVerification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { requireAllowedPassword } from '../../password-rules.ts'
-import { auditEvent, type EventRequest } from '../../pipeline/audit.ts'
+import { buildAuditEvent, type EventRequest } from '../../pipeline/audit.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
-import { acceptanceEvents } from '../orgs/access.ts'
+import { buildAcceptanceEvents } from '../orgs/access.ts'
 import { PASSWORD_ERRORS, Password, User } from './shapes.ts'
-import { beginSession, newSessionCookies } from './sign-in.ts'
+import { beginSession, buildSessionCookies } from './sign-in.ts'
 
 const NewUser = z
   .strictObject({
@@ -70,13 +70,13 @@ async function register(
     const session = await beginSession(edge, tx, id, exchange)
     await acceptPendingInvites(tx, { caller: null, requestId, exchange }, id, body.email)
     const options = { ownerId: null, requestId, settings: edge.settings }
-    const mail = await enqueue(tx, verification, { account_id: id }, options)
+    const mail = await enqueue(tx, sendVerification, { account_id: id }, options)
     tx.afterCommit(() => {
       edge.publisher.notify(mail.jobId)
       if (isFirst) edge.log.warn({ account: id }, 'The registered account became the first admin')
     })
-    const accessToken = await edge.accounts.sign(account, session.sessionId, session.secondsLeft)
-    return json(account.json, { headers: newSessionCookies(edge, accessToken, session) })
+    const accessToken = await edge.authenticator.sign(account, session.sessionId, session.secondsLeft)
+    return answerJson(account.json, { headers: buildSessionCookies(edge, accessToken, session) })
   })
 }
 
@@ -87,9 +87,9 @@ async function acceptPendingInvites(
   id: number,
   email: string,
 ): Promise<void> {
-  const events = [auditEvent(from, 'account.registered', { actorId: id, accountId: id })]
+  const events = [buildAuditEvent(from, 'account.registered', { actorId: id, accountId: id })]
   for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, email)))
-    events.push(...acceptanceEvents(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
+    events.push(...buildAcceptanceEvents(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
   await tx.run(appendAudit(events))
 }
 

@@ -9,17 +9,17 @@ import {
 } from '../../../sql/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { digestOf, successorOf } from '../../../tasks/accounts/tokens.ts'
+import { deriveSuccessor, digestOf } from '../../../tasks/accounts/tokens.ts'
 import { formatFailure, type Header } from '../../http/reply.ts'
-import { audit } from '../../pipeline/audit.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { challengeOf } from '../../pipeline/challenges.ts'
-import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
-import { Answer, type Input, rawJson, route, type Writes } from '../../pipeline/route.ts'
+import { buildChallenge } from '../../pipeline/challenges.ts'
+import { answerArray, cursor } from '../../pipeline/lists.ts'
+import { Answer, answerCompactJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { clearSessionCookies, readRefreshCookie } from './cookies.ts'
 import { Detail, Token, User } from './shapes.ts'
-import { answerWithTokens, newRefreshToken, signInRoute, type TokenJson } from './sign-in.ts'
+import { answerWithTokens, createRefreshToken, signInRoute, type TokenJson } from './sign-in.ts'
 
 const Session = z
   .strictObject({
@@ -50,7 +50,7 @@ export const sessionRoutes = [
     allowsOrganizationKeys: true,
     summary: 'Get the account of the caller',
     response: User,
-    handle: ({ caller }) => rawJson(caller.profile),
+    handle: ({ caller }) => answerCompactJson(caller.profile),
   }),
 
   route({
@@ -98,7 +98,7 @@ the request until the new token is used.`,
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, caller, reader, request }) => {
       const values = [caller.ownerId ?? 0, caller.sessionId, cursor, 0, limit] as const
-      return arrayAnswer((await reader.text(readSessions, values))!, request)
+      return answerArray((await reader.text(readSessions, values))!, request)
     },
   }),
 
@@ -113,8 +113,10 @@ the request until the new token is used.`,
       return input.transaction(async (tx) => {
         const ended = caller.ownerId === null ? 0 : await tx.run(endSessions(caller.id, caller.sessionId))
         if (ended === 0) return undefined
-        await tx.run(audit(input, 'session.ended', { accountId: caller.id, data: { others: ended } }))
-        await edge.accounts.changed(tx, caller.id)
+        await tx.run(
+          appendAuditEvent(input, 'session.ended', { accountId: caller.id, data: { others: ended } }),
+        )
+        await edge.authenticator.invalidate(tx, caller.id)
         return undefined
       })
     },
@@ -135,9 +137,12 @@ the request until the new token is used.`,
         const ended = await tx.maybeOne(endSession(caller.id, params.session_id))
         if (ended === null) throw fail('account.session_missing')
         await tx.run(
-          audit(input, 'session.ended', { accountId: caller.id, data: { session: params.session_id } }),
+          appendAuditEvent(input, 'session.ended', {
+            accountId: caller.id,
+            data: { session: params.session_id },
+          }),
         )
-        await edge.accounts.changed(tx, caller.id)
+        await edge.authenticator.invalidate(tx, caller.id)
         return undefined
       })
     },
@@ -152,7 +157,7 @@ async function refresh(input: PublicInput<TokenJson>): Promise<Answer<TokenJson>
   const refreshToken = readRefreshCookie(edge, request)
   if (refreshToken === null) throw fail('auth.refresh')
   const key = request.header('idempotency-key')
-  const successor = key === '' ? newRefreshToken() : successorOf(edge.secretKey, refreshToken, key)
+  const successor = key === '' ? createRefreshToken() : deriveSuccessor(edge.secretKey, refreshToken, key)
   const { refreshTokenSeconds, sessionMaxSeconds } = edge.settings
   return input.transaction(async (tx) => {
     const session = await tx.maybeOne(
@@ -163,9 +168,13 @@ async function refresh(input: PublicInput<TokenJson>): Promise<Answer<TokenJson>
     const newSession = { sessionId, refreshToken: successor, secondsLeft: session.seconds_left }
     if (!session.replayed) return answerWithTokens(edge, { id, role: session.role }, newSession)
     await tx.run(
-      audit(input, 'session.replayed', { actorId: null, accountId: id, data: { session: sessionId } }),
+      appendAuditEvent(input, 'session.replayed', {
+        actorId: null,
+        accountId: id,
+        data: { session: sessionId },
+      }),
     )
-    await edge.accounts.changed(tx, id)
+    await edge.authenticator.invalidate(tx, id)
     return fail('auth.refresh')
   })
 }
@@ -180,7 +189,7 @@ async function signOut(input: PublicInput<DetailJson>): Promise<Answer<DetailJso
     if (digest !== null || caller !== null)
       for (const { id, account_id } of await tx.any(revokeSession(digest, caller?.sessionId ?? null)))
         await tx.run(
-          audit(input, 'account.signed_out', {
+          appendAuditEvent(input, 'account.signed_out', {
             actorId: account_id,
             accountId: account_id,
             data: { session: id },
@@ -188,7 +197,7 @@ async function signOut(input: PublicInput<DetailJson>): Promise<Answer<DetailJso
         )
     if (caller !== null) return new Answer({ headers, value: { detail: 'Logged out' } })
     const failure = input.exchange.credentialFailure ?? fail('auth.required')
-    const challenge: Header[] = [['www-authenticate', challengeOf(failure)!]]
+    const challenge: Header[] = [['www-authenticate', buildChallenge(failure)!]]
     return new Answer({ status: 401, headers: [...headers, ...challenge], json: formatFailure(failure) })
   })
 }

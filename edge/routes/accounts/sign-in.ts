@@ -1,20 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { credentialsByEmail, insertSession, recordLogin } from '../../../sql/accounts.ts'
+import { findCredentialsByEmail, insertSession, recordLogin } from '../../../sql/accounts.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { decideLogin, type LoginOutcome, lockedLogin } from '../../../sql/limits.ts'
+import { decideLogin, findLoginLock, type LoginOutcome } from '../../../sql/limits.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { describeDevice } from '../../devices.ts'
 import type { Header } from '../../http/reply.ts'
-import { audit } from '../../pipeline/audit.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { RequestContext } from '../../pipeline/request-context.ts'
 import { Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { setSessionCookies } from './cookies.ts'
-import { failureSubject, rememberDevice } from './known-device.ts'
+import { deriveLoginFailureKey, rememberDevice } from './known-device.ts'
 import { factorFields, parseFactor } from './proof.ts'
 import { Token } from './shapes.ts'
 
@@ -77,13 +77,15 @@ async function trySignIn(
   const { body, edge, request } = input
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   // A sign-in takes the same time for known and unknown addresses: two lookups, one hash, one transaction.
-  const found = await edge.db.maybeOne(credentialsByEmail(email))
-  const subject = failureSubject(edge, request, email, found)
+  const found = await edge.db.maybeOne(findCredentialsByEmail(email))
+  const subject = deriveLoginFailureKey(edge, request, email, found)
   // The actor is unknown, because the request only claims the address.
   const eventFields = { actorId: null, accountId: found?.id ?? null }
-  if ((await edge.db.maybeOne(lockedLogin(subject))) !== null)
+  if ((await edge.db.maybeOne(findLoginLock(subject))) !== null)
     return input.transaction(async (tx) => {
-      await tx.run(audit(input, 'account.sign_in_failed', { ...eventFields, data: { outcome: 'locked' } }))
+      await tx.run(
+        appendAuditEvent(input, 'account.sign_in_failed', { ...eventFields, data: { outcome: 'locked' } }),
+      )
       return fail('auth.locked')
     })
   const { matches, rehashed } = await edge.passwords.verifyAndRehash(
@@ -95,7 +97,7 @@ async function trySignIn(
     const login = decideLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
     const { outcome } = await tx.one(login)
     if (outcome === 'incomplete') {
-      await tx.run(audit(input, 'account.totp_asked', eventFields))
+      await tx.run(appendAuditEvent(input, 'account.totp_asked', eventFields))
       return fail('auth.totp_required')
     }
     // Start no session if the password has changed since the lookup, or an admin has deactivated the account.
@@ -106,13 +108,13 @@ async function trySignIn(
       const by = factor === null ? {} : { factor: factor.recovery === null ? 'totp' : 'recovery_code' }
       return completeSignIn(input, tx, { id: found!.id, role: account.role }, by)
     }
-    await tx.run(audit(input, 'account.sign_in_failed', { ...eventFields, data: { outcome } }))
-    if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', eventFields))
-    return signInFailure(outcome, matches, account !== null)
+    await tx.run(appendAuditEvent(input, 'account.sign_in_failed', { ...eventFields, data: { outcome } }))
+    if (outcome === 'wrong, now locked') await tx.run(appendAuditEvent(input, 'account.locked', eventFields))
+    return findSignInFailure(outcome, matches, account !== null)
   })
 }
 
-function signInFailure(outcome: LoginOutcome, matches: boolean, isInactive: boolean): Failure {
+function findSignInFailure(outcome: LoginOutcome, matches: boolean, isInactive: boolean): Failure {
   if (outcome === 'locked') return fail('auth.locked')
   if (isInactive) return fail('auth.inactive')
   // The password was right, so the answer may reveal that only the code was wrong.
@@ -130,8 +132,8 @@ export async function completeSignIn(
   const { id } = account
   const newSession = await beginSession(edge, tx, id, exchange, by.factor === 'passkey')
   const data = { session: newSession.sessionId, ...by }
-  await tx.run(audit(input, 'account.signed_in', { actorId: id, accountId: id, data }))
-  await edge.accounts.changed(tx, id)
+  await tx.run(appendAuditEvent(input, 'account.signed_in', { actorId: id, accountId: id, data }))
+  await edge.authenticator.invalidate(tx, id)
   return answerWithTokens(edge, account, newSession)
 }
 
@@ -154,7 +156,7 @@ export async function beginSession(
   byPasskey = false,
 ): Promise<NewSession> {
   const sessionId = uuidv7()
-  const refreshToken = newRefreshToken()
+  const refreshToken = createRefreshToken()
   const userAgent = exchange.request.header('user-agent')
   const origin = {
     address: exchange.address || null,
@@ -173,7 +175,7 @@ export async function beginSession(
 }
 
 /** Returns headers that set the cookies of a session and, after a sign-in, the device cookie. */
-export const newSessionCookies = (
+export const buildSessionCookies = (
   edge: Edge,
   accessToken: string,
   { refreshToken, device }: NewSession,
@@ -183,7 +185,7 @@ export const newSessionCookies = (
 ]
 
 /** Returns 256 random bits, of which only the digest is stored. */
-export function newRefreshToken(): string {
+export function createRefreshToken(): string {
   return randomBytes(32).toString('base64url')
 }
 
@@ -193,9 +195,9 @@ export async function answerWithTokens(
   account: { readonly id: number; readonly role: string },
   newSession: NewSession,
 ): Promise<Answer<TokenJson>> {
-  const accessToken = await edge.accounts.sign(account, newSession.sessionId, newSession.secondsLeft)
+  const accessToken = await edge.authenticator.sign(account, newSession.sessionId, newSession.secondsLeft)
   return new Answer({
-    headers: newSessionCookies(edge, accessToken, newSession),
+    headers: buildSessionCookies(edge, accessToken, newSession),
     value: { access_token: accessToken, token_type: 'bearer' as const },
   })
 }

@@ -7,27 +7,27 @@ import {
   readTotp,
   setRecoveryCodes,
 } from '../../../sql/accounts/totp.ts'
-import { credentialsById } from '../../../sql/accounts.ts'
+import { findCredentialsById } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { decideLogin } from '../../../sql/limits.ts'
-import { recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
-import { audit } from '../../pipeline/audit.ts'
+import { digestRecoveryCode, recoveryCodesOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
-import { matchStep, totpSetup } from '../../totp.ts'
-import { failureSubject } from './known-device.ts'
+import { createTotpSetup, matchStep } from '../../totp.ts'
+import { deriveLoginFailureKey } from './known-device.ts'
 import { enqueueNotice } from './notices.ts'
 import {
   checkProof,
   factorFields,
   isFailure,
   lockCaller,
+  PROOF_DESCRIPTION,
   PROOF_ERRORS,
-  PROOF_REQUIRED,
   proofFields,
   recordFailedProof,
   TotpCode,
@@ -37,12 +37,12 @@ const Totp = z
   .strictObject({ is_on: z.boolean(), confirmed_at: Timestamp.nullable(), recovery_codes_left: z.int() })
   .meta({ id: 'Totp' })
 
-const SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP'
-const URI = `otpauth://totp/millrace:ann%40example.com?issuer=millrace&secret=${SECRET}&algorithm=SHA1&digits=6&period=30`
+const EXAMPLE_SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP'
+const EXAMPLE_URI = `otpauth://totp/millrace:ann%40example.com?issuer=millrace&secret=${EXAMPLE_SECRET}&algorithm=SHA1&digits=6&period=30`
 const Setup = z
   .strictObject({
-    secret: z.string().meta({ description: 'Base32, for manual entry', examples: [SECRET] }),
-    uri: z.string().meta({ description: 'Content of the QR code', examples: [URI] }),
+    secret: z.string().meta({ description: 'Base32, for manual entry', examples: [EXAMPLE_SECRET] }),
+    uri: z.string().meta({ description: 'Content of the QR code', examples: [EXAMPLE_URI] }),
   })
   .meta({ id: 'TotpSetup' })
 
@@ -64,7 +64,7 @@ const Factor = z
   )
   .meta({ id: 'TotpProof' })
 
-const DISABLED: z.input<typeof Totp> = { is_on: false, confirmed_at: null, recovery_codes_left: 0 }
+const DISABLED_TOTP: z.input<typeof Totp> = { is_on: false, confirmed_at: null, recovery_codes_left: 0 }
 
 /** Routes for one-time codes of an authenticator app (RFC 6238), which are the second factor of an account. */
 export const totpRoutes = [
@@ -76,7 +76,7 @@ export const totpRoutes = [
     needsSession: true,
     handle: async ({ caller, edge }) => {
       const text = await edge.reader.text(readTotp, [caller.ownerId ?? 0])
-      return text === null ? DISABLED : json<z.input<typeof Totp>>(text)
+      return text === null ? DISABLED_TOTP : answerJson<z.input<typeof Totp>>(text)
     },
   }),
 
@@ -85,14 +85,14 @@ export const totpRoutes = [
     path: '/totp',
     summary: 'Begin to set up one-time codes',
     description: `Returns the secret for an authenticator app: SHA-1, six digits, 30 seconds (RFC 6238). Nothing changes \
-until \`/totp/confirm\` gets a code from the app. ${PROOF_REQUIRED}`,
+until \`/totp/confirm\` gets a code from the app. ${PROOF_DESCRIPTION}`,
     body: Begin.default({}),
     response: Setup,
     errors: [...PROOF_ERRORS, 'account.totp_on'],
     sideEffect: true,
     hasCredentials: true,
     needsSession: true,
-    addUnstored: withSetup,
+    addUnstored: addSetup,
     handle: beginSetup,
   }),
 
@@ -109,7 +109,7 @@ logins.`,
     sideEffect: true,
     hasCredentials: true,
     needsSession: true,
-    addUnstored: withCodes,
+    addUnstored: addRecoveryCodes,
     handle: confirmSetup,
   }),
 
@@ -124,7 +124,7 @@ logins.`,
     sideEffect: true,
     hasCredentials: true,
     needsSession: true,
-    addUnstored: withCodes,
+    addUnstored: addRecoveryCodes,
     handle: renewRecoveryCodes,
   }),
 
@@ -153,11 +153,11 @@ logins.`,
       return input.transaction(async (tx) => {
         // Locking the account first could deadlock with a sign-in, which locks the codes before the account.
         const isOff = (await tx.maybeOne(deleteTotp(id))) === null
-        if (isOff && (await tx.maybeOne(credentialsById(id))) === null) throw fail('account.missing')
+        if (isOff && (await tx.maybeOne(findCredentialsById(id))) === null) throw fail('account.missing')
         if (isOff) throw fail('account.totp_off')
         await enqueueNotice(tx, input, id, 'totp_disabled')
-        await tx.run(audit(input, 'account.totp_disabled', { accountId: id }))
-        await input.edge.accounts.changed(tx, id)
+        await tx.run(appendAuditEvent(input, 'account.totp_disabled', { accountId: id }))
+        await input.edge.authenticator.invalidate(tx, id)
         return undefined
       })
     },
@@ -176,14 +176,14 @@ async function beginSetup(
     if ((await lockTotp(tx, input.caller))?.is_on === true) return fail('account.totp_on')
     const id = uuidv7()
     await tx.run(insertTotp(id, proof.id))
-    return json(JSON.stringify({ id, email: identity.email }))
+    return answerJson(JSON.stringify({ id, email: identity.email }))
   })
 }
 
 /** Adds the secret, which is never stored, to the answer. */
-function withSetup({ secretKey, settings }: Edge, text: string): string {
+function addSetup({ secretKey, settings }: Edge, text: string): string {
   const { id, email } = JSON.parse(text) as { id: string; email: string }
-  return JSON.stringify(totpSetup(totpSecretOf(secretKey, id), settings.projectName, email))
+  return JSON.stringify(createTotpSetup(totpSecretOf(secretKey, id), settings.projectName, email))
 }
 
 async function confirmSetup(
@@ -194,29 +194,29 @@ async function confirmSetup(
   if (id === null) throw fail('account.nobody')
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   return input.transaction(async (tx) => {
-    const pending = await requireUnconfirmed(tx.maybeOne(findTotp(id)))
-    const account = await tx.maybeOne(credentialsById(id))
+    const pending = await requireUnconfirmedTotp(tx.maybeOne(findTotp(id)))
+    const account = await tx.maybeOne(findCredentialsById(id))
     if (account === null) throw fail('auth.required')
-    const subject = failureSubject(edge, input.request, account.email, { id, ...account })
+    const subject = deriveLoginFailureKey(edge, input.request, account.email, { id, ...account })
     const step = matchStep(totpSecretOf(edge.secretKey, pending.id), body.code, edge.healthCheck.now())
     // A wrong code counts as a failed login, because a stolen session must not allow unlimited guesses.
     const login = decideLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
     const { outcome } = await tx.one(login)
     if (outcome !== 'ok') return recordFailedProof(tx, input, outcome, 'account.totp_code')
     // Sign-ins that have checked only a password wait for this lock, and are then refused.
-    const totp = await requireUnconfirmed(lockTotp(tx, caller))
+    const totp = await requireUnconfirmedTotp(lockTotp(tx, caller))
     // The setup has been restarted in the meantime.
     if (totp.id !== pending.id) throw fail('account.totp_code')
     const batch = uuidv7()
-    await tx.run(confirmTotp(totp.id, step, digestsOf(edge, batch)))
-    await tx.run(audit(input, 'account.totp_enabled', { accountId: id }))
-    await edge.accounts.changed(tx, id)
-    return json(JSON.stringify({ batch }))
+    await tx.run(confirmTotp(totp.id, step, digestRecoveryCodes(edge, batch)))
+    await tx.run(appendAuditEvent(input, 'account.totp_enabled', { accountId: id }))
+    await edge.authenticator.invalidate(tx, id)
+    return answerJson(JSON.stringify({ batch }))
   })
 }
 
 /** Returns codes that are set up but not confirmed yet. @throws account.totp_unbegun, account.totp_on */
-async function requireUnconfirmed(reading: ReturnType<typeof lockTotp>) {
+async function requireUnconfirmedTotp(reading: ReturnType<typeof lockTotp>) {
   const totp = await reading
   if (totp === null) throw fail('account.totp_unbegun')
   if (totp.is_on) throw fail('account.totp_on')
@@ -229,15 +229,15 @@ async function renewRecoveryCodes(
   const { body, edge } = input
   const proof = await checkProof(input, body)
   return input.transaction(async (tx) => {
-    const identity = (await refuseIfDisabled(tx, proof.id)) ?? (await proof.confirm(tx))
+    const identity = (await findDisabledFailure(tx, proof.id)) ?? (await proof.confirm(tx))
     if (isFailure(identity)) return identity
     const totp = await tx.maybeOne(findTotp(proof.id))
     // An admin has disabled the codes during the check.
     if (totp === null) return fail('account.totp_off')
     const batch = uuidv7()
-    await tx.run(setRecoveryCodes(totp.id, digestsOf(edge, batch)))
-    await tx.run(audit(input, 'account.recovery_codes_renewed', { accountId: proof.id }))
-    return json(JSON.stringify({ batch }))
+    await tx.run(setRecoveryCodes(totp.id, digestRecoveryCodes(edge, batch)))
+    await tx.run(appendAuditEvent(input, 'account.recovery_codes_renewed', { accountId: proof.id }))
+    return answerJson(JSON.stringify({ batch }))
   })
 }
 
@@ -246,18 +246,18 @@ async function disableTotp(
 ): Promise<Answer<undefined>> {
   const proof = await checkProof(input, input.body)
   return input.transaction(async (tx) => {
-    const identity = (await refuseIfDisabled(tx, proof.id)) ?? (await proof.confirm(tx))
+    const identity = (await findDisabledFailure(tx, proof.id)) ?? (await proof.confirm(tx))
     if (isFailure(identity)) return identity
     if ((await tx.maybeOne(deleteTotp(proof.id))) === null) return fail('account.totp_off')
     await enqueueNotice(tx, input, proof.id, 'totp_disabled')
-    await tx.run(audit(input, 'account.totp_disabled', { accountId: proof.id }))
-    await input.edge.accounts.changed(tx, proof.id)
+    await tx.run(appendAuditEvent(input, 'account.totp_disabled', { accountId: proof.id }))
+    await input.edge.authenticator.invalidate(tx, proof.id)
     return undefined
   })
 }
 
 /** Returns a failure if the account has no one-time codes, whose given code would count as wrong; otherwise null. */
-async function refuseIfDisabled(tx: Queries, accountId: number): Promise<Failure | null> {
+async function findDisabledFailure(tx: Queries, accountId: number): Promise<Failure | null> {
   return (await tx.maybeOne(findTotp(accountId)))?.is_on === true ? null : fail('account.totp_off')
 }
 
@@ -267,11 +267,11 @@ async function lockTotp(tx: Queries, caller: Caller) {
   return tx.maybeOne(findTotp(caller.id))
 }
 
-const digestsOf = ({ secretKey }: Edge, batch: string): Buffer[] =>
-  recoveryCodesOf(secretKey, batch).map(recoveryDigestOf)
+const digestRecoveryCodes = ({ secretKey }: Edge, batch: string): Buffer[] =>
+  recoveryCodesOf(secretKey, batch).map(digestRecoveryCode)
 
 /** Adds the recovery codes, which are never stored, to the answer. */
-function withCodes({ secretKey }: Edge, text: string): string {
+function addRecoveryCodes({ secretKey }: Edge, text: string): string {
   const { batch } = JSON.parse(text) as { batch: string }
   return JSON.stringify({ recovery_codes: recoveryCodesOf(secretKey, batch) })
 }

@@ -12,28 +12,28 @@ import {
 import { AUDIT_KINDS, AUDIT_ORDERS, readAudit } from '../../../sql/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { customerByAccount } from '../../../sql/payment-changes.ts'
-import { deleteDue } from '../../../tasks/accounts/delete.ts'
+import { findCustomerByAccount } from '../../../sql/payment-changes.ts'
+import { deleteDueAccount } from '../../../tasks/accounts/delete.ts'
 import { deleteAndPurge } from '../../../tasks/accounts/deletion.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { audit, auditEvent } from '../../pipeline/audit.ts'
+import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import {
-  arrayAnswer,
+  answerArray,
+  buildPageValues,
   PageFields,
   pageQuery,
-  pageValues,
   sortParameter,
   timeRange,
   timeRangeNeedsSort,
 } from '../../pipeline/lists.ts'
-import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
+import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { flag, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { requireSameOrganization } from '../orgs/access.ts'
 import { User } from './shapes.ts'
 
-const NEWEST = { column: 'created_at', direction: 'desc' } as const
-const LATEST = { column: 'at', direction: 'desc' } as const
+const NEWEST_FIRST = { column: 'created_at', direction: 'desc' } as const
+const LATEST_FIRST = { column: 'at', direction: 'desc' } as const
 
 // The trigram index cannot find shorter texts, so searching for them would scan every account.
 const Search = z
@@ -86,10 +86,17 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     response: z.array(User),
     reads: 'list',
     handle: async ({ query, reader, request }) => {
-      const { role = null, is_active = null, search = null, from = null, to = null, sort = NEWEST } = query
-      const page = pageValues(query, ACCOUNT_ORDERS[sort.column])
+      const {
+        role = null,
+        is_active = null,
+        search = null,
+        from = null,
+        to = null,
+        sort = NEWEST_FIRST,
+      } = query
+      const page = buildPageValues(query, ACCOUNT_ORDERS[sort.column])
       const values = [role, is_active, search, from, to, ...page] as const
-      return arrayAnswer((await reader.text(readAccounts[sort.column][sort.direction], values))!, request)
+      return answerArray((await reader.text(readAccounts[sort.column][sort.direction], values))!, request)
     },
   }),
 
@@ -103,7 +110,7 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     handle: async ({ params, edge }) => {
       const text = await edge.reader.text(readAccount, [params.user_id])
       if (text === null) throw fail('account.missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 
@@ -182,11 +189,11 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
       const id = params.user_id
       const options = { requestId, settings: edge.settings }
       const event = (email: string) =>
-        auditEvent(input, 'account.deleted', { accountId: id, data: { email } })
+        buildAuditEvent(input, 'account.deleted', { accountId: id, data: { email } })
       return input.transaction(async (tx) => {
-        if ((await tx.maybeOne(customerByAccount(id))) !== null) await scheduleDeletion(tx, input)
+        if ((await tx.maybeOne(findCustomerByAccount(id))) !== null) await scheduleDeletion(tx, input)
         else if (!(await deleteAndPurge(tx, id, event, options))) throw fail('account.missing')
-        tx.afterCommit(() => edge.accounts.forget(id))
+        tx.afterCommit(() => edge.authenticator.forget(id))
         return undefined
       })
     },
@@ -218,11 +225,11 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
         organization_id = caller.key?.organizationId ?? null,
         from = null,
         to = null,
-        sort = LATEST,
+        sort = LATEST_FIRST,
       } = query
       if (organization_id !== null) requireSameOrganization(caller, organization_id)
-      const values = [kind, account_id, organization_id, from, to, ...pageValues(query)] as const
-      return json((await reader.text(readAudit[sort.column][sort.direction], values))!)
+      const values = [kind, account_id, organization_id, from, to, ...buildPageValues(query)] as const
+      return answerJson((await reader.text(readAudit[sort.column][sort.direction], values))!)
     },
   }),
 ]
@@ -236,9 +243,9 @@ async function scheduleDeletion(tx: Queries, input: Omit<UserInput, keyof Writes
   const id = params.user_id
   if ((await tx.maybeOne(deactivateForDeletion(id))) === null) throw fail('account.missing')
   await tx.run(endSessions(id, null))
-  await tx.run(audit(input, 'account.deletion_requested', { accountId: id }))
+  await tx.run(appendAuditEvent(input, 'account.deletion_requested', { accountId: id }))
   const options = { ownerId: null, requestId, settings: edge.settings }
-  await enqueue(tx, deleteDue, { account_id: id }, options)
+  await enqueue(tx, deleteDueAccount, { account_id: id }, options)
   await tx.run(notifyAccountChanged(id))
 }
 
@@ -255,8 +262,8 @@ async function changeAccount(
     const row = await tx.maybeOne(change)
     if (row === null) throw fail('account.missing')
     if (kind === 'account.deactivated') await tx.run(endSessions(id, null))
-    await tx.run(audit(input, kind, { accountId: id, data }))
-    await edge.accounts.changed(tx, id)
-    return json(row.json)
+    await tx.run(appendAuditEvent(input, kind, { accountId: id, data }))
+    await edge.authenticator.invalidate(tx, id)
+    return answerJson(row.json)
   })
 }

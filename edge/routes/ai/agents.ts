@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { readAgent, readAgents, updateAgent } from '../../../sql/ai.ts'
 import { fail } from '../../../sql/errors.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { Agent, AgentChanges } from './shapes.ts'
 
 /** Routes for the agents that answer chats. */
@@ -15,7 +15,7 @@ without its own temperature or max_tokens uses those of the settings.`,
     response: z.array(Agent),
     handle: async ({ edge }) => {
       const { temperature, maxTokens } = edge.settings.ai
-      return json((await edge.reader.text(readAgents, [temperature, maxTokens]))!)
+      return answerJson((await edge.reader.text(readAgents, [temperature, maxTokens]))!)
     },
   }),
 
@@ -35,7 +35,7 @@ current model.`,
       if (Object.keys(body).length === 0) throw fail('agent.no_fields')
       if ((await edge.db.maybeOne(updateAgent(slug, body))) === null) throw fail('agent.missing')
       const { temperature, maxTokens } = edge.settings.ai
-      return json((await edge.reader.text(readAgent, [temperature, maxTokens, slug]))!)
+      return answerJson((await edge.reader.text(readAgent, [temperature, maxTokens, slug]))!)
     },
   }),
 ]

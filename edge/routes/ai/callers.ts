@@ -21,7 +21,7 @@ export const UserId = z.string().trim().min(1).max(255)
  * Returns the user for whom the caller acts.
  * @throws fail('ai.not_yours') if an account that is not an admin names another user.
  */
-export function actingUser(caller: Caller, userId: string | undefined): ActingUser {
+export function resolveActingUser(caller: Caller, userId: string | undefined): ActingUser {
   const isNamed = userId !== undefined
   const seesAll = caller.role === 'admin'
   if (caller.ownerId === null) return { userId: userId ?? DEFAULT_USER, ownerId: null, seesAll, isNamed }

@@ -4,12 +4,12 @@ import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Follow, route } from '../../pipeline/route.ts'
 import type { StreamSource } from '../../streams/sse.ts'
-import { type ActingUser, actingUser } from './callers.ts'
+import { type ActingUser, resolveActingUser } from './callers.ts'
 import { ByUser, ChatQuery, ChatRequest, ChatResponse, StreamParams } from './shapes.ts'
 import { beginStreamedTurn, beginTurn, findTurn } from './turn.ts'
-import { exampleStream, followTurn, parsePosition } from './turn-stream.ts'
+import { buildExampleStream, followTurn, parsePosition } from './turn-stream.ts'
 
-const ERRORS = [
+const CHAT_ERRORS = [
   'ai.not_yours',
   'ai.disabled',
   'ai.missing_key',
@@ -25,19 +25,19 @@ const ERRORS = [
   'rag.busy',
 ] as const
 
-const TURNS = `Omit conversation_id to start a conversation, titled with the first 50 characters of the message. \
+const TURN_DESCRIPTION = `Omit conversation_id to start a conversation, titled with the first 50 characters of the message. \
 Accounts use their own user_id; only admins may use another. Callers without a credential may use any user_id, by \
 default \`api-user\`. The message is stored before the model is called. With \`rag_collection\`, the model receives the \
 best chunks of that collection (\`rag_top_k\`, 5 by default), and \`rag_sources\` of the response lists them. An API \
 key then needs the scope to read collections. Turns of one conversation run one after the other.`
 
-const STREAM = `Sends server-sent events: \`connect\` with conversation_id, message_id and job_id; a \`chunk\` for \
+const STREAM_DESCRIPTION = `Sends server-sent events: \`connect\` with conversation_id, message_id and job_id; a \`chunk\` for \
 each piece; \`final\` with the full answer, then \`complete\`; or \`error\` with detail. On \`restart\`, discard all \
 earlier chunks: the turn has started over. To resume, send the id of the last event as \`Last-Event-ID\`, here or to \
 \`GET /ai/chat/stream/{message_id}\`. Any process resumes the turn, without starting another one. Closing the stream \
 does not stop the turn. \`DELETE /jobs/{job_id}\` stops it and keeps the text received so far.`
 
-const STREAM_EXAMPLE = exampleStream()
+const STREAM_EXAMPLE = buildExampleStream()
 
 /** Routes that send a message, and return or stream the answer. */
 export const chatRoutes = [
@@ -45,10 +45,10 @@ export const chatRoutes = [
     method: 'post',
     path: '/chat',
     summary: 'Send a message and wait for the answer',
-    description: TURNS,
+    description: TURN_DESCRIPTION,
     body: ChatRequest,
     response: ChatResponse,
-    errors: ERRORS,
+    errors: CHAT_ERRORS,
     sideEffect: true,
     job: ({ body, ...input }) => beginTurn(input, body, false),
     answer: (result) => {
@@ -67,14 +67,14 @@ export const chatRoutes = [
     method: 'post',
     path: '/chat/stream',
     summary: 'Send a message and stream the answer',
-    description: `${TURNS} ${STREAM}`,
+    description: `${TURN_DESCRIPTION} ${STREAM_DESCRIPTION}`,
     body: ChatRequest,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
-    errors: ERRORS,
+    errors: CHAT_ERRORS,
     sideEffect: true,
     job: ({ body, ...input }) => beginStreamedTurn(input, body),
-    follow: followTurnOf(({ body }: StreamInput & { body: ChatRequest }) => body.user_id),
+    follow: createTurnFollower(({ body }: StreamInput & { body: ChatRequest }) => body.user_id),
   }),
 
   route({
@@ -82,20 +82,20 @@ export const chatRoutes = [
     path: '/chat/stream',
     summary: 'Send a message from an EventSource',
     costsMoney: true,
-    description: `Takes the message from the query, for the \`EventSource\` of browsers. ${TURNS} ${STREAM}`,
+    description: `Takes the message from the query, for the \`EventSource\` of browsers. ${TURN_DESCRIPTION} ${STREAM_DESCRIPTION}`,
     query: ChatQuery,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
-    errors: ERRORS,
+    errors: CHAT_ERRORS,
     job: ({ query, ...input }) => beginStreamedTurn(input, query),
-    follow: followTurnOf(({ query }: StreamInput & { query: ChatRequest }) => query.user_id),
+    follow: createTurnFollower(({ query }: StreamInput & { query: ChatRequest }) => query.user_id),
   }),
 
   route({
     method: 'get',
     path: '/chat/stream/:message_id',
     summary: 'Stream an existing answer',
-    description: `Starts at the beginning, or after \`Last-Event-ID\`. ${STREAM}`,
+    description: `Starts at the beginning, or after \`Last-Event-ID\`. ${STREAM_DESCRIPTION}`,
     params: StreamParams,
     query: ByUser,
     produces: 'text/event-stream',
@@ -104,7 +104,7 @@ export const chatRoutes = [
     stream: async ({ params, query, request, caller, edge }) => {
       const { message_id: messageId } = params
       const position = parsePosition(request.header('last-event-id'))
-      const turn = await findTurn(edge, actingUser(caller, query.user_id), { messageId })
+      const turn = await findTurn(edge, resolveActingUser(caller, query.user_id), { messageId })
       return followTurn(edge.hub, turn, position?.messageId === messageId ? position.seq : null)
     },
   }),
@@ -117,8 +117,8 @@ interface StreamInput {
 }
 
 /** Streams the turn that a request starts. A request with the event id of an earlier turn resumes that one instead. */
-function followTurnOf<I extends StreamInput>(userIdOf: (input: I) => string | undefined): Follow<I> {
-  const user = (input: I): ActingUser => actingUser(input.caller, userIdOf(input))
+function createTurnFollower<I extends StreamInput>(userIdOf: (input: I) => string | undefined): Follow<I> {
+  const user = (input: I): ActingUser => resolveActingUser(input.caller, userIdOf(input))
   return {
     resume: async (input): Promise<StreamSource | null> => {
       const position = parsePosition(input.request.header('last-event-id'))

@@ -1,26 +1,26 @@
 import { z } from 'zod'
 import {
   CONVERSATION_ORDERS,
+  cancelPendingTurns,
   deleteConversation,
   MESSAGE_ORDER,
   readConversation,
   readConversationOwner,
   readConversations,
   renameConversation,
-  stopTurns,
 } from '../../../sql/ai.ts'
 import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { arrayAnswer, cursor, sortParameter, timeRange } from '../../pipeline/lists.ts'
-import { type Answer, json, route } from '../../pipeline/route.ts'
+import { answerArray, cursor, sortParameter, timeRange } from '../../pipeline/lists.ts'
+import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
-import { accountIdOf, actingUser, mayAccess, UserId } from './callers.ts'
+import { accountIdOf, mayAccess, resolveActingUser, UserId } from './callers.ts'
 import { ByUser, Conversation, ConversationParams, ConversationSummary } from './shapes.ts'
 
-const REFUSALS = ['ai.not_yours', 'conversation.missing', 'conversation.denied'] as const
+const ACCESS_ERRORS = ['ai.not_yours', 'conversation.missing', 'conversation.denied'] as const
 
-const LATEST = { column: 'updated_at', direction: 'desc' } as const
+const LATEST_FIRST = { column: 'updated_at', direction: 'desc' } as const
 
 /** Stored conversations. */
 export const conversationRoutes = [
@@ -41,15 +41,15 @@ export const conversationRoutes = [
     errors: ['ai.not_yours'],
     reads: 'list',
     handle: async ({ query, caller, reader, request }) => {
-      const { user_id, from = null, to = null, sort = LATEST, cursor = null, limit } = query
-      const { userId, ownerId, seesAll } = actingUser(caller, user_id)
+      const { user_id, from = null, to = null, sort = LATEST_FIRST, cursor = null, limit } = query
+      const { userId, ownerId, seesAll } = resolveActingUser(caller, user_id)
       // Admins who name another user also see that user's conversations without an owner.
       const isForOther = seesAll && userId !== String(ownerId)
       const ownership = isForOther
         ? ([accountIdOf(userId), true] as const)
         : ([ownerId, ownerId === null] as const)
       const values = [userId, ...ownership, from, to, cursor, 0, limit] as const
-      return arrayAnswer(
+      return answerArray(
         (await reader.text(readConversations[sort.column][sort.direction], values))!,
         request,
       )
@@ -68,7 +68,7 @@ the text received so far, and is omitted if it has none.`,
       cursor: cursor(MESSAGE_ORDER),
     }),
     response: Conversation,
-    errors: REFUSALS,
+    errors: ACCESS_ERRORS,
     reads: 'list',
     handle: async ({ params: { conversation_id: id }, query, caller, edge, reader }) => {
       const [text] = await Promise.all([
@@ -76,7 +76,7 @@ the text received so far, and is omitted if it has none.`,
         requireAccess(edge, caller, query.user_id, id),
       ])
       if (text === null) throw fail('conversation.missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 
@@ -96,7 +96,7 @@ the text received so far, and is omitted if it has none.`,
       })
       .meta({ id: 'ConversationChanges' }),
     response: ConversationSummary,
-    errors: REFUSALS,
+    errors: ACCESS_ERRORS,
     handle: async ({
       params: { conversation_id: id },
       query,
@@ -107,7 +107,7 @@ the text received so far, and is omitted if it has none.`,
       await requireAccess(edge, caller, query.user_id, id)
       const renamed = await edge.db.maybeOne(renameConversation(id, body.title))
       if (renamed === null) throw fail('conversation.missing')
-      return json(renamed.json)
+      return answerJson(renamed.json)
     },
   }),
 
@@ -118,12 +118,12 @@ the text received so far, and is omitted if it has none.`,
     description: 'Stops its turns. Their usage stays in the statistics.',
     params: ConversationParams,
     query: ByUser,
-    errors: REFUSALS,
+    errors: ACCESS_ERRORS,
     handle: async ({ params: { conversation_id: id }, query, caller, edge, transaction }) => {
       await requireAccess(edge, caller, query.user_id, id)
       return transaction(async (tx) => {
         // Jobs are locked before rows, in the order that the end of a turn uses.
-        const stopped = await tx.any(stopTurns(id))
+        const stopped = await tx.any(cancelPendingTurns(id))
         await tx.run(deleteConversation(id))
         tx.afterCommit(() => {
           for (const { job_id } of stopped) edge.publisher.notify(job_id)
@@ -144,7 +144,7 @@ async function requireAccess(
   userId: string | undefined,
   id: string,
 ): Promise<void> {
-  const user = actingUser(caller, userId)
+  const user = resolveActingUser(caller, userId)
   const text = await reader.text(readConversationOwner, [id])
   if (text === null) throw fail('conversation.missing')
   if (!mayAccess(user, JSON.parse(text) as Parameters<typeof mayAccess>[1])) throw fail('conversation.denied')

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { PERFORMANCES, readSentiment, readSentimentOf, SENTIMENTS } from '../../../sql/ai/sentiment.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { PERFORMANCES, readAccountSentiment, readSentiment, SENTIMENTS } from '../../../sql/ai/sentiment.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
 const Count = z.int().min(0)
@@ -40,9 +40,9 @@ conversations. Accounts see their own conversations; admins see all.`,
       const { sentimentEnabled } = edge.settings.ai
       const own = caller.ownerId !== null && caller.role !== 'admin'
       const text = own
-        ? await reader.text(readSentimentOf, [sentimentEnabled, caller.ownerId])
+        ? await reader.text(readAccountSentiment, [sentimentEnabled, caller.ownerId])
         : await reader.text(readSentiment, [sentimentEnabled])
-      return json(text!)
+      return answerJson(text!)
     },
   }),
 ]

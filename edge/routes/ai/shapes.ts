@@ -108,13 +108,13 @@ export const Agent = z
   })
   .meta({ id: 'Agent' })
 
-const Line = z.string().trim().min(1).max(200)
+const SingleLine = z.string().trim().min(1).max(200)
 export const AgentChanges = z
   .strictObject({
-    name: Line.optional(),
+    name: SingleLine.optional(),
     description: z.string().max(2000).optional(),
-    category: Line.optional(),
-    model_id: Line.nullable().optional(),
+    category: SingleLine.optional(),
+    model_id: SingleLine.nullable().optional(),
     temperature: z.number().min(0).max(2).optional(),
     max_tokens: z.int().min(1).max(1_000_000).optional(),
     system_prompt: z.string().max(MAX_CHARACTERS).regex(/\S/, 'must not be blank').optional(),

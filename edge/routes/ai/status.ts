@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { readAiState } from '../../../sql/ai.ts'
-import { type ModelRef, modelOf } from '../../../tasks/ai/model.ts'
-import { AI_PROVIDERS, keyName } from '../../../tasks/ai/providers.ts'
+import { type ModelRef, resolveModel } from '../../../tasks/ai/model.ts'
+import { AI_PROVIDERS, keySettingName } from '../../../tasks/ai/providers.ts'
 import type { AiSettings } from '../../../tasks/ai/settings.ts'
 import { VERSION } from '../../openapi.ts'
 import { route } from '../../pipeline/route.ts'
@@ -24,7 +24,7 @@ const Health = z
   })
   .meta({ id: 'AiHealth' })
 
-const State = z.object({
+const ServiceState = z.object({
   conversations: z.int(),
   agent: z.object({ is_active: z.boolean(), model_id: z.string().nullable() }).nullable(),
   chosen: z.object({ vendor: z.string(), model_id: z.string() }).nullable(),
@@ -44,9 +44,9 @@ default agent is inactive. \`error\`: the state cannot be read from the database
       edge.log.warn({ err: error }, 'Reading the AI service state failed')
       return null
     })
-    const state = text === null ? null : State.parse(JSON.parse(text))
-    const model = modelOf(ai, state?.chosen ?? null, state?.agent?.model_id ?? null)
-    const problems = problemsOf(ai, model)
+    const state = text === null ? null : ServiceState.parse(JSON.parse(text))
+    const model = resolveModel(ai, state?.chosen ?? null, state?.agent?.model_id ?? null)
+    const problems = listProblems(ai, model)
     const ready = ai.enabled && problems.length === 0 && state?.agent?.is_active === true
     const status = state === null ? 'error' : ready ? 'healthy' : 'unhealthy'
     return {
@@ -62,9 +62,9 @@ default agent is inactive. \`error\`: the state cannot be read from the database
   },
 })
 
-function problemsOf(ai: AiSettings, { provider }: ModelRef): string[] {
+function listProblems(ai: AiSettings, { provider }: ModelRef): string[] {
   if (ai.endpoints[provider].apiKey !== null) return []
-  return [`Missing API key for ${provider} provider. Set ${keyName(provider)} environment variable.`]
+  return [`Missing API key for ${provider} provider. Set ${keySettingName(provider)} environment variable.`]
 }
 
 const Version = z

@@ -1,7 +1,7 @@
 import type { TurnState } from '../../../sql/ai/turns.ts'
-import { type Failure, fail, publicCode } from '../../../sql/errors.ts'
+import { type Failure, fail, getPublicCode } from '../../../sql/errors.ts'
 import type { ChatResult } from '../../../tasks/ai/chat.ts'
-import { jobFailure } from '../../pipeline/responders.ts'
+import { toJobFailure } from '../../pipeline/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
 import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 import { encodeFrame, type SseFrame, type SseStream, type StreamSource } from '../../streams/sse.ts'
@@ -18,16 +18,16 @@ export interface StreamPosition {
   readonly seq: number
 }
 
-const POSITION = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d{1,9})$/
+const POSITION_FORMAT = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d{1,9})$/
 
 /** Parses a Last-Event-ID; null if it has another format. */
 export function parsePosition(lastEventId: string): StreamPosition | null {
-  const [, messageId, seq] = POSITION.exec(lastEventId) ?? []
+  const [, messageId, seq] = POSITION_FORMAT.exec(lastEventId) ?? []
   return messageId === undefined ? null : { messageId, seq: Number(seq) }
 }
 
 // Event number of `final` in turns whose job is pruned. It exceeds the numbers of all real events.
-const STORED_SEQ = 900_000_000
+const STORED_FINAL_SEQ = 900_000_000
 
 /** Streams the events of a turn that follow number `after`; null means all events. */
 export function followTurn(hub: Hub, turn: TurnState, after: number | null): StreamSource {
@@ -37,12 +37,12 @@ export function followTurn(hub: Hub, turn: TurnState, after: number | null): Str
   const last = after !== null && after > seq + 1 ? null : after
   if (turn.ended === true && last !== null && last >= seq) {
     if (turn.status !== 'complete' || last > seq) return 'ended'
-    return { open: (stream) => finish(stream, [completeFrame(turn, seq)]) }
+    return { open: (stream) => sendAndEnd(stream, [buildCompleteFrame(turn, seq)]) }
   }
-  return { open: (stream) => follow(hub, turn, last, stream) }
+  return { open: (stream) => followJob(hub, turn, last, stream) }
 }
 
-function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStream): () => void {
+function followJob(hub: Hub, turn: TurnState, last: number | null, stream: SseStream): () => void {
   let cursor = last ?? 0
   let stop = (): void => {}
   const push = (events: readonly JobEvent[]): void => {
@@ -50,7 +50,7 @@ function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStrea
     const frames: SseFrame[] = []
     for (const event of events) {
       cursor = event.seq
-      frames.push(...framesOf(turn, event))
+      frames.push(...toFrames(turn, event))
       if (!isTerminal(event)) continue
       stop()
       stream.end(frames)
@@ -58,7 +58,7 @@ function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStrea
     }
     if (frames.length > 0 && !stream.send(frames)) stop()
   }
-  if (last === null) stream.send([connectFrame(turn)])
+  if (last === null) stream.send([buildConnectFrame(turn)])
   stop = hub.watchJob(turn.job_id, cursor, push)
   // A new watch starts by reading from the table the events that backpressure has skipped.
   stream.onWritable(() => {
@@ -70,67 +70,67 @@ function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStrea
 
 /** Streams the stored answer of a turn whose job is pruned. */
 function streamStoredTurn(turn: TurnState, after: number | null): StreamSource {
-  if (after !== null && after >= STORED_SEQ + 1) return 'ended'
-  const frames = after === null ? [connectFrame(turn)] : []
+  if (after !== null && after >= STORED_FINAL_SEQ + 1) return 'ended'
+  const frames = after === null ? [buildConnectFrame(turn)] : []
   if (turn.status === 'complete') {
     const { message_id, conversation_id, content, provider, model } = turn
     const response_time_ms = turn.response_time_ms ?? 0
     const timestamp = turn.settled_at ?? ''
     const result = { message_id, conversation_id, content, response_time_ms, provider, model, timestamp }
-    frames.push(finalFrame(turn, STORED_SEQ, result), completeFrame(turn, STORED_SEQ))
-  } else frames.push(errorFrame(turn, STORED_SEQ + 1, storedFailure(turn)))
-  return { open: (stream) => finish(stream, frames) }
+    frames.push(buildFinalFrame(turn, STORED_FINAL_SEQ, result), buildCompleteFrame(turn, STORED_FINAL_SEQ))
+  } else frames.push(buildErrorFrame(turn, STORED_FINAL_SEQ + 1, toStoredFailure(turn)))
+  return { open: (stream) => sendAndEnd(stream, frames) }
 }
 
-function finish(stream: SseStream, frames: readonly SseFrame[]): () => void {
+function sendAndEnd(stream: SseStream, frames: readonly SseFrame[]): () => void {
   stream.end(frames)
   return () => {}
 }
 
-function framesOf(turn: TurnState, event: JobEvent): SseFrame[] {
+function toFrames(turn: TurnState, event: JobEvent): SseFrame[] {
   const { seq, kind } = event
   const { message_id, conversation_id } = turn
   if (kind === 'chunk') {
     const { content, timestamp } = JSON.parse(event.frame) as { content: string; timestamp: string }
     const data = { content, is_final: false, is_delta: true, message_id, conversation_id, timestamp }
-    return [frame(turn, 'chunk', seq, data)]
+    return [buildFrame(turn, 'chunk', seq, data)]
   }
   if (kind === 'restart') {
     const { timestamp } = JSON.parse(event.frame) as { timestamp: string }
-    return [frame(turn, 'restart', seq, { message_id, conversation_id, timestamp })]
+    return [buildFrame(turn, 'restart', seq, { message_id, conversation_id, timestamp })]
   }
   if (!isTerminal(event)) return []
-  if (event.status === 'cancelled') return [errorFrame(turn, seq, fail('turn.stopped'))]
-  if (event.status === 'failed') return [errorFrame(turn, seq, jobFailure(event))]
+  if (event.status === 'cancelled') return [buildErrorFrame(turn, seq, fail('turn.stopped'))]
+  if (event.status === 'failed') return [buildErrorFrame(turn, seq, toJobFailure(event))]
   const { result } = JSON.parse(event.frame) as { result: ChatResult }
-  return [finalFrame(turn, seq, result), completeFrame(turn, seq)]
+  return [buildFinalFrame(turn, seq, result), buildCompleteFrame(turn, seq)]
 }
 
-function frame({ message_id }: TurnState, event: string, seq: number, data: object): SseFrame {
+function buildFrame({ message_id }: TurnState, event: string, seq: number, data: object): SseFrame {
   return { event, id: `${message_id}.${seq}`, data: JSON.stringify(data) }
 }
 
 /** Returns the failure of a turn whose job is pruned. Its row has the detail but not the code. */
-function storedFailure({ error_detail }: TurnState): Pick<Failure, 'code' | 'detail'> {
+function toStoredFailure({ error_detail }: TurnState): Pick<Failure, 'code' | 'detail'> {
   return error_detail === null ? fail('turn.stopped') : { code: 'turn.failed', detail: error_detail }
 }
 
-function errorFrame(
+function buildErrorFrame(
   turn: TurnState,
   seq: number,
   { code, detail }: Pick<Failure, 'code' | 'detail'>,
 ): SseFrame {
-  return frame(turn, 'error', seq, { detail, code: publicCode(code) })
+  return buildFrame(turn, 'error', seq, { detail, code: getPublicCode(code) })
 }
 
-function connectFrame(turn: TurnState): SseFrame {
+function buildConnectFrame(turn: TurnState): SseFrame {
   const { conversation_id, message_id, job_id } = turn
-  return frame(turn, 'connect', 0, { conversation_id, message_id, job_id })
+  return buildFrame(turn, 'connect', 0, { conversation_id, message_id, job_id })
 }
 
-function finalFrame(turn: TurnState, seq: number, result: ChatResult): SseFrame {
+function buildFinalFrame(turn: TurnState, seq: number, result: ChatResult): SseFrame {
   const { content, message_id, conversation_id, timestamp, response_time_ms, provider, model } = result
-  return frame(turn, 'final', seq, {
+  return buildFrame(turn, 'final', seq, {
     content,
     is_final: true,
     is_delta: false,
@@ -144,12 +144,12 @@ function finalFrame(turn: TurnState, seq: number, result: ChatResult): SseFrame 
   })
 }
 
-function completeFrame(turn: TurnState, seq: number): SseFrame {
-  return frame(turn, 'complete', seq + 1, { status: 'completed' })
+function buildCompleteFrame(turn: TurnState, seq: number): SseFrame {
+  return buildFrame(turn, 'complete', seq + 1, { status: 'completed' })
 }
 
 /** Returns a short stream for the API reference, built with the code of real streams. */
-export function exampleStream(): string {
+export function buildExampleStream(): string {
   const turn: TurnState = {
     message_id: '01a20118-fbcc-738c-80ed-00058e0e401d',
     conversation_id: '01a20118-fb9f-7aa1-9d1c-0a3c51b27b1e',
@@ -178,6 +178,6 @@ export function exampleStream(): string {
     event(4, 'chunk', { content: ' good year.', timestamp }),
     event(5, 'status', { result }),
   ]
-  const frames = [connectFrame(turn), ...events.flatMap((each) => framesOf(turn, each))]
+  const frames = [buildConnectFrame(turn), ...events.flatMap((each) => toFrames(turn, each))]
   return frames.map(encodeFrame).join('')
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import {
-  accountOfUserId,
+  findAccountByUserId,
   insertFirstTurn,
   insertTurn,
   readTurn,
-  readTurnOfJob,
+  readTurnByJob,
   readTurnStart,
   TurnState,
 } from '../../../sql/ai/turns.ts'
@@ -12,16 +12,16 @@ import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { requireQuota } from '../../../sql/quotas.ts'
-import { readState, type Viewer, viewerValues } from '../../../sql/rag/reads.ts'
-import { type ChatResult, chat } from '../../../tasks/ai/chat.ts'
-import { type ModelRef, modelOf } from '../../../tasks/ai/model.ts'
-import { keyName } from '../../../tasks/ai/providers.ts'
+import { readState, type Viewer, viewerValuesOf } from '../../../sql/rag/reads.ts'
+import { answerMessage, type ChatResult } from '../../../tasks/ai/chat.ts'
+import { type ModelRef, resolveModel } from '../../../tasks/ai/model.ts'
+import { keySettingName } from '../../../tasks/ai/providers.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { viewerOf } from '../rag/access.ts'
-import { type ActingUser, accountIdOf, actingUser, mayAccess } from './callers.ts'
+import { type ActingUser, accountIdOf, mayAccess, resolveActingUser } from './callers.ts'
 import { type ChatRequest, DEFAULT_CHUNKS } from './shapes.ts'
 
 /** Starts turns, and finds them by answer or job. */
@@ -31,7 +31,7 @@ const TITLE_CHARACTERS = 50
 
 const ConversationOwner = z.object({ user_id: z.string(), owner_id: z.number().nullable() })
 type ConversationOwner = z.output<typeof ConversationOwner>
-const Start = z.object({
+const TurnStart = z.object({
   agent: z.object({ model_id: z.string().nullable(), is_active: z.boolean() }).nullable(),
   chosen: z.object({ vendor: z.string(), model_id: z.string() }).nullable(),
   conversation: ConversationOwner.nullable(),
@@ -54,12 +54,12 @@ export async function beginTurn(
   stream: boolean,
 ): Promise<JobRef<ChatResult>> {
   const { edge, tx, caller, requestId } = input
-  const user = actingUser(caller, request.user_id)
+  const user = resolveActingUser(caller, request.user_id)
   const { model, conversation } = await checkTurn(input, user, request)
   const existing = request.conversation_id ?? null
   const conversationId = existing ?? uuidv7()
   const answerId = uuidv7()
-  const owner = conversation ?? (await newConversationOwner(tx, caller, user))
+  const owner = conversation ?? (await chooseConversationOwner(tx, caller, user))
   const payload = {
     message_id: answerId,
     conversation_id: conversationId,
@@ -67,11 +67,11 @@ export async function beginTurn(
     agent_slug: request.agent_slug ?? DEFAULT_AGENT,
     ...model,
     stream,
-    ...ragPayload(request, viewerOf(caller)),
+    ...buildRagPayload(request, viewerOf(caller)),
   }
   // The actor is locked before rows, in the order that the end of a turn uses.
   const { ownerId } = caller
-  const ref = await enqueue(tx, chat, payload, { ownerId, requestId, settings: edge.settings })
+  const ref = await enqueue(tx, answerMessage, payload, { ownerId, requestId, settings: edge.settings })
   const { message } = request
   const turn = { conversationId, jobId: ref.jobId, questionId: uuidv7(), answerId, message, ...model }
   const title = [...message].slice(0, TITLE_CHARACTERS).join('')
@@ -85,7 +85,7 @@ export async function beginTurn(
 }
 
 /** Returns the part of the job payload that selects a collection; empty if the answer uses none. */
-function ragPayload({ rag_collection, rag_top_k = DEFAULT_CHUNKS }: ChatRequest, { seesAll }: Viewer) {
+function buildRagPayload({ rag_collection, rag_top_k = DEFAULT_CHUNKS }: ChatRequest, { seesAll }: Viewer) {
   if (rag_collection === undefined) return {}
   return { rag: { collection: rag_collection, top_k: rag_top_k, sees_all: seesAll } }
 }
@@ -109,7 +109,7 @@ async function checkTurn(
   if (!ai.enabled) throw fail('ai.disabled')
   const slug = agent_slug ?? DEFAULT_AGENT
   const text = await readWithin(tx, readTurnStart, [slug, conversation_id])
-  const { agent, chosen, conversation } = Start.parse(JSON.parse(text!))
+  const { agent, chosen, conversation } = TurnStart.parse(JSON.parse(text!))
   if (agent === null) throw fail('agent.missing')
   if (!agent.is_active) throw agent_slug === undefined ? fail('agent.none', { slug }) : fail('agent.inactive')
   if (conversation_id !== null) {
@@ -118,25 +118,25 @@ async function checkTurn(
   }
   if (rag_collection !== undefined) {
     requireScope(caller, 'rag', 'read')
-    const state = await readWithin(tx, readState, [rag_collection, ...viewerValues(viewerOf(caller))])
+    const state = await readWithin(tx, readState, [rag_collection, ...viewerValuesOf(viewerOf(caller))])
     if (state === null) throw fail('rag.missing')
   }
-  const model = modelOf(ai, chosen, agent.model_id)
+  const model = resolveModel(ai, chosen, agent.model_id)
   const { provider } = model
   if (ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keyName(provider) })
+    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
   return { model, conversation }
 }
 
 /** Returns the owner of a new conversation, which is the caller or the account for which an admin starts it. */
-async function newConversationOwner(
+async function chooseConversationOwner(
   tx: Queries,
   caller: Caller,
   { userId, seesAll }: ActingUser,
 ): Promise<ConversationOwner> {
   if (!seesAll || userId === String(caller.ownerId)) return { user_id: userId, owner_id: caller.ownerId }
   const named = accountIdOf(userId)
-  const account = named === null ? null : await tx.maybeOne(accountOfUserId(named))
+  const account = named === null ? null : await tx.maybeOne(findAccountByUserId(named))
   return { user_id: userId, owner_id: account?.id ?? null }
 }
 
@@ -147,7 +147,7 @@ export async function findTurn(
   by: { readonly messageId: string } | { readonly jobId: string },
 ): Promise<TurnState> {
   const text = await ('jobId' in by
-    ? reader.text(readTurnOfJob, [by.jobId])
+    ? reader.text(readTurnByJob, [by.jobId])
     : reader.text(readTurn, [by.messageId]))
   if (text === null) throw fail('turn.missing')
   const turn = TurnState.parse(JSON.parse(text))

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { readUsage, readUsageOf } from '../../../sql/ai/usage.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { readUsage, readUserUsage } from '../../../sql/ai/usage.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { count, Moment, Timestamp } from '../../pipeline/schemas.ts'
-import { actingUser, UserId } from './callers.ts'
+import { resolveActingUser, UserId } from './callers.ts'
 
 const Count = z.int().min(0)
 /** Seconds of speech that were transcribed. */
@@ -71,13 +71,13 @@ transcribed speech. An interrupted transcription, which may have been charged, i
     reads: 'statistics',
     handle: async ({ query, caller, reader }) => {
       const { start_time: from = null, end_time: to = null, recent_limit: recent } = query
-      const user = actingUser(caller, query.user_id)
+      const user = resolveActingUser(caller, query.user_id)
       // Without a user_id, admins and callers without an account get the usage of all users.
       const isForAll = !user.isNamed && (user.seesAll || user.ownerId === null)
       const text = isForAll
         ? await reader.text(readUsage, [from, to, recent])
-        : await reader.text(readUsageOf, [from, to, recent, user.userId, user.ownerId, user.seesAll])
-      return json(text!)
+        : await reader.text(readUserUsage, [from, to, recent, user.userId, user.ownerId, user.seesAll])
+      return answerJson(text!)
     },
   }),
 ]

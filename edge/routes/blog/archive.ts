@@ -1,5 +1,5 @@
 import { type ArchiveFile, createArchive } from '../../../tasks/archive.ts'
-import { type PostMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
+import { type PostFrontMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
 
 /** Packs posts, given as JSON texts, into a zip archive of Markdown files. */
 export const archivePosts = (posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> =>
@@ -7,7 +7,7 @@ export const archivePosts = (posts: AsyncIterable<string>): AsyncGenerator<Uint8
 
 async function* markdownFiles(posts: AsyncIterable<string>): AsyncGenerator<ArchiveFile> {
   for await (const text of posts) {
-    const post = JSON.parse(text) as PostMatter & { content: string; updated_at: string }
+    const post = JSON.parse(text) as PostFrontMatter & { content: string; updated_at: string }
     yield { name: `${post.slug}.md`, content: toMarkdown(post), modifiedAt: clampTime(post.updated_at) }
   }
 }

@@ -29,14 +29,14 @@ Importing either format into an empty blog reproduces the same export.`,
       ['cache-control', 'no-store'],
     ]
     if (request.method === 'HEAD') {
-      responder.send({ ...head(200, headers), head: true })
+      responder.send({ ...head(200, headers), isHead: true })
       return undefined
     }
     const posts = readAllPosts(reader, query.status_filter ?? null)
     const pieces = zip ? (await import('./archive.ts')).archivePosts(posts) : jsonArray(posts)
     // Read before the head is sent, so that an immediate failure still gets its status.
     const first = await pieces.next()
-    const writer = responder.chunks(head(200, headers))
+    const writer = responder.beginChunks(head(200, headers))
     try {
       if (!first.done) await writer.write(first.value)
       for await (const piece of pieces) await writer.write(piece)

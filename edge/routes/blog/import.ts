@@ -78,7 +78,7 @@ async function receive(edge: Edge, request: EdgeRequest): Promise<StoredUpload> 
     const { hadFile } = await readMultipart(request, {
       maxBytes: edge.settings.maxImportBytes,
       fields: [],
-      file: async ({ fileName }, chunks) => {
+      receiveFile: async ({ fileName }, chunks) => {
         const format = FORMATS[/\.([a-z]+)$/i.exec(fileName)?.[1]?.toLowerCase() ?? '']
         if (format === undefined) throw fail('import.file_type')
         const { id } = await edge.db.one(createUpload(fileName, format))

@@ -4,39 +4,39 @@ import {
   deletePost,
   insertPost,
   lockPost,
+  lockTagsBySlug,
   type NewPost,
-  post,
   publishPost,
+  readPost,
   setTags,
-  tagsBySlug,
   updatePost,
 } from '../../../sql/blog.ts'
 import type { Queries, Query } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
-import { publicName } from '../../../tasks/blog/public.ts'
+import { toPublicName } from '../../../tasks/blog/public.ts'
 import { slugify, slugifyTitle } from '../../../tasks/blog/slugs.ts'
-import { invalid } from '../../pipeline/input.ts'
-import { type Answer, rawJson, route } from '../../pipeline/route.ts'
-import { BODY_BYTES, FIELDS, Post, PostParams } from './shapes.ts'
+import { failInvalidField } from '../../pipeline/input.ts'
+import { type Answer, answerCompactJson, route } from '../../pipeline/route.ts'
+import { BODY_BYTES, POST_FIELDS, Post, PostParams } from './shapes.ts'
 
 type PostAnswer = Answer<z.input<typeof Post>>
 
 const NewPostBody = z
   .strictObject({
-    title: FIELDS.title,
-    slug: FIELDS.slug.nullish(),
-    content: FIELDS.content.nullish(),
-    excerpt: FIELDS.excerpt.nullish(),
-    tag_slugs: FIELDS.tag_slugs.nullish(),
-    seo_title: FIELDS.seo_title.nullish(),
-    seo_description: FIELDS.seo_description.nullish(),
-    hero_image_url: FIELDS.hero_image_url.nullish(),
+    title: POST_FIELDS.title,
+    slug: POST_FIELDS.slug.nullish(),
+    content: POST_FIELDS.content.nullish(),
+    excerpt: POST_FIELDS.excerpt.nullish(),
+    tag_slugs: POST_FIELDS.tag_slugs.nullish(),
+    seo_title: POST_FIELDS.seo_title.nullish(),
+    seo_description: POST_FIELDS.seo_description.nullish(),
+    hero_image_url: POST_FIELDS.hero_image_url.nullish(),
   })
   .meta({ id: 'BlogPostCreate' })
-const Changes = NewPostBody.extend({ title: FIELDS.title.nullish() }).meta({ id: 'BlogPostUpdate' })
+const Changes = NewPostBody.extend({ title: POST_FIELDS.title.nullish() }).meta({ id: 'BlogPostUpdate' })
 
-const SLUG = 'A slug in any script is converted to lower-case ASCII letters, digits and hyphens.'
+const SLUG_RULE = 'A slug in any script is converted to lower-case ASCII letters, digits and hyphens.'
 
 /** Routes that change posts. */
 export const postRoutes = [
@@ -44,7 +44,7 @@ export const postRoutes = [
     method: 'post',
     path: '/posts',
     summary: 'Create a draft post',
-    description: `${SLUG} If omitted, it is derived from the title. A slug in use is refused in both cases.`,
+    description: `${SLUG_RULE} If omitted, it is derived from the title. A slug in use is refused in both cases.`,
     auth: 'editor',
     body: NewPostBody,
     bodyBytes: BODY_BYTES,
@@ -63,13 +63,13 @@ export const postRoutes = [
         seo_description: rest.seo_description ?? null,
         hero_image_url: rest.hero_image_url ?? null,
         authorId: caller.ownerId,
-        authorName: publicName(name),
+        authorName: toPublicName(name),
       }
       return transaction(async (tx) => {
         const tagIds = tags ? await findTagIds(tx, tags) : []
         const id = await insertDraft(tx, slug ? normalizeSlug(slug) : slugifyTitle(title), draft)
         if (tagIds.length > 0) await tx.run(setTags(id, tagIds))
-        return rawJson((await tx.one(post(id))).json)
+        return answerCompactJson((await tx.one(readPost(id))).json)
       })
     },
   }),
@@ -79,7 +79,7 @@ export const postRoutes = [
     path: '/posts/:post',
     summary: 'Update a post',
     description: `Changes only the given fields. null clears an excerpt, SEO text or hero image, and leaves any other \
-field unchanged. \`tag_slugs\` replaces all tags. ${SLUG} Changing the slug of a published post changes its public \
+field unchanged. \`tag_slugs\` replaces all tags. ${SLUG_RULE} Changing the slug of a published post changes its public \
 URL.`,
     auth: 'editor',
     params: PostParams,
@@ -88,13 +88,13 @@ URL.`,
     response: Post,
     errors: ['post.missing', 'post.slug_taken'],
     handle: async ({ params: { post: id }, body: { tag_slugs: tags, slug, ...rest }, transaction }) => {
-      const changes = { ...givenChanges(rest), ...(slug ? { slug: normalizeSlug(slug) } : {}) }
+      const changes = { ...dropUnchangedFields(rest), ...(slug ? { slug: normalizeSlug(slug) } : {}) }
       return transaction(async (tx) => {
         const tagIds = tags ? await findTagIds(tx, tags) : null
         if ((await tx.maybeOne(lockPost(id))) === null) throw fail('post.missing')
         if (Object.keys(changes).length > 0 || tagIds !== null) await tx.maybeOne(updatePost(id, changes))
         if (tagIds !== null) await tx.run(setTags(id, tagIds))
-        return rawJson((await tx.one(post(id))).json)
+        return answerCompactJson((await tx.one(readPost(id))).json)
       })
     },
   }),
@@ -146,25 +146,25 @@ async function changeStatus(
   move: (id: number) => Query<{ id: number }>,
 ): Promise<PostAnswer> {
   if ((await tx.maybeOne(move(id))) === null) throw fail('post.missing')
-  return rawJson((await tx.one(post(id))).json)
+  return answerCompactJson((await tx.one(readPost(id))).json)
 }
 
 /** Converts a slug to its stored form. @throws fail('request.invalid') */
 function normalizeSlug(given: string): string {
   const slug = slugify(given)
-  if (slug === '') throw invalid('body', 'slug', 'must have a letter or a digit', 'invalid_format')
+  if (slug === '') throw failInvalidField('body', 'slug', 'must have a letter or a digit', 'invalid_format')
   if (slug.length > LIMITS.slug)
-    throw invalid('body', 'slug', `must have at most ${LIMITS.slug} characters in ASCII`, 'too_big')
+    throw failInvalidField('body', 'slug', `must have at most ${LIMITS.slug} characters in ASCII`, 'too_big')
   return slug
 }
 
 /** Finds the ids of tags. @throws fail('request.invalid') if one does not exist. */
 async function findTagIds(tx: Queries, slugs: readonly string[]): Promise<number[]> {
-  const tags = await tx.any(tagsBySlug(slugs))
+  const tags = await tx.any(lockTagsBySlug(slugs))
   const unknown = slugs.filter((slug) => !tags.some((tag) => tag.slug === slug))
   if (unknown.length > 0) {
     const named = unknown.slice(0, 10).map((slug) => JSON.stringify(slug))
-    throw invalid('body', 'tag_slugs', `no such tags: ${named.join(', ')}`, 'invalid_value')
+    throw failInvalidField('body', 'tag_slugs', `no such tags: ${named.join(', ')}`, 'invalid_value')
   }
   return tags.map(({ id }) => id)
 }
@@ -176,7 +176,7 @@ async function insertDraft(tx: Queries, slug: string, draft: Omit<NewPost, 'slug
 }
 
 /** Drops absent fields, and fields for which null means unchanged. */
-function givenChanges(changes: Omit<z.output<typeof Changes>, 'tag_slugs' | 'slug'>) {
+function dropUnchangedFields(changes: Omit<z.output<typeof Changes>, 'tag_slugs' | 'slug'>) {
   const kept = Object.entries(changes).filter(
     ([name, value]) => value !== undefined && !(value === null && (name === 'title' || name === 'content')),
   )

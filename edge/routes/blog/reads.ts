@@ -4,18 +4,18 @@ import {
   PUBLISHED_ORDER,
   PUBLISHED_TAGGED_ORDER,
   readPosts,
-  readPostsOf,
+  readPostsByStatus,
   readPostsTagged,
   readPublished,
   readPublishedPost,
   readPublishedTagged,
   readTags,
   TAG_ORDER,
-  TAGGED_ORDER,
+  TAGGED_POST_ORDER,
 } from '../../../sql/blog.ts'
-import { pageQuery, pageValues } from '../../pipeline/lists.ts'
-import { rawJson, route } from '../../pipeline/route.ts'
-import { answerPost, PAGES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
+import { buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { answerCompactJson, route } from '../../pipeline/route.ts'
+import { answerPost, PAGE_SIZES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
 
 /** Routes for public reads, and for the list of all posts that editors see. */
 export const readRoutes = [
@@ -25,18 +25,18 @@ export const readRoutes = [
     summary: 'List published posts, newest first',
     auth: 'public',
     query: z.object({
-      ...pageQuery([PUBLISHED_ORDER, PUBLISHED_TAGGED_ORDER], PAGES),
+      ...pageQuery([PUBLISHED_ORDER, PUBLISHED_TAGGED_ORDER], PAGE_SIZES),
       tag: TagSlug.optional(),
     }),
     response: PostList,
     reads: 'list',
     handle: async ({ query, reader }) => {
-      const values = pageValues(query)
+      const values = buildPageValues(query)
       const text =
         query.tag === undefined
           ? reader.text(readPublished, values)
           : reader.text(readPublishedTagged, [query.tag, ...values])
-      return rawJson((await text)!)
+      return answerCompactJson((await text)!)
     },
   }),
 
@@ -57,7 +57,7 @@ export const readRoutes = [
     summary: 'List all posts, newest first',
     description: 'Includes drafts and archived posts.',
     query: z.object({
-      ...pageQuery([POST_ORDER, TAGGED_ORDER], PAGES),
+      ...pageQuery([POST_ORDER, TAGGED_POST_ORDER], PAGE_SIZES),
       tag: TagSlug.optional(),
       status: Status.optional(),
     }),
@@ -66,14 +66,14 @@ export const readRoutes = [
     reads: 'list',
     handle: async ({ query, reader }) => {
       const { tag, status } = query
-      const values = pageValues(query)
+      const values = buildPageValues(query)
       const text =
         tag !== undefined
           ? reader.text(readPostsTagged, [tag, status ?? null, ...values])
           : status === undefined
             ? reader.text(readPosts, values)
-            : reader.text(readPostsOf, [status, ...values])
-      return rawJson((await text)!)
+            : reader.text(readPostsByStatus, [status, ...values])
+      return answerCompactJson((await text)!)
     },
   }),
 
@@ -85,6 +85,7 @@ export const readRoutes = [
     query: z.object(pageQuery(TAG_ORDER, { max: 1000, fallback: 1000 })),
     response: TagList,
     reads: 'list',
-    handle: async ({ query, reader }) => rawJson((await reader.text(readTags, pageValues(query)))!),
+    handle: async ({ query, reader }) =>
+      answerCompactJson((await reader.text(readTags, buildPageValues(query)))!),
   }),
 ]

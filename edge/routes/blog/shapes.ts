@@ -4,7 +4,7 @@ import { fail } from '../../../sql/errors.ts'
 import { exceedsLength, LIMITS } from '../../../tasks/blog/limits.ts'
 import { IMAGE_ADDRESS_RULE, isSafeImageAddress } from '../../../tasks/blog/public.ts'
 import { PageFields } from '../../pipeline/lists.ts'
-import { type Answer, rawJson } from '../../pipeline/route.ts'
+import { type Answer, answerCompactJson } from '../../pipeline/route.ts'
 import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the blog routes. */
@@ -54,7 +54,7 @@ const boundedText = (max: number) =>
 const requiredText = (max: number) => boundedText(max).trim().min(1)
 
 /** Fields of a post that an editor sets, with their limits. */
-export const FIELDS = {
+export const POST_FIELDS = {
   title: requiredText(LIMITS.title),
   slug: requiredText(LIMITS.slug),
   content: boundedText(LIMITS.content),
@@ -72,7 +72,7 @@ export const TAG_FIELDS = { name: requiredText(LIMITS.tag_name), slug: requiredT
 export const BODY_BYTES = 16 * 1024 * 1024
 
 /** Maximum and default number of posts on a page. */
-export const PAGES = { max: 100, fallback: 20 }
+export const PAGE_SIZES = { max: 100, fallback: 20 }
 export const TagSlug = z.string().max(LIMITS.tag_slug)
 
 // Both parameters are named `post`, because the API reference allows only one name for a path segment.
@@ -83,5 +83,5 @@ export const TagParams = z.object({ tag_id: LongRowId })
 /** Answers with a post unchanged. @throws fail('post.missing') if `text` is null. */
 export function answerPost<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('post.missing')
-  return rawJson<T>(text)
+  return answerCompactJson<T>(text)
 }

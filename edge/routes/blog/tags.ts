@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import { applyTag, hideTag, insertTag, RETAG_BATCH, updateTag } from '../../../sql/blog.ts'
+import { applyTagChange, hideTag, insertTag, RETAG_BATCH_SIZE, updateTag } from '../../../sql/blog.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
-import { retag } from '../../../tasks/blog/retag.ts'
+import { retagPosts } from '../../../tasks/blog/retag.ts'
 import { slugify, slugifyTag } from '../../../tasks/blog/slugs.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { invalid } from '../../pipeline/input.ts'
-import { type Input, json, route } from '../../pipeline/route.ts'
+import { failInvalidField } from '../../pipeline/input.ts'
+import { answerJson, type Input, route } from '../../pipeline/route.ts'
 import { TAG_FIELDS, Tag, TagParams } from './shapes.ts'
 
 /** Routes that change tags. */
@@ -27,7 +27,7 @@ export const tagRoutes = [
     sideEffect: true,
     handle: ({ body: { name, slug }, transaction }) => {
       const tag = insertTag(name, slug ? normalizeSlug(slug) : slugifyTag(name))
-      return transaction(async (tx) => json((await tx.one(tag)).json))
+      return transaction(async (tx) => answerJson((await tx.one(tag)).json))
     },
   }),
 
@@ -35,7 +35,7 @@ export const tagRoutes = [
     method: 'put',
     path: '/tags/:tag_id',
     summary: 'Update a tag',
-    description: `null or absent fields stay unchanged. The first ${RETAG_BATCH} posts of the tag show the change \
+    description: `null or absent fields stay unchanged. The first ${RETAG_BATCH_SIZE} posts of the tag show the change \
 immediately; a job updates the others.`,
     auth: 'editor',
     params: TagParams,
@@ -51,7 +51,7 @@ immediately; a job updates the others.`,
         const changed = await tx.maybeOne(change)
         if (changed === null) throw fail('tag.missing')
         await updatePosts(tx, input)
-        return json(changed.json)
+        return answerJson(changed.json)
       })
     },
   }),
@@ -60,7 +60,7 @@ immediately; a job updates the others.`,
     method: 'delete',
     path: '/tags/:tag_id',
     summary: 'Delete a tag',
-    description: `Removes the tag from its first ${RETAG_BATCH} posts immediately; a job removes it from the others.`,
+    description: `Removes the tag from its first ${RETAG_BATCH_SIZE} posts immediately; a job removes it from the others.`,
     auth: 'editor',
     params: TagParams,
     errors: ['tag.missing'],
@@ -78,16 +78,21 @@ async function updatePosts(
   tx: Queries,
   { params, edge, caller, requestId }: Input<z.output<typeof TagParams>, unknown, unknown, Caller>,
 ): Promise<void> {
-  const { count } = await tx.one(applyTag(params.tag_id, RETAG_BATCH))
-  if (count < RETAG_BATCH) return
+  const { count } = await tx.one(applyTagChange(params.tag_id, RETAG_BATCH_SIZE))
+  if (count < RETAG_BATCH_SIZE) return
   const { ownerId } = caller
-  await enqueue(tx, retag, {}, { ownerId, requestId, settings: edge.settings })
+  await enqueue(tx, retagPosts, {}, { ownerId, requestId, settings: edge.settings })
 }
 
 function normalizeSlug(given: string): string {
   const slug = slugify(given)
-  if (slug === '') throw invalid('body', 'slug', 'must have a letter or a digit', 'invalid_format')
+  if (slug === '') throw failInvalidField('body', 'slug', 'must have a letter or a digit', 'invalid_format')
   if (slug.length > LIMITS.tag_slug)
-    throw invalid('body', 'slug', `must have at most ${LIMITS.tag_slug} characters in ASCII`, 'too_big')
+    throw failInvalidField(
+      'body',
+      'slug',
+      `must have at most ${LIMITS.tag_slug} characters in ASCII`,
+      'too_big',
+    )
   return slug
 }

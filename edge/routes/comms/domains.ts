@@ -14,7 +14,7 @@ import { DomainName, DomainRequest } from './shapes.ts'
 
 const SendingDomain = Domain.meta({ id: 'SendingDomain' })
 const SendingDomainWithRecords = DomainWithRecords.meta({ id: 'SendingDomainWithRecords' })
-const ERRORS = ['domain.not_configured', 'domain.refused', 'domain.failed'] as const
+const DOMAIN_ERRORS = ['domain.not_configured', 'domain.refused', 'domain.failed'] as const
 
 /** Routes for the account's sending domains at the email provider, which a job calls. */
 export const domainRoutes = [
@@ -23,7 +23,7 @@ export const domainRoutes = [
     path: '/domains',
     summary: 'List sending domains',
     response: z.array(SendingDomain),
-    errors: ERRORS,
+    errors: DOMAIN_ERRORS,
     task: ({ edge }) => {
       requireKey(edge)
       return newJob(listDomains, {})
@@ -37,7 +37,7 @@ export const domainRoutes = [
     description: 'Returns the records that its DNS must have. An existing domain is returned unchanged.',
     body: DomainRequest,
     response: SendingDomainWithRecords,
-    errors: ERRORS,
+    errors: DOMAIN_ERRORS,
     sideEffect: true,
     task: ({ body: { name, region }, edge }) => {
       requireKey(edge)
@@ -51,7 +51,7 @@ export const domainRoutes = [
     summary: 'Recheck the DNS of a sending domain',
     params: z.object({ domain: DomainName }),
     response: SendingDomainWithRecords,
-    errors: [...ERRORS, 'domain.missing'],
+    errors: [...DOMAIN_ERRORS, 'domain.missing'],
     sideEffect: true,
     task: ({ params, edge }) => {
       requireKey(edge)

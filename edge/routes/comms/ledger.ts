@@ -3,7 +3,7 @@ import {
   CHANNELS,
   cancelSend,
   readSend,
-  readSendIsOwn,
+  readSendOwnership,
   readSends,
   readUnknownCount,
   SEND_ORDERS,
@@ -11,14 +11,14 @@ import {
 } from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
+import { findMissingEmailSettings, findMissingTelephonySettings } from '../../../tasks/comms/settings.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { arrayAnswer, cursor, sortParameter, timeRange } from '../../pipeline/lists.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { answerArray, cursor, sortParameter, timeRange } from '../../pipeline/lists.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { CommsStatus, Send } from './shapes.ts'
 
-const NEWEST = { column: 'created_at', direction: 'desc' } as const
+const NEWEST_FIRST = { column: 'created_at', direction: 'desc' } as const
 
 /** Routes for the configuration status and for the ledger of sends. */
 export const ledgerRoutes = [
@@ -31,7 +31,7 @@ export const ledgerRoutes = [
     reads: 'statistics',
     handle: async ({ edge, reader }) => {
       const unknown = await reader.text(readUnknownCount, [])
-      return { ...channelStatuses(edge.settings), unknown_sends: Number(unknown) }
+      return { ...listChannelStatuses(edge.settings), unknown_sends: Number(unknown) }
     },
   }),
 
@@ -57,13 +57,13 @@ export const ledgerRoutes = [
         status = null,
         from = null,
         to = null,
-        sort = NEWEST,
+        sort = NEWEST_FIRST,
         cursor = null,
         limit,
       } = query
       const viewer = [caller.ownerId, caller.role === 'admin'] as const
       const values = [...viewer, channel, status, from, to, cursor, 0, limit] as const
-      return arrayAnswer((await reader.text(readSends[sort.column][sort.direction], values))!, request)
+      return answerArray((await reader.text(readSends[sort.column][sort.direction], values))!, request)
     },
   }),
 
@@ -79,7 +79,7 @@ export const ledgerRoutes = [
         ? await edge.reader.text(readSend, [caller.ownerId, caller.role === 'admin', params.id])
         : null
       if (text === null) throw fail('send.missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 
@@ -94,7 +94,7 @@ export const ledgerRoutes = [
     errors: ['send.missing', 'auth.forbidden', 'send.not_cancellable'],
     handle: async ({ params, caller, edge }) => {
       const parameters = [caller.ownerId, caller.role === 'admin', params.id] as const
-      const isOwn = isUuid(params.id) ? await edge.reader.text(readSendIsOwn, parameters) : null
+      const isOwn = isUuid(params.id) ? await edge.reader.text(readSendOwnership, parameters) : null
       if (isOwn === null) throw fail('send.missing')
       if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
       const cancelled = await edge.db.maybeOne(cancelSend(params.id))
@@ -102,29 +102,39 @@ export const ledgerRoutes = [
       if (text === null) throw fail('send.missing')
       if (cancelled!.status !== 'cancelled') throw fail('send.not_cancellable', { status: cancelled!.status })
       edge.publisher.notify(cancelled!.job_id)
-      return json(text)
+      return answerJson(text)
     },
   }),
 ]
 
-function channelStatuses({ email, telephony }: Settings): Omit<z.input<typeof CommsStatus>, 'unknown_sends'> {
-  const missing = { email: [...missingForEmail(email)], phone: [...missingForTelephony(telephony)] }
-  const phone = channelStatus('twilio', telephony.phoneNumber, missing.phone)
+function listChannelStatuses({
+  email,
+  telephony,
+}: Settings): Omit<z.input<typeof CommsStatus>, 'unknown_sends'> {
+  const missing = {
+    email: [...findMissingEmailSettings(email)],
+    phone: [...findMissingTelephonySettings(telephony)],
+  }
+  const phone = buildChannelStatus('twilio', telephony.phoneNumber, missing.phone)
   const domains = email.apiKey === null ? ['EMAIL_PROVIDER_API_KEY'] : []
   return {
-    email: channelStatus(mailProvider(email.smtpUrl), email.from === '' ? null : email.from, missing.email),
+    email: buildChannelStatus(
+      nameMailProvider(email.smtpUrl),
+      email.from === '' ? null : email.from,
+      missing.email,
+    ),
     sms: phone,
     call: phone,
-    domains: channelStatus('resend', null, domains),
+    domains: buildChannelStatus('resend', null, domains),
   }
 }
 
-function channelStatus(provider: string, from: string | null, missing: string[]) {
+function buildChannelStatus(provider: string, from: string | null, missing: string[]) {
   const isConfigured = missing.length === 0
   return { configured: isConfigured, provider: isConfigured ? provider : null, from, missing }
 }
 
-function mailProvider(smtpUrl: string | null): string {
+function nameMailProvider(smtpUrl: string | null): string {
   if (smtpUrl === 'outbox:') return 'outbox'
   return smtpUrl !== null && /(^|\.)resend\.com$/.test(new URL(smtpUrl).hostname) ? 'resend' : 'smtp'
 }

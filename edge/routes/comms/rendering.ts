@@ -1,8 +1,8 @@
 import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { readTemplate } from '../../../sql/templates.ts'
-import { type Rendered, render, type Template } from '../../../tasks/comms/template.ts'
-import { invalid, invalidInput } from '../../pipeline/input.ts'
+import { type RenderedMessage, renderTemplate, type Template } from '../../../tasks/comms/template.ts'
+import { failInvalidField, failInvalidInput } from '../../pipeline/input.ts'
 
 /** Renders the templates that requests name. */
 
@@ -15,13 +15,14 @@ interface TemplateUse {
  * Renders the parts of a message for a channel from its current template.
  * @throws template.missing, or request.invalid for a template of another channel.
  */
-export async function renderFor(
+export async function renderForChannel(
   tx: Queries,
   channel: Template['channel'],
   { template: name, variables = {} }: TemplateUse,
-): Promise<Rendered> {
+): Promise<RenderedMessage> {
   const template = requireTemplate(name, await readWithin(tx, readTemplate, [name]))
-  if (template.channel !== channel) throw invalid('body', 'template', `is for ${template.channel}`, 'custom')
+  if (template.channel !== channel)
+    throw failInvalidField('body', 'template', `is for ${template.channel}`, 'custom')
   return fillTemplate(template, variables)
 }
 
@@ -32,10 +33,13 @@ export function requireTemplate(name: string, text: string | null): Template {
 }
 
 /** Renders a template. @throws request.invalid with all values that are missing, unknown or invalid. */
-export function fillTemplate(template: Template, variables: Readonly<Record<string, string>>): Rendered {
-  const rendered = render(template, variables)
+export function fillTemplate(
+  template: Template,
+  variables: Readonly<Record<string, string>>,
+): RenderedMessage {
+  const rendered = renderTemplate(template, variables)
   if (!('problems' in rendered)) return rendered
-  throw invalidInput(
+  throw failInvalidInput(
     rendered.problems.map(({ path, msg }) => ({ loc: ['body', 'variables', ...path], msg, type: 'custom' })),
   )
 }

@@ -34,7 +34,7 @@ const CHANGES: Readonly<Record<string, (data: Data) => Change>> = {
   'email.sent': () => ({ status: 'sent', errorCode: null, detail: null }),
   'email.delivered': () => ({ status: 'delivered', errorCode: null, detail: null }),
   'email.bounced': ({ to, bounce }) => {
-    const kind = [bounce?.type, bounce?.subType].filter(isWord).join(', ')
+    const kind = [bounce?.type, bounce?.subType].filter(isSingleTerm).join(', ')
     const detail = `The mail server of ${to.join(', ')} rejected the email${kind === '' ? '' : ` (${kind})`}`
     return { status: 'bounced', errorCode: null, detail, isPermanent: bounce?.type === 'Permanent' }
   },
@@ -51,14 +51,14 @@ const CHANGES: Readonly<Record<string, (data: Data) => Change>> = {
     isPermanent: true,
   }),
   'email.failed': ({ failed }) => {
-    const reason = isWord(failed?.reason) ? failed.reason : 'no reason given'
+    const reason = isSingleTerm(failed?.reason) ? failed.reason : 'no reason given'
     const { code, detail } = fail('email.undelivered', { reason })
     return { status: 'failed', errorCode: code, detail }
   },
 }
 
 /** Converts an event; null if events of its type change no send. @throws fail('send.event_invalid') */
-export function resendEvent(eventId: string, { type, data }: ResendEvent): SendEvent | null {
+export function convertResendEvent(eventId: string, { type, data }: ResendEvent): SendEvent | null {
   const convert = Object.hasOwn(CHANGES, type) ? CHANGES[type]! : null
   if (convert === null) return null
   const parsed = Data.safeParse(data)
@@ -68,12 +68,12 @@ export function resendEvent(eventId: string, { type, data }: ResendEvent): SendE
   return {
     channel: 'email',
     providerId: parsed.data.email_id,
-    sendId: sendIdOf(parsed.data),
+    sendId: findSendId(parsed.data),
     providerStatus: type.slice('email.'.length),
     ...rest,
     // If there are several recipients, the event does not say which of them it is about.
     ...(isPermanent && address !== undefined && others.length === 0
-      ? { suppresses: { address, eventId } }
+      ? { suppression: { address, eventId } }
       : {}),
   }
 }
@@ -83,7 +83,7 @@ export function resendEvent(eventId: string, { type, data }: ResendEvent): SendE
  * Our id is in a custom header, and in the Message-ID unless Amazon SES, which the provider uses, has replaced that
  * (https://docs.aws.amazon.com/ses/latest/dg/header-fields.html).
  */
-function sendIdOf({ message_id = '', headers = [] }: Data): string | null {
+function findSendId({ message_id = '', headers = [] }: Data): string | null {
   const headersNamed = (wanted: string): string[] =>
     headers.filter(({ name }) => name.toLowerCase() === wanted).map(({ value }) => value)
   for (const text of [...headersNamed(SEND_ID_HEADER), message_id, ...headersNamed('message-id')]) {
@@ -94,6 +94,6 @@ function sendIdOf({ message_id = '', headers = [] }: Data): string | null {
 }
 
 /** True if a reason is a single term. Whole sentences of the provider may contain addresses and account names. */
-function isWord(text: string | undefined): text is string {
+function isSingleTerm(text: string | undefined): text is string {
   return text !== undefined && /^\w{1,60}$/.test(text)
 }

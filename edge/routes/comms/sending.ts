@@ -1,10 +1,10 @@
-import { type Channel, insertSend, msUntil, type SendAttachment } from '../../../sql/comms.ts'
+import { type Channel, computeMsUntil, insertSend, type SendAttachment } from '../../../sql/comms.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { enqueue, type JobRef, type TaskDefinition } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { invalid } from '../../pipeline/input.ts'
+import { failInvalidField } from '../../pipeline/input.ts'
 import { MAX_DAYS_AHEAD } from './shapes.ts'
 
 /** Sends messages of all channels by adding a ledger row and its job in the transaction of the request. */
@@ -17,7 +17,7 @@ export interface SendInput {
 }
 
 /** A message to send, with the task of its channel and the payload of its job. */
-interface Sending<P, R> {
+interface OutgoingMessage<P, R> {
   readonly channel: Channel
   readonly task: TaskDefinition<P & { readonly send_id: string }, R>
   readonly payload: P
@@ -29,11 +29,11 @@ interface Sending<P, R> {
   readonly template: string | undefined
   readonly attachments?: readonly SendAttachment[]
   /** Builds the answer for a scheduled message. */
-  readonly scheduled: (answer: Scheduled) => R
+  readonly buildScheduledAnswer: (answer: ScheduledAnswer) => R
 }
 
 /** Fields that all answers for scheduled messages share. */
-interface Scheduled {
+interface ScheduledAnswer {
   readonly id: string
   readonly status: 'scheduled'
   readonly message: string
@@ -42,9 +42,19 @@ interface Scheduled {
 const DAY_MS = 86_400_000
 
 /** Adds a message and its job. @throws request.invalid if `sendAt` has passed or is too far ahead. */
-export async function sendJob<P, R>(
+export async function enqueueSend<P, R>(
   { edge, caller, tx, requestId }: SendInput,
-  { channel, task, payload, to, message, sendAt, template, attachments, scheduled }: Sending<P, R>,
+  {
+    channel,
+    task,
+    payload,
+    to,
+    message,
+    sendAt,
+    template,
+    attachments,
+    buildScheduledAnswer,
+  }: OutgoingMessage<P, R>,
 ): Promise<JobRef<R>> {
   const { ownerId } = caller
   const id = uuidv7()
@@ -62,13 +72,13 @@ export async function sendJob<P, R>(
   )
   if (sendAt === undefined) return ref
   const text = `The message is scheduled for ${new Date(sendAt).toISOString()}`
-  return { ...ref, answer: scheduled({ id, status: 'scheduled', message: text }) }
+  return { ...ref, immediateResult: buildScheduledAnswer({ id, status: 'scheduled', message: text }) }
 }
 
 async function requireDelay(tx: Queries, sendAt: string): Promise<number> {
-  const { ms } = await tx.one(msUntil(sendAt))
-  if (ms <= 0) throw invalid('body', 'send_at', 'must be in the future', 'too_small')
+  const { ms } = await tx.one(computeMsUntil(sendAt))
+  if (ms <= 0) throw failInvalidField('body', 'send_at', 'must be in the future', 'too_small')
   if (ms > MAX_DAYS_AHEAD * DAY_MS)
-    throw invalid('body', 'send_at', `must be at most ${MAX_DAYS_AHEAD} days ahead`, 'too_big')
+    throw failInvalidField('body', 'send_at', `must be at most ${MAX_DAYS_AHEAD} days ahead`, 'too_big')
   return ms
 }

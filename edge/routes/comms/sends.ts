@@ -2,25 +2,25 @@ import type { z } from 'zod'
 import type { SendAttachment } from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
 import { findAttachableDocuments, toSendAttachment } from '../../../tasks/comms/attach.ts'
-import { CallResult, call } from '../../../tasks/comms/call.ts'
-import { EmailResult, email } from '../../../tasks/comms/email.ts'
+import { CallResult, placeCall } from '../../../tasks/comms/call.ts'
+import { EmailResult, sendEmail } from '../../../tasks/comms/email.ts'
 import { countSegments } from '../../../tasks/comms/segments.ts'
-import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
-import { SmsResult, sms } from '../../../tasks/comms/sms.ts'
+import { findMissingEmailSettings, findMissingTelephonySettings } from '../../../tasks/comms/settings.ts'
+import { SmsResult, sendSms } from '../../../tasks/comms/sms.ts'
 import { rejectSuppressed } from '../../../tasks/comms/suppression.ts'
-import type { Rendered } from '../../../tasks/comms/template.ts'
+import type { RenderedMessage } from '../../../tasks/comms/template.ts'
 import { requireOwner } from '../../pipeline/auth.ts'
 import { route } from '../../pipeline/route.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
-import { renderFor } from './rendering.ts'
-import { type SendInput, sendJob } from './sending.ts'
+import { renderForChannel } from './rendering.ts'
+import { enqueueSend, type SendInput } from './sending.ts'
 import { CallRequest, EmailRequest, MAX_DAYS_AHEAD, SmsRequest } from './shapes.ts'
 
-const ONCE = `A message that the provider accepted is never sent twice, even if a worker dies meanwhile. If it is unclear \
+const ONCE_DESCRIPTION = `A message that the provider accepted is never sent twice, even if a worker dies meanwhile. If it is unclear \
 whether the provider accepted a request, the status is \`unknown\` and the request is not repeated. The message is looked \
 up later if the provider has a list; \`GET /api/v1/comms/sends?status=unknown\` shows the others, for a person to decide.`
 
-const SCHEDULING = `With \`send_at\`, at most ${MAX_DAYS_AHEAD} days ahead, the message is sent at that time. Until then its \
+const SCHEDULING_DESCRIPTION = `With \`send_at\`, at most ${MAX_DAYS_AHEAD} days ahead, the message is sent at that time. Until then its \
 status is \`scheduled\`, and \`DELETE /api/v1/comms/sends/{id}\` cancels it.`
 
 const TELEPHONY_ERRORS = ['telephony.not_configured', 'telephony.refused', 'telephony.failed'] as const
@@ -33,7 +33,7 @@ export const sendRoutes = [
     summary: 'Send an email',
     description: `Requires either \`subject\` with \`text\` or \`html\`, or a \`template\` with its \`variables\`. Allows at \
 most 50 recipients. \`attachments\` are documents that the caller may read, up to \`EMAIL_ATTACHMENTS_MAX_BYTES\` in total; \
-the message fails if one is deleted before it is sent. The Message-ID is derived from the returned id. ${ONCE} ${SCHEDULING}`,
+the message fails if one is deleted before it is sent. The Message-ID is derived from the returned id. ${ONCE_DESCRIPTION} ${SCHEDULING_DESCRIPTION}`,
     body: EmailRequest,
     response: EmailResult.meta({ id: 'EmailSent' }),
     errors: [
@@ -52,25 +52,25 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
     ],
     sideEffect: true,
     job: async ({ body, ...input }) => {
-      if (missingForEmail(input.edge.settings.email).length > 0) throw fail('email.not_configured')
+      if (findMissingEmailSettings(input.edge.settings.email).length > 0) throw fail('email.not_configured')
       await rejectSuppressed(input.tx, [...body.to, ...body.cc, ...body.bcc])
       const { send_at: sendAt, template, variables, subject, text, html, attachments, ...envelope } = body
       const attached = await loadAttachments(input, attachments)
       const content =
         template === undefined
           ? { subject, text, html }
-          : presentParts(await renderFor(input.tx, 'email', { template, variables }))
+          : dropAbsentParts(await renderForChannel(input.tx, 'email', { template, variables }))
       const { to } = envelope
-      return sendJob(input, {
+      return enqueueSend(input, {
         channel: 'email',
-        task: email,
+        task: sendEmail,
         payload: {},
         to,
         message: { ...envelope, ...content },
         sendAt,
         template,
         attachments: attached,
-        scheduled: (answer) => ({ ...answer, to }),
+        buildScheduledAnswer: (answer) => ({ ...answer, to }),
       })
     },
   }),
@@ -80,29 +80,29 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
     path: '/sms/send',
     summary: 'Send a text message',
     description: `\`segments\` is the number of parts. A single part holds 160 characters of the GSM alphabet, or 70 of \
-any other; each of several parts holds 153 or 67. ${ONCE} ${SCHEDULING}`,
+any other; each of several parts holds 153 or 67. ${ONCE_DESCRIPTION} ${SCHEDULING_DESCRIPTION}`,
     body: SmsRequest,
     response: SmsResult.meta({ id: 'SmsSent' }),
     errors: ['template.missing', ...TELEPHONY_ERRORS],
     sideEffect: true,
     job: async ({ body, ...input }) => {
-      if (missingForTelephony(input.edge.settings.telephony).length > 0)
+      if (findMissingTelephonySettings(input.edge.settings.telephony).length > 0)
         throw fail('telephony.not_configured')
       const { send_at: sendAt, template, variables, to } = body
       const text =
         template === undefined
           ? body.body!
-          : (await renderFor(input.tx, 'sms', { template, variables })).text!
+          : (await renderForChannel(input.tx, 'sms', { template, variables })).text!
       const payload = { to, segments: countSegments(text).count }
-      return sendJob(input, {
+      return enqueueSend(input, {
         channel: 'sms',
-        task: sms,
+        task: sendSms,
         payload,
         to: [to],
         message: { to, body: text },
         sendAt,
         template,
-        scheduled: (answer) => ({ ...answer, ...payload, sid: null }),
+        buildScheduledAnswer: (answer) => ({ ...answer, ...payload, sid: null }),
       })
     },
   }),
@@ -112,25 +112,25 @@ any other; each of several parts holds 153 or 67. ${ONCE} ${SCHEDULING}`,
     path: '/call',
     summary: 'Start a call',
     description: `Rings for \`timeout\` seconds. Once the call is answered, the provider fetches its script (TwiML) from \
-\`script_url\`. ${ONCE} ${SCHEDULING}`,
+\`script_url\`. ${ONCE_DESCRIPTION} ${SCHEDULING_DESCRIPTION}`,
     body: CallRequest,
     response: CallResult.meta({ id: 'CallStarted' }),
     errors: TELEPHONY_ERRORS,
     sideEffect: true,
     job: async ({ body, ...input }) => {
-      if (missingForTelephony(input.edge.settings.telephony).length > 0)
+      if (findMissingTelephonySettings(input.edge.settings.telephony).length > 0)
         throw fail('telephony.not_configured')
       const { send_at: sendAt, ...message } = body
       const payload = { to: message.to }
-      return sendJob(input, {
+      return enqueueSend(input, {
         channel: 'call',
-        task: call,
+        task: placeCall,
         payload,
         to: [message.to],
         message,
         sendAt,
         template: undefined,
-        scheduled: (answer) => ({ ...answer, ...payload, sid: null }),
+        buildScheduledAnswer: (answer) => ({ ...answer, ...payload, sid: null }),
       })
     },
   }),
@@ -155,5 +155,5 @@ async function loadAttachments(
 }
 
 /** Drops the parts that a template does not have. */
-const presentParts = (rendered: Rendered) =>
+const dropAbsentParts = (rendered: RenderedMessage) =>
   Object.fromEntries(Object.entries(rendered).filter(([, text]) => text !== null))

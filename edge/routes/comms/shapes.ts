@@ -18,7 +18,7 @@ const MAX_RECIPIENTS = 50
 const Address = z.string().trim().max(320).pipe(z.email())
 const addresses = z.array(Address).max(MAX_RECIPIENTS)
 
-const Line = z.string().min(1).max(998).regex(SINGLE_LINE, SINGLE_LINE_RULE)
+const SingleLine = z.string().min(1).max(998).regex(SINGLE_LINE, SINGLE_LINE_RULE)
 const Text = z.string().min(1).max(1_000_000)
 
 /** Maximum number of days between a request and its `send_at`. */
@@ -45,7 +45,7 @@ const templateUseFields = {
 }
 
 /** Rejects a message that has both its own text and a template, or variables without a template. */
-const rejectTwoTexts = (
+const rejectConflictingTexts = (
   { template, variables }: { template?: string | undefined; variables?: object | undefined },
   own: Readonly<Record<string, unknown>>,
   context: z.RefinementCtx,
@@ -74,7 +74,7 @@ export const EmailRequest = z
     to: addresses.min(1),
     cc: addresses.default([]),
     bcc: addresses.default([]),
-    subject: Line.optional(),
+    subject: SingleLine.optional(),
     text: Text.optional(),
     html: Text.optional(),
     reply_to: Address.optional(),
@@ -84,7 +84,7 @@ export const EmailRequest = z
     ...templateUseFields,
   })
   .superRefine(({ subject, text, html, ...body }, context) =>
-    rejectTwoTexts(body, { subject, text, html }, context),
+    rejectConflictingTexts(body, { subject, text, html }, context),
   )
   .refine(({ subject, template }) => subject !== undefined || template !== undefined, {
     error: 'is required without a template',
@@ -118,7 +118,7 @@ export const SmsRequest = z
     send_at: SendAt,
     ...templateUseFields,
   })
-  .superRefine(({ body, ...more }, context) => rejectTwoTexts(more, { body }, context))
+  .superRefine(({ body, ...more }, context) => rejectConflictingTexts(more, { body }, context))
   .refine(({ body, template }) => body !== undefined || template !== undefined, {
     error: 'is required without a template',
     path: ['body'],
@@ -190,7 +190,7 @@ const Variable = z.strictObject({
 
 const templateFields = {
   channel: z.enum(TEMPLATE_CHANNELS),
-  subject: Line.optional(),
+  subject: SingleLine.optional(),
   text: Text.optional().describe('In a text message, its body'),
   html: Text.optional(),
   variables: z.array(Variable).max(MAX_VARIABLES).default([]),

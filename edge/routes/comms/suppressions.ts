@@ -6,8 +6,8 @@ import {
   SUPPRESSION_ORDER,
   SUPPRESSION_REASONS,
 } from '../../../sql/suppressions.ts'
-import { audit } from '../../pipeline/audit.ts'
-import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
+import { answerArray, cursor } from '../../pipeline/lists.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 
@@ -36,7 +36,7 @@ export const suppressionRoutes = [
     response: z.array(Suppression),
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, reader, request }) =>
-      arrayAnswer((await reader.text(readSuppressions, [cursor, 0, limit]))!, request),
+      answerArray((await reader.text(readSuppressions, [cursor, 0, limit]))!, request),
   }),
 
   route({
@@ -51,7 +51,7 @@ export const suppressionRoutes = [
       input.transaction(async (tx) => {
         const lifted = await tx.maybeOne(liftSuppression(input.params.address))
         if (lifted === null) throw fail('suppression.missing')
-        await tx.run(audit(input, 'suppression.lifted', { data: lifted }))
+        await tx.run(appendAuditEvent(input, 'suppression.lifted', { data: lifted }))
         return new Answer<undefined>({})
       }),
   }),

@@ -10,16 +10,16 @@ import {
   type TemplateRow,
 } from '../../../sql/templates.ts'
 import { countSegments } from '../../../tasks/comms/segments.ts'
-import { audit } from '../../pipeline/audit.ts'
-import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
-import { Answer, json, route } from '../../pipeline/route.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
+import { answerArray, cursor } from '../../pipeline/lists.ts'
+import { Answer, answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { fillTemplate, requireTemplate } from './rendering.ts'
 import { NewTemplate, Preview, PreviewRequest, Template, TemplateChange, TemplateSummary } from './shapes.ts'
 
 const TemplateParams = z.object({ name: z.string() })
 
-const PLACEHOLDERS = `\`{{name}}\` stands for the value of a variable; there is no other syntax. Declare each variable in \
+const PLACEHOLDER_RULES = `\`{{name}}\` stands for the value of a variable; there is no other syntax. Declare each variable in \
 \`variables\`; one without a \`default\` requires a value. Values in \`html\` are escaped.`
 
 /** Routes for message templates, which admins manage and every sender can use. */
@@ -29,7 +29,7 @@ export const templateRoutes = [
     path: '/templates',
     auth: 'admin',
     summary: 'Add a template for emails or text messages',
-    description: PLACEHOLDERS,
+    description: PLACEHOLDER_RULES,
     body: NewTemplate,
     response: Template,
     status: 201,
@@ -38,9 +38,9 @@ export const templateRoutes = [
     handle: (input) =>
       input.transaction(async (tx) => {
         const { name, ...fields } = input.body
-        const { json: text } = await tx.one(insertTemplate(name, rowOf(fields)))
-        await tx.run(audit(input, 'template.created', { data: { name } }))
-        return json(text)
+        const { json: text } = await tx.one(insertTemplate(name, toTemplateRow(fields)))
+        await tx.run(appendAuditEvent(input, 'template.created', { data: { name } }))
+        return answerJson(text)
       }),
   }),
 
@@ -55,7 +55,7 @@ export const templateRoutes = [
     response: z.array(TemplateSummary),
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, reader, request }) =>
-      arrayAnswer((await reader.text(readTemplates, [cursor, 0, limit]))!, request),
+      answerArray((await reader.text(readTemplates, [cursor, 0, limit]))!, request),
   }),
 
   route({
@@ -68,7 +68,7 @@ export const templateRoutes = [
     handle: async ({ params: { name }, edge }) => {
       const text = await edge.reader.text(readTemplate, [name])
       if (text === null) throw fail('template.missing', { name })
-      return json(text)
+      return answerJson(text)
     },
   }),
 
@@ -77,7 +77,7 @@ export const templateRoutes = [
     path: '/templates/:name',
     auth: 'admin',
     summary: 'Replace the contents of a template',
-    description: `Messages that were requested before, including scheduled ones, do not change. ${PLACEHOLDERS}`,
+    description: `Messages that were requested before, including scheduled ones, do not change. ${PLACEHOLDER_RULES}`,
     params: TemplateParams,
     body: TemplateChange,
     response: Template,
@@ -85,10 +85,10 @@ export const templateRoutes = [
     handle: (input) =>
       input.transaction(async (tx) => {
         const { name } = input.params
-        const replaced = await tx.maybeOne(replaceTemplate(name, rowOf(input.body)))
+        const replaced = await tx.maybeOne(replaceTemplate(name, toTemplateRow(input.body)))
         if (replaced === null) throw fail('template.missing', { name })
-        await tx.run(audit(input, 'template.updated', { data: { name } }))
-        return json(replaced.json)
+        await tx.run(appendAuditEvent(input, 'template.updated', { data: { name } }))
+        return answerJson(replaced.json)
       }),
   }),
 
@@ -104,7 +104,7 @@ export const templateRoutes = [
       input.transaction(async (tx) => {
         const { name } = input.params
         if ((await tx.maybeOne(deleteTemplate(name))) === null) throw fail('template.missing', { name })
-        await tx.run(audit(input, 'template.deleted', { data: { name } }))
+        await tx.run(appendAuditEvent(input, 'template.deleted', { data: { name } }))
         return new Answer<undefined>({})
       }),
   }),
@@ -129,7 +129,7 @@ export const templateRoutes = [
 ]
 
 /** Converts fields to the row of a template, in which absent parts are null. */
-function rowOf(fields: z.output<typeof TemplateChange>): TemplateRow {
+function toTemplateRow(fields: z.output<typeof TemplateChange>): TemplateRow {
   const { channel, subject, text, html, variables } = fields
   return { channel, subject: subject ?? null, text: text ?? null, html: html ?? null, variables }
 }

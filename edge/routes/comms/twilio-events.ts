@@ -27,7 +27,7 @@ const STATUSES: Readonly<Record<string, SendEvent['status']>> = {
 }
 
 /** Converts a callback's parameters and the send id in its URL; null if they have no known status. */
-export function twilioEvent(
+export function convertTwilioEvent(
   parameters: Readonly<Record<string, string | undefined>>,
   sendId: string | null,
 ): SendEvent | null {

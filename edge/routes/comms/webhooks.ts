@@ -1,19 +1,19 @@
 import { z } from 'zod'
-import { applyEvents, type SendEvent } from '../../../sql/comms.ts'
+import { applySendEvents, type SendEvent } from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
-import { TWILIO_CALLBACK } from '../../../tasks/comms/callback.ts'
+import { TWILIO_CALLBACK_PATH } from '../../../tasks/comms/callback.ts'
 import { hasValidSignature } from '../../../tasks/webhooks/signature.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { RECEIVED, Received, readEventBytes } from '../../pipeline/provider-events.ts'
 import { Answer, route } from '../../pipeline/route.ts'
-import { ResendEvent, resendEvent } from './resend-events.ts'
-import { twilioEvent } from './twilio-events.ts'
+import { convertResendEvent, ResendEvent } from './resend-events.ts'
+import { convertTwilioEvent } from './twilio-events.ts'
 import { isFromTwilio } from './twilio-signature.ts'
 
-const MOVES =
+const STATUS_RULES =
   'A status never moves back, in whatever order events arrive. Events about messages of other senders are ignored.'
-const REPEATABLE = 'the same event changes a message only once'
+const WHY_REPEATABLE = 'the same event changes a message only once'
 
 /** Routes for the webhooks of providers, which report events of the messages that they have accepted. */
 export const webhookRoutes = [
@@ -23,20 +23,20 @@ export const webhookRoutes = [
     auth: 'public',
     summary: 'Receive a status callback of the telephony provider',
     description: `Requires the provider's signature of the URL and the parameters in the header \`X-Twilio-Signature\`. \
-Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${MOVES}`,
+Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${STATUS_RULES}`,
     query: z.object({ send_id: z.uuid().optional() }),
     body: z.record(z.string(), z.string()).meta({ id: 'StatusCallback' }),
     bodyType: 'form',
     response: Received,
     errors: ['send.event_invalid', 'telephony.not_configured'],
-    whyRepeatable: REPEATABLE,
+    whyRepeatable: WHY_REPEATABLE,
     handle: async ({ edge, request, query, body }) => {
       const { telephony, publicBaseUrl } = edge.settings
       if (telephony.authToken === null) throw fail('telephony.not_configured')
-      const url = `${publicBaseUrl}${TWILIO_CALLBACK}${request.query === '' ? '' : `?${request.query}`}`
+      const url = `${publicBaseUrl}${TWILIO_CALLBACK_PATH}${request.query === '' ? '' : `?${request.query}`}`
       const signature = request.header('x-twilio-signature')
       if (!(await isFromTwilio(telephony.authToken, signature, url, body))) throw fail('send.event_invalid')
-      await applyEvent(edge, twilioEvent(body, query.send_id ?? null))
+      await applyEvent(edge, convertTwilioEvent(body, query.send_id ?? null))
       return RECEIVED
     },
   }),
@@ -47,25 +47,28 @@ Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${MOVES}`
     auth: 'public',
     summary: 'Receive an event of the email provider',
     description: `Requires the provider's signature in the headers \`svix-id\`, \`svix-timestamp\` and \
-\`svix-signature\`, at most 300 s old. ${MOVES}`,
+\`svix-signature\`, at most 300 s old. ${STATUS_RULES}`,
     body: ResendEvent.meta({ id: 'EmailEvent' }),
     bodyType: 'bytes',
     response: Received,
     errors: ['send.event_invalid', 'email.events_not_configured'],
-    whyRepeatable: REPEATABLE,
+    whyRepeatable: WHY_REPEATABLE,
     raw: async ({ edge, request }) => {
-      await applyEvent(edge, resendEvent(request.header('svix-id'), await signedEvent(edge, request)))
+      await applyEvent(
+        edge,
+        convertResendEvent(request.header('svix-id'), await readSignedEvent(edge, request)),
+      )
       return new Answer<z.input<typeof Received>>({ value: RECEIVED })
     },
   }),
 ]
 
 async function applyEvent(edge: Edge, event: SendEvent | null): Promise<void> {
-  if (event !== null) await edge.db.one(applyEvents([event]))
+  if (event !== null) await edge.db.one(applySendEvents([event]))
 }
 
 /** @throws fail('send.event_invalid') */
-async function signedEvent(edge: Edge, request: EdgeRequest): Promise<ResendEvent> {
+async function readSignedEvent(edge: Edge, request: EdgeRequest): Promise<ResendEvent> {
   const secret = edge.settings.email.webhookSecret
   if (secret === null) throw fail('email.events_not_configured')
   const body = await readEventBytes(edge, request, 'send.event_invalid')

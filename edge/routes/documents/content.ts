@@ -1,9 +1,9 @@
-import { documentContent, hasBlob } from '../../../sql/blobs.ts'
+import { findDocumentContent, hasBlob } from '../../../sql/blobs.ts'
 import { fail } from '../../../sql/errors.ts'
-import { CONTENT_STATUSES, SERVED_ERRORS, sendStored } from '../../content.ts'
+import { CONTENT_ERRORS, CONTENT_STATUSES, sendStored } from '../../content.ts'
 import { route } from '../../pipeline/route.ts'
 import { DocumentParams } from './shapes.ts'
-import { contentHeaders } from './upload.ts'
+import { buildContentHeaders } from './upload.ts'
 
 /** Serves the stored bytes of a document. */
 export const contentRoute = route({
@@ -15,13 +15,13 @@ export const contentRoute = route({
   params: DocumentParams,
   produces: '*/*',
   alsoAnswers: CONTENT_STATUSES,
-  errors: ['document.missing', ...SERVED_ERRORS],
+  errors: ['document.missing', ...CONTENT_ERRORS],
   raw: async (input) => {
     const { params, caller, edge } = input
-    const content = await edge.db.maybeOne(documentContent(params.id, caller.ownerId))
+    const content = await edge.db.maybeOne(findDocumentContent(params.id, caller.ownerId))
     if (content === null) throw fail('document.missing')
     if (!hasBlob(content)) throw fail('document.bytes_missing')
     const { byte_size: byteSize, sha256 } = content
-    return sendStored(input, { at: content, byteSize, sha256, headers: contentHeaders(content) })
+    return sendStored(input, { at: content, byteSize, sha256, headers: buildContentHeaders(content) })
   },
 })

@@ -1,25 +1,25 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import {
+  findPageImage,
   PAGE_ORDER,
-  pageImage,
   readExtraction,
   readHasBytes,
   readPage,
   readPages,
 } from '../../../sql/pages.ts'
-import { draw } from '../../../tasks/documents/draw.ts'
-import { extract } from '../../../tasks/documents/extract.ts'
+import { renderPage } from '../../../tasks/documents/draw.ts'
+import { extractDocument } from '../../../tasks/documents/extract.ts'
 import { ExtractCounts } from '../../../tasks/documents/extraction.ts'
-import { assertInstalled, Languages } from '../../../tasks/documents/languages.ts'
+import { assertLanguagesInstalled, Languages } from '../../../tasks/documents/languages.ts'
 import { sealPassword } from '../../../tasks/documents/passwords.ts'
-import { newJob, specsOf } from '../../../tasks/task.ts'
+import { buildSpecs, newJob } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { arrayAnswer, pageQuery, pageValues } from '../../pipeline/lists.ts'
-import { jobFailure } from '../../pipeline/responders.ts'
-import { Answer, json, route } from '../../pipeline/route.ts'
+import { answerArray, buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { toJobFailure } from '../../pipeline/responders.ts'
+import { Answer, answerJson, route } from '../../pipeline/route.ts'
 import { option } from '../../pipeline/schemas.ts'
 import { DocumentParams, Page, PageParams, PageWithText } from './shapes.ts'
 
@@ -63,9 +63,9 @@ encrypted, and later extractions and page images use it.`,
       if (hasBytes === null) throw fail('document.missing')
       if (hasBytes === 'false') throw fail('document.bytes_missing')
       const { force, language } = query
-      if (language !== undefined) assertInstalled(language)
+      if (language !== undefined) assertLanguagesInstalled(language)
       const password = body?.password && sealPassword(edge.secretKey, params.id, body.password)
-      return newJob(extract, {
+      return newJob(extractDocument, {
         documentId: params.id,
         force,
         ...(language !== undefined && { language }),
@@ -85,7 +85,7 @@ encrypted, and later extractions and page images use it.`,
     handle: async ({ params, caller, edge }) => {
       const text = await edge.reader.text(readExtraction, [params.id, caller.ownerId])
       if (text === null) throw fail('document.missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 
@@ -99,9 +99,9 @@ encrypted, and later extractions and page images use it.`,
     errors: ['document.missing'],
     reads: 'list',
     handle: async ({ params, query, caller, reader, request }) => {
-      const text = await reader.text(readPages, [params.id, caller.ownerId, ...pageValues(query)])
+      const text = await reader.text(readPages, [params.id, caller.ownerId, ...buildPageValues(query)])
       if (text === null) throw fail('document.missing')
-      return arrayAnswer(text, request)
+      return answerArray(text, request)
     },
   }),
 
@@ -115,7 +115,7 @@ encrypted, and later extractions and page images use it.`,
     handle: async ({ params, caller, edge }) => {
       const text = await edge.reader.text(readPage, [params.id, caller.ownerId, params.number])
       if (text === null) throw fail('document.page_missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 
@@ -128,7 +128,7 @@ encrypted, and later extractions and page images use it.`,
     alsoAnswers: { 304: 'The client already has this image' },
     errors: ['document.page_missing', 'document.image_missing', 'document.image_pending'],
     raw: async ({ params, caller, edge, request, requestId, responder, head }) => {
-      const readImage = () => edge.db.maybeOne(pageImage(params.id, caller.ownerId, params.number))
+      const readImage = () => edge.db.maybeOne(findPageImage(params.id, caller.ownerId, params.number))
       const page = await readImage()
       if (page === null) throw fail('document.page_missing')
       const etag = `"${page.etag}"`
@@ -148,11 +148,11 @@ encrypted, and later extractions and page images use it.`,
           readImage,
           disconnect.signal,
         ))
-      if (responder.done) return undefined
+      if (responder.isDone) return undefined
       responder.send({
         ...head(200, [['content-type', 'image/png'], ...headers]),
         body: image,
-        head: request.method === 'HEAD',
+        isHead: request.method === 'HEAD',
       })
       return undefined
     },
@@ -176,11 +176,11 @@ async function drawPage(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const options = { ownerId, requestId, settings: edge.settings }
-  const [added] = await edge.enqueuer.add(specsOf(draw, [{ documentId: id, page: number }], options))
+  const [added] = await edge.enqueuer.add(buildSpecs(renderPage, [{ documentId: id, page: number }], options))
   const jobId = added!.job_id
   const end = await edge.hub.waitForTerminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)
   if (end === null) throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })
-  if (end.status !== 'done') throw jobFailure(end)
+  if (end.status !== 'done') throw toJobFailure(end)
   const page = await readImage()
   if (page === null) throw fail('document.page_missing')
   // A new extraction has replaced the page in the meantime.

@@ -4,21 +4,21 @@ import { type Query, readWithin } from '../../../sql/db.ts'
 import {
   addTag,
   deleteDocuments,
+  findTrashedDigest,
   readDocument,
   readTags,
   removeTag,
   restoreDocument,
-  trashedDigest,
   updateDocument,
 } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
 import { cancelExtractions } from '../../../sql/pages.ts'
-import { BulkAction, BulkResult, bulk, Label } from '../../../tasks/documents/bulk.ts'
+import { BulkAction, BulkResult, bulkDocuments, Label } from '../../../tasks/documents/bulk.ts'
 import { refreshCollections } from '../../../tasks/rag/refresh-documents.ts'
 import { newJob } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { type Answer, json, route } from '../../pipeline/route.ts'
+import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { option } from '../../pipeline/schemas.ts'
 import { answerDocument, Document, DocumentParams, METADATA } from './shapes.ts'
 
@@ -47,7 +47,7 @@ export const recordRoutes = [
     description: 'Counts superseded documents, too. Returns at most 1000 tags.',
     response: Tags,
     reads: 'list',
-    handle: async ({ caller, reader }) => json((await reader.text(readTags, [caller.ownerId]))!),
+    handle: async ({ caller, reader }) => answerJson((await reader.text(readTags, [caller.ownerId]))!),
   }),
 
   route({
@@ -59,7 +59,7 @@ the requested state, including unchanged ones, and lists the refused documents w
     body: BulkAction,
     response: BulkResult.meta({ id: 'DocumentsBulkResult' }),
     sideEffect: true,
-    task: ({ body }) => newJob(bulk, body),
+    task: ({ body }) => newJob(bulkDocuments, body),
   }),
 
   route({
@@ -91,7 +91,7 @@ document disappears from the default list.`,
     ],
     handle: async ({ params, body, caller, edge, requestId }) => {
       const isEmpty = Object.values(body).every((value) => value === undefined)
-      const change = updateDocument(params.id, caller.ownerId, givenChanges(body))
+      const change = updateDocument(params.id, caller.ownerId, dropAbsentFields(body))
       if (!isEmpty) await changeDocument({ edge, caller, requestId }, params.id, change)
       return answerCurrent(edge, params.id, caller.ownerId)
     },
@@ -113,7 +113,7 @@ deletes it immediately, also from the trash. Cancels an unfinished extraction of
         const document = await tx.maybeOne(deleteDocuments([params.id], caller.ownerId, trashDays))
         if (document === null) throw fail('document.missing')
         if (document.protected) throw fail('document.protected')
-        await refreshCollections(tx, [params.id], jobOptions({ edge, caller, requestId }))
+        await refreshCollections(tx, [params.id], buildJobOptions({ edge, caller, requestId }))
         tx.afterCommit(() => {
           for (const { id } of jobs) edge.publisher.notify(id)
         })
@@ -133,13 +133,13 @@ one was deleted or has another successor.`,
     sideEffect: true,
     handle: ({ params, caller, edge, requestId, transaction }) =>
       transaction(async (tx) => {
-        const trashed = await tx.maybeOne(trashedDigest(params.id, caller.ownerId))
+        const trashed = await tx.maybeOne(findTrashedDigest(params.id, caller.ownerId))
         if (trashed === null) throw fail('document.missing')
         // This lock serializes with uploads of the same bytes, so that a later upload finds the restored document.
         await tx.run(lockDigest(Buffer.from(trashed.sha256)))
         if ((await tx.maybeOne(restoreDocument(params.id, caller.ownerId))) === null)
           throw fail('document.missing')
-        await refreshCollections(tx, [params.id], jobOptions({ edge, caller, requestId }))
+        await refreshCollections(tx, [params.id], buildJobOptions({ edge, caller, requestId }))
         return answerDocument(await readWithin(tx, readDocument, [params.id, caller.ownerId]))
       }),
   }),
@@ -189,12 +189,12 @@ function changeDocument<T>(by: Actor, id: number, change: Query<T>): Promise<T> 
   return by.edge.db.transaction(async (tx) => {
     const row = await tx.maybeOne(change)
     if (row === null) throw fail('document.missing')
-    await refreshCollections(tx, [id], jobOptions(by))
+    await refreshCollections(tx, [id], buildJobOptions(by))
     return row
   })
 }
 
-const jobOptions = ({ edge, caller, requestId }: Actor) => ({
+const buildJobOptions = ({ edge, caller, requestId }: Actor) => ({
   ownerId: caller.ownerId,
   requestId,
   settings: edge.settings,
@@ -213,6 +213,6 @@ async function answerCurrent(
 }
 
 /** Drops absent keys, whose fields stay unchanged. Null clears a field. */
-function givenChanges<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+function dropAbsentFields<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as never
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { PageFields } from '../../pipeline/lists.ts'
-import { type Answer, rawJson } from '../../pipeline/route.ts'
+import { type Answer, answerCompactJson } from '../../pipeline/route.ts'
 import { Day, LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the document routes. */
@@ -70,5 +70,5 @@ export const PageParams = z.object({ id: LongRowId, number: RowId })
 /** Answers with a document unchanged. @throws fail('document.missing') if `text` is null. */
 export function answerDocument<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('document.missing')
-  return rawJson<T>(text)
+  return answerCompactJson<T>(text)
 }

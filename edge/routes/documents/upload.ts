@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { readDocument } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
-import { documentFileName } from '../../../tasks/documents/file-name.ts'
+import { buildDocumentFileName } from '../../../tasks/documents/file-name.ts'
 import { createDocument, discardUnused, findLostTwin } from '../../../tasks/documents/store.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { fingerprintOf } from '../../pipeline/idempotency.ts'
-import { type Answer, type Input, type RawInput, rawJson } from '../../pipeline/route.ts'
+import { computeFingerprint } from '../../pipeline/idempotency.ts'
+import { type Answer, answerCompactJson, type Input, type RawInput } from '../../pipeline/route.ts'
 import { storeUpload } from '../../uploads/store.ts'
 import { METADATA } from './shapes.ts'
 
@@ -29,7 +29,7 @@ export async function uploadDocument({
   } = await storeUpload(edge, request, { fields: Fields, maxBytes })
   try {
     const fingerprint = (): Buffer =>
-      fingerprintOf(edge.secretKey, request.path, blob.sha256, JSON.stringify([given, file]))
+      computeFingerprint(edge.secretKey, request.path, blob.sha256, JSON.stringify([given, file]))
     const document = {
       ownerId: caller.ownerId,
       title: titleOf(given.title, file.fileName),
@@ -46,7 +46,7 @@ export async function uploadDocument({
       const text = await readWithin(tx, readDocument, [id, caller.ownerId])
       if (text === null) throw fail('document.missing')
       const headers: Header[] = [['location', `/api/v1/documents/${id}`]]
-      return rawJson(text, { status: created ? 201 : 200, headers })
+      return answerCompactJson(text, { status: created ? 201 : 200, headers })
     }, fingerprint)
   } finally {
     await discardUnused(edge.blobs, edge.log, blob)
@@ -58,7 +58,7 @@ export const titleOf = (given: string | undefined, fileName: string): string =>
   given ?? (fileName === '' ? 'Untitled' : fileName)
 
 // Media types that browsers display without running active content. All others are served as downloads.
-const INLINE = new Set([
+const INLINE_MEDIA_TYPES = new Set([
   'application/pdf',
   'image/png',
   'image/jpeg',
@@ -69,9 +69,9 @@ const INLINE = new Set([
 ])
 
 /** Returns headers that sandbox stored bytes and let browsers display only safe types. */
-export function contentHeaders(content: { media_type: string; title: string }): Header[] {
-  const disposition = INLINE.has(content.media_type) ? 'inline' : 'attachment'
-  const name = documentFileName(content.title, content.media_type)
+export function buildContentHeaders(content: { media_type: string; title: string }): Header[] {
+  const disposition = INLINE_MEDIA_TYPES.has(content.media_type) ? 'inline' : 'attachment'
+  const name = buildDocumentFileName(content.title, content.media_type)
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
   // RFC 6266, section 4.3, and RFC 8187 for non-ASCII characters.
   const extended = encodeURIComponent(name.toWellFormed()).replace(

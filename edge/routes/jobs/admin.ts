@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import {
+  ADDED_ORDER,
   ENDED_ORDER,
-  FOUND_ORDER,
   MAX_IN_BULK,
   MAX_SCANNED,
   MEASURED_ORDER,
@@ -13,12 +13,12 @@ import { readJob } from '../../../sql/jobs.ts'
 import { MAX_COUNTED } from '../../../sql/lists.ts'
 import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { audit } from '../../pipeline/audit.ts'
-import { cursor, cursorValues, NextField, timeRange } from '../../pipeline/lists.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
+import { buildCursorValues, cursor, NextField, timeRange } from '../../pipeline/lists.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { count, formatNumber, RowId, Timestamp } from '../../pipeline/schemas.ts'
-import { TERMINAL } from '../../streams/job-event.ts'
-import { Job, jobReadParameters, STATUSES } from './shapes.ts'
+import { TERMINAL_STATUSES } from '../../streams/job-event.ts'
+import { buildJobReadParameters, Job, STATUSES } from './shapes.ts'
 
 /** Routes for job search and bulk actions, which only admins may use. */
 
@@ -76,14 +76,14 @@ const Filter = z.object({
 
 type Sort = keyof typeof readFoundJobs
 
-const ORDERS: Readonly<Partial<Record<Sort, typeof FOUND_ORDER | typeof ENDED_ORDER>>> = {
-  created_at: FOUND_ORDER,
-  '-created_at': FOUND_ORDER,
+const ORDERS: Readonly<Partial<Record<Sort, typeof ADDED_ORDER | typeof ENDED_ORDER>>> = {
+  created_at: ADDED_ORDER,
+  '-created_at': ADDED_ORDER,
   '-finished_at': ENDED_ORDER,
 }
 
 const defaultSort = (status: string | undefined): Sort =>
-  status !== undefined && TERMINAL.has(status) ? '-finished_at' : '-created_at'
+  status !== undefined && TERMINAL_STATUSES.has(status) ? '-finished_at' : '-created_at'
 
 export const adminRoutes = [
   route({
@@ -98,16 +98,16 @@ attempts.`,
     query: Filter.extend({
       sort: z.enum(Object.keys(readFoundJobs) as Sort[]).optional(),
       limit: count({ min: 1, max: 200, fallback: 50 }),
-      cursor: cursor(FOUND_ORDER, ENDED_ORDER, MEASURED_ORDER),
+      cursor: cursor(ADDED_ORDER, ENDED_ORDER, MEASURED_ORDER),
     }),
     response: FoundJobs,
     reads: 'list',
     handle: async ({ query, reader }) => {
       const { sort = defaultSort(query.status), limit, cursor, ...filter } = query
       const order = ORDERS[sort] ?? MEASURED_ORDER
-      const values = [JSON.stringify(filter), cursorValues(cursor, order), limit] as const
+      const values = [JSON.stringify(filter), buildCursorValues(cursor, order), limit] as const
       const [next, ...jobs] = (await reader.text(readFoundJobs[sort], values))!.split('\n')
-      return json(`{"jobs":${jobs.join('\n')},"next":${next === '' ? 'null' : JSON.stringify(next)}}`)
+      return answerJson(`{"jobs":${jobs.join('\n')},"next":${next === '' ? 'null' : JSON.stringify(next)}}`)
     },
   }),
 
@@ -124,7 +124,7 @@ that match among the last ${formatNumber(MAX_SCANNED)}.`,
     response: Failures,
     reads: 'statistics',
     handle: async ({ query: { seconds, ...filter }, reader }) =>
-      json((await reader.text(readFailures, [JSON.stringify(filter), seconds]))!),
+      answerJson((await reader.text(readFailures, [JSON.stringify(filter), seconds]))!),
   }),
 
   route({
@@ -145,10 +145,10 @@ that match among the last ${formatNumber(MAX_SCANNED)}.`,
         const { jobId } = await enqueue(tx, bulkJobs, body, options)
         const { action, filter, ids } = body
         const data = { action, filter, ...(ids && { jobs: ids.length }), job_id: jobId }
-        await tx.run(audit(input, 'job.bulk', { data }))
+        await tx.run(appendAuditEvent(input, 'job.bulk', { data }))
         tx.afterCommit(() => edge.publisher.notify(jobId))
-        const text = await readWithin(tx, readJob, jobReadParameters(edge, caller, jobId))
-        return json(text!, { headers: [['location', `/api/v1/jobs/${jobId}`]] })
+        const text = await readWithin(tx, readJob, buildJobReadParameters(edge, caller, jobId))
+        return answerJson(text!, { headers: [['location', `/api/v1/jobs/${jobId}`]] })
       })
     },
   }),

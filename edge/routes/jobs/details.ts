@@ -6,11 +6,11 @@ import { tasks } from '../../../tasks/index.ts'
 import { MASK, maskSecrets } from '../../../tasks/masking.ts'
 import type { JobLink, TaskDefinition } from '../../../tasks/task.ts'
 import { route } from '../../pipeline/route.ts'
-import { JobDetails, JobParams, jobReadParameters } from './shapes.ts'
+import { buildJobReadParameters, JobDetails, JobParams } from './shapes.ts'
 
 /** Adds masked secrets and links to the details of a job. */
 
-const PATHS: Readonly<Record<JobLink['kind'], string>> = {
+const LINK_PATHS: Readonly<Record<JobLink['kind'], string>> = {
   account: '/api/v1/auth/users',
   collection: '/rag/collections',
   conversation: '/api/v1/ai/conversations',
@@ -20,32 +20,32 @@ const PATHS: Readonly<Record<JobLink['kind'], string>> = {
   send: '/api/v1/comms/sends',
 }
 
-const byName = new Map(
+const tasksByName = new Map(
   tasks.map((task) => [task.name, task as unknown as TaskDefinition<unknown, unknown>] as const),
 )
 
 /** Returns links to the resources that a payload names, or none if the task no longer accepts the payload. */
-function linksOf(name: string, payload: unknown) {
-  const task = byName.get(name)
+function findLinks(name: string, payload: unknown) {
+  const task = tasksByName.get(name)
   const parsed = task?.links && task.payload.safeParse(payload)
   if (!parsed?.success) return []
   return task!.links!(parsed.data).map(({ kind, id }) => ({
     kind,
     id: String(id),
-    path: `${PATHS[kind]}/${encodeURIComponent(id)}`,
+    path: `${LINK_PATHS[kind]}/${encodeURIComponent(id)}`,
   }))
 }
 
 /** Masks the secrets in JSON that PostgreSQL built, and adds the links. */
-function detailsOf(text: string): JobDetails {
+function parseDetails(text: string): JobDetails {
   const found = JSON.parse(text) as Omit<JobDetails, 'links'>
   const { job, payload } = found
-  const secrets = byName.get(job.name)?.secrets
+  const secrets = tasksByName.get(job.name)?.secrets
   return {
     ...found,
     job: { ...job, result: maskSecrets(job.result, secrets) },
     payload: maskSecrets(payload, secrets),
-    links: payload === null ? [] : linksOf(job.name, payload),
+    links: payload === null ? [] : findLinks(job.name, payload),
   }
 }
 
@@ -68,10 +68,10 @@ only for admins: the first ${MAX_LOG_LINES} log lines of workers about the job, 
     errors: ['job.missing'],
     handle: async ({ params, caller, edge, reader }) => {
       const text = isUuid(params.job_id)
-        ? await reader.text(readJobDetails, jobReadParameters(edge, caller, params.job_id))
+        ? await reader.text(readJobDetails, buildJobReadParameters(edge, caller, params.job_id))
         : null
       if (text === null) throw fail('job.missing')
-      return detailsOf(text)
+      return parseDetails(text)
     },
   }),
 ]

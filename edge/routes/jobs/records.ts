@@ -3,21 +3,21 @@ import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import {
-  ADDED_ORDERS,
   JOB_ORDER,
+  JOB_SORT_ORDERS,
   MAX_SORTED,
   readJobs,
-  readJobsInOrder,
+  readSortedJobs,
   scopeOf,
 } from '../../../sql/jobs/lists.ts'
-import { jobHistory } from '../../../sql/jobs/monitor.ts'
+import { findJobHistory } from '../../../sql/jobs/monitor.ts'
 import { cancelJob, readJob, readJobIsOwn } from '../../../sql/jobs.ts'
 import { createTaskFinder, tasks } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
-import { arrayAnswer, cursor, cursorValues, sortParameter, timeRange } from '../../pipeline/lists.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { answerArray, buildCursorValues, cursor, sortParameter, timeRange } from '../../pipeline/lists.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { count, formatNumber } from '../../pipeline/schemas.ts'
-import { isAdmin, Job, JobEvent, JobParams, jobReadParameters, MAX_EVENTS, STATUSES } from './shapes.ts'
+import { buildJobReadParameters, isAdmin, Job, JobEvent, JobParams, MAX_EVENTS, STATUSES } from './shapes.ts'
 
 const findTask = createTaskFinder(tasks)
 
@@ -33,8 +33,8 @@ export const recordRoutes = [
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       status: z.enum(STATUSES).optional(),
       ...timeRange('Added'),
-      sort: sortParameter(ADDED_ORDERS),
-      cursor: cursor(JOB_ORDER, ADDED_ORDERS.created_at),
+      sort: sortParameter(JOB_SORT_ORDERS),
+      cursor: cursor(JOB_ORDER, JOB_SORT_ORDERS.created_at),
     }),
     response: z.array(Job),
     reads: 'list',
@@ -42,9 +42,12 @@ export const recordRoutes = [
       const { status = null, from = null, to = null, sort, limit } = query
       const filters = [caller.ownerId, status, edge.settings.keepResultSeconds, from, to] as const
       const scope = scopeOf(isAdmin(caller))
-      const after = cursorValues(query.cursor, sort === undefined ? JOB_ORDER : ADDED_ORDERS[sort.column])
-      const statement = (sort === undefined ? readJobs : readJobsInOrder[sort.column][sort.direction])[scope]
-      return arrayAnswer((await reader.text(statement, [...filters, after, limit]))!, request)
+      const after = buildCursorValues(
+        query.cursor,
+        sort === undefined ? JOB_ORDER : JOB_SORT_ORDERS[sort.column],
+      )
+      const statement = (sort === undefined ? readJobs : readSortedJobs[sort.column][sort.direction])[scope]
+      return answerArray((await reader.text(statement, [...filters, after, limit]))!, request)
     },
   }),
 
@@ -58,10 +61,10 @@ export const recordRoutes = [
     reportsWrites: true,
     handle: async ({ params, caller, edge, reader }) => {
       const text = isUuid(params.job_id)
-        ? await reader.text(readJob, jobReadParameters(edge, caller, params.job_id))
+        ? await reader.text(readJob, buildJobReadParameters(edge, caller, params.job_id))
         : null
       if (text === null) throw fail('job.missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 
@@ -76,7 +79,7 @@ export const recordRoutes = [
     status: 202,
     errors: ['job.missing', 'auth.forbidden'],
     handle: async ({ params, caller, edge }) => {
-      const parameters = jobReadParameters(edge, caller, params.job_id)
+      const parameters = buildJobReadParameters(edge, caller, params.job_id)
       const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobIsOwn, parameters) : null
       if (isOwn === null) throw fail('job.missing')
       if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
@@ -84,7 +87,7 @@ export const recordRoutes = [
       edge.publisher.notify(params.job_id)
       const text = await edge.reader.text(readJob, parameters)
       if (text === null) throw fail('job.missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 
@@ -103,13 +106,13 @@ export const recordRoutes = [
       const viewer = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }
       const options = { findTask, requestId, settings: edge.settings }
       return transaction(async (tx) => {
-        const read = (id: string) => readWithin(tx, readJob, jobReadParameters(edge, caller, id))
+        const read = (id: string) => readWithin(tx, readJob, buildJobReadParameters(edge, caller, id))
         if (!isUuid(params.job_id) || (await read(params.job_id)) === null) throw fail('job.missing')
         const id = await retryJob(tx, params.job_id, viewer, options)
         tx.afterCommit(() => edge.publisher.notify(id))
         const text = await read(id)
         if (text === null) throw fail('job.missing')
-        return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
+        return answerJson(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
       })
     },
   }),
@@ -123,11 +126,11 @@ export const recordRoutes = [
     response: z.array(JobEvent),
     errors: ['job.missing'],
     handle: async ({ params, caller, edge }) => {
-      const parameters = jobReadParameters(edge, caller, params.job_id)
+      const parameters = buildJobReadParameters(edge, caller, params.job_id)
       if (!isUuid(params.job_id) || (await edge.reader.text(readJob, parameters)) === null)
         throw fail('job.missing')
-      const { json: text } = await edge.db.one(jobHistory(params.job_id, MAX_EVENTS))
-      return json(text ?? '[]')
+      const { json: text } = await edge.db.one(findJobHistory(params.job_id, MAX_EVENTS))
+      return answerJson(text ?? '[]')
     },
   }),
 ]

@@ -96,6 +96,6 @@ export function isAdmin(caller: Caller): boolean {
 }
 
 /** Returns the parameters for reading one job, which is found only if the caller may see it and it has not expired. */
-export function jobReadParameters({ settings }: Edge, caller: Caller, jobId: string) {
+export function buildJobReadParameters({ settings }: Edge, caller: Caller, jobId: string) {
   return [caller.ownerId, isAdmin(caller), jobId, settings.keepResultSeconds] as const
 }

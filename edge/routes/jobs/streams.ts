@@ -1,38 +1,38 @@
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { readLiveIds, scopeOf } from '../../../sql/jobs/lists.ts'
-import { readStates, readVisibleState } from '../../../sql/jobs.ts'
+import { readCurrentStates, readVisibleState } from '../../../sql/jobs.ts'
 import { route } from '../../pipeline/route.ts'
-import { readEndedPage, type Viewer } from '../../streams/ended-jobs.ts'
+import { readEndedJobs, type Viewer } from '../../streams/ended-jobs.ts'
 import { followJob } from '../../streams/follow.ts'
 import { followAllJobs } from '../../streams/follow-all.ts'
-import { isTerminal, parseLine } from '../../streams/job-event.ts'
+import { isTerminal, parseJobEvent } from '../../streams/job-event.ts'
 import { followOverview } from '../../streams/overview.ts'
 import { encodeFrame } from '../../streams/sse.ts'
-import { isAdmin, JobParams, jobReadParameters } from './shapes.ts'
+import { buildJobReadParameters, isAdmin, JobParams } from './shapes.ts'
 
 const STREAM_DESCRIPTION = `Sends server-sent events named \`status\`, each with an id. \`data\` is a frame with \`job_id\`, \
 \`status\` and \`label\`, with \`progress\` if known, and with \`result\` or \`error\` on the terminal frame. Send \
 \`Last-Event-ID\` to resume a stream. A comment every 15 s keeps the connection alive.`
 
-const frame = (event: string, id: number, data: object): string =>
+const formatFrame = (event: string, id: number, data: object): string =>
   encodeFrame({ event, id: String(id), data: JSON.stringify(data) })
-const JOB_ID = '01a20118-fbcc-738c-80ed-00058e0e401d'
-const PAGES = { current: 3, total: 9 }
+const EXAMPLE_JOB_ID = '01a20118-fbcc-738c-80ed-00058e0e401d'
+const EXAMPLE_PROGRESS = { current: 3, total: 9 }
 const STREAM_EXAMPLE =
-  frame('status', 4, {
-    job_id: JOB_ID,
+  formatFrame('status', 4, {
+    job_id: EXAMPLE_JOB_ID,
     status: 'running',
     label: 'Page 3 of 9: text layer',
-    progress: PAGES,
+    progress: EXAMPLE_PROGRESS,
   }) +
-  frame('status', 11, {
-    job_id: JOB_ID,
+  formatFrame('status', 11, {
+    job_id: EXAMPLE_JOB_ID,
     status: 'done',
     label: '',
     result: { read: 9, unread: 0, skipped: 0 },
   })
-const OVERVIEW_EXAMPLE = frame('queues', 1_792_000_000_000, {
+const OVERVIEW_EXAMPLE = formatFrame('queues', 1_792_000_000_000, {
   at: '2026-03-01T09:30:00.000Z',
   items: [{ queue: 'documents', queued: 2, running: 1, oldest_at: '2026-03-01T09:29:58.000Z' }],
 })
@@ -53,15 +53,15 @@ been sent. A resumed stream repeats the terminal frames after that time.`,
       const viewer: Viewer = [caller.ownerId, isAdmin(caller)]
       const now = edge.healthCheck.now()
       return followAllJobs(edge.hub, {
-        sees: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
+        canSee: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
         // The retention of jobs that ended earlier has passed.
         since:
           since === undefined
             ? null
             : Math.min(now, Math.max(Number(since), now - edge.settings.keepResultSeconds * 1000)),
-        live: () => reader.texts(readLiveIds[scopeOf(isAdmin(caller))], [caller.ownerId]),
-        ended: (after) => readEndedPage(reader, viewer, after),
-        states: (ids) => edge.reader.texts(readStates, [ids]),
+        readLiveIds: () => reader.texts(readLiveIds[scopeOf(isAdmin(caller))], [caller.ownerId]),
+        readEndedPage: (after) => readEndedJobs(reader, viewer, after),
+        readStates: (ids) => edge.reader.texts(readCurrentStates, [ids]),
         onError: (error) => edge.log.warn({ err: error }, 'The stream of all jobs failed'),
       })
     },
@@ -91,10 +91,10 @@ ones of its name: \`queues\` (depth and the oldest waiting job), \`workers\` (le
     errors: ['job.missing'],
     stream: async ({ params, request, caller, edge }) => {
       const line = isUuid(params.job_id)
-        ? await edge.reader.text(readVisibleState, jobReadParameters(edge, caller, params.job_id))
+        ? await edge.reader.text(readVisibleState, buildJobReadParameters(edge, caller, params.job_id))
         : null
       if (line === null) throw fail('job.missing')
-      const state = parseLine(line)
+      const state = parseJobEvent(line)
       const lastSeen = /^\d{1,9}$/.test(request.header('last-event-id'))
         ? Number(request.header('last-event-id'))
         : null

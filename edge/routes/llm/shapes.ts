@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AI_PROVIDERS } from '../../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../../tasks/llm/modalities.ts'
-import { sync } from '../../../tasks/llm/sync.ts'
+import { syncCatalog } from '../../../tasks/llm/sync.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** Price in US dollars per million tokens; null if it is unknown. */
@@ -91,4 +91,4 @@ export const CurrentModelRequest = z
   })
   .meta({ id: 'CurrentModelRequest' })
 
-export const SyncResult = sync.result.meta({ id: 'CatalogSync' })
+export const SyncResult = syncCatalog.result.meta({ id: 'CatalogSync' })

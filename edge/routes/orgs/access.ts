@@ -4,7 +4,7 @@ import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { lockOrganization, ORG_ROLES, type OrgRole } from '../../../sql/orgs.ts'
 import { inviteTokenOf } from '../../../tasks/accounts/tokens.ts'
-import { auditEvent, type EventRequest } from '../../pipeline/audit.ts'
+import { buildAuditEvent, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { Answer, Input, Writes } from '../../pipeline/route.ts'
@@ -12,7 +12,7 @@ import type { Invite } from './shapes.ts'
 
 /** Checks permissions on an organization. */
 
-const RANK: Readonly<Record<OrgRole, number>> = { member: 0, admin: 1, owner: 2 }
+const ROLE_RANK: Readonly<Record<OrgRole, number>> = { member: 0, admin: 1, owner: 2 }
 
 /** Errors of every route on a single organization. */
 export const MEMBER_ERRORS = ['org.missing', 'org.not_member'] as const satisfies readonly ErrorCode[]
@@ -69,7 +69,7 @@ export async function lockForRole(
   if (caller.ownerId === null) return 'owner'
   const { role } = standing
   if (role === null) throw fail('org.not_member')
-  if (RANK[role] < RANK[minRole]) throw roleFailure(minRole)
+  if (ROLE_RANK[role] < ROLE_RANK[minRole]) throw failForRole(minRole)
   return role
 }
 
@@ -81,11 +81,11 @@ export async function lockForRole(
 export function requireAccess(text: string | null): string {
   if (text === null) throw fail('org.missing')
   if (text === 'none') throw fail('org.not_member')
-  if (Object.hasOwn(RANK, text)) throw roleFailure('admin')
+  if (Object.hasOwn(ROLE_RANK, text)) throw failForRole('admin')
   return text
 }
 
-const roleFailure = (minRole: OrgRole) =>
+const failForRole = (minRole: OrgRole) =>
   fail('org.forbidden', { roles: minRole === 'admin' ? 'admin or owner' : minRole })
 
 /** Parses a role. @throws org.role if it does not exist. */
@@ -97,14 +97,14 @@ export function parseRole(given: string): OrgRole {
 
 /** Requires that callers neither grant nor change a role above their own. @throws org.rank */
 export function requireRank(ownRole: OrgRole, ...roles: readonly OrgRole[]): void {
-  if (roles.some((role) => RANK[role] > RANK[ownRole])) throw fail('org.rank')
+  if (roles.some((role) => ROLE_RANK[role] > ROLE_RANK[ownRole])) throw fail('org.rank')
 }
 
 /**
  * Returns the audit events of an accepted invite. An account that already was a member is not added, so only the
  * acceptance is recorded.
  */
-export function acceptanceEvents(
+export function buildAcceptanceEvents(
   from: EventRequest,
   invite: { readonly id: number; readonly organization_id: number; readonly role: OrgRole },
   account: { readonly id: number; readonly actorId: number | null; readonly wasMember: boolean },
@@ -114,27 +114,27 @@ export function acceptanceEvents(
     accountId: account.id,
     organizationId: invite.organization_id,
   }
-  const accepted = auditEvent(from, 'invite.accepted', { ...eventFields, data: { invite: invite.id } })
+  const accepted = buildAuditEvent(from, 'invite.accepted', { ...eventFields, data: { invite: invite.id } })
   if (account.wasMember) return [accepted]
   return [
     accepted,
-    auditEvent(from, 'member.added', { ...eventFields, data: { role: invite.role, invite: invite.id } }),
+    buildAuditEvent(from, 'member.added', { ...eventFields, data: { role: invite.role, invite: invite.id } }),
   ]
 }
 
-type Tokenless = Omit<z.input<typeof Invite>, 'token'>
+type InviteWithoutToken = Omit<z.input<typeof Invite>, 'token'>
 type InviteJson = z.input<typeof Invite>
 
 /** Adds the token, which is never stored, to the JSON of an invite from PostgreSQL. */
-export function withToken(edge: Edge, text: string): string {
-  return JSON.stringify(addToken(edge, JSON.parse(text) as Tokenless))
+export function addTokenToInvite(edge: Edge, text: string): string {
+  return JSON.stringify(addToken(edge, JSON.parse(text) as InviteWithoutToken))
 }
 
 /** Adds the tokens to a JSON list of invites. */
-export function withTokens(edge: Edge, text: string): string {
-  return JSON.stringify((JSON.parse(text) as Tokenless[]).map((invite) => addToken(edge, invite)))
+export function addTokensToInvites(edge: Edge, text: string): string {
+  return JSON.stringify((JSON.parse(text) as InviteWithoutToken[]).map((invite) => addToken(edge, invite)))
 }
 
-function addToken({ secretKey }: Edge, invite: Tokenless): InviteJson {
+function addToken({ secretKey }: Edge, invite: InviteWithoutToken): InviteJson {
   return { ...invite, token: inviteTokenOf(secretKey, invite.id, invite.email) }
 }

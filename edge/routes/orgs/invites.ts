@@ -3,13 +3,13 @@ import { appendAudit } from '../../../sql/audit.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
+  checkPendingInvite,
   closeInvite,
   expireInvites,
-  hasPendingInvite,
+  findInvite,
   INVITE_ORDER,
   insertInvite,
   insertMember,
-  inviteById,
   lockAddress,
   type OrgRole,
   type Invite as Row,
@@ -17,14 +17,16 @@ import {
   readInvites,
   renewInvite,
 } from '../../../sql/orgs.ts'
-import { invite } from '../../../tasks/accounts/invite.ts'
+import { sendInviteMail } from '../../../tasks/accounts/invite.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { audit, auditEvent } from '../../pipeline/audit.ts'
-import { arrayAnswer, pageQuery, pageValues } from '../../pipeline/lists.ts'
-import { type Answer, json, route } from '../../pipeline/route.ts'
+import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
+import { answerArray, buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import {
-  acceptanceEvents,
+  addTokensToInvites,
+  addTokenToInvite,
+  buildAcceptanceEvents,
   changeOrganization,
   lockForRole,
   type OrgInput,
@@ -32,10 +34,8 @@ import {
   ROLE_ERRORS,
   requireAccess,
   requireRank,
-  withToken,
-  withTokens,
 } from './access.ts'
-import { Invite, InviteParams, OrgParams, PAGES, RoleName } from './shapes.ts'
+import { Invite, InviteParams, OrgParams, PAGE_SIZES, RoleName } from './shapes.ts'
 
 const NewInvite = z
   .strictObject({ email: Email, role: RoleName.default('member') })
@@ -63,7 +63,7 @@ admins. An address gets at most ten such emails an hour.`,
     sideEffect: true,
     hasCredentials: true,
     limit: 'invite',
-    addUnstored: withToken,
+    addUnstored: addTokenToInvite,
     handle: (input) => input.transaction((tx) => inviteAddress(tx, input)),
   }),
 
@@ -72,16 +72,16 @@ admins. An address gets at most ten such emails an hour.`,
     path: '/:org_id/invites',
     summary: 'List pending invites, oldest first',
     params: OrgParams,
-    query: z.object(pageQuery(INVITE_ORDER, PAGES)),
+    query: z.object(pageQuery(INVITE_ORDER, PAGE_SIZES)),
     response: z.array(Invite),
     errors: ROLE_ERRORS,
     hasCredentials: true,
     reads: 'list',
     readsDecideAccess: true,
     handle: async ({ params, query, caller, edge, reader, request }) => {
-      const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
+      const values = [params.org_id, caller.ownerId, ...buildPageValues(query)] as const
       const text = requireAccess(await reader.text(readInvites, values))
-      return arrayAnswer(text, request, (invites) => withTokens(edge, invites))
+      return answerArray(text, request, (invites) => addTokensToInvites(edge, invites))
     },
   }),
 
@@ -99,7 +99,9 @@ admins. An address gets at most ten such emails an hour.`,
           organization_id: organizationId,
         } = await requirePendingInvite(tx, input.params, ownRole)
         await tx.one(closeInvite(id, 'revoked'))
-        await tx.run(audit(input, 'invite.revoked', { organizationId, data: { invite: id, email } }))
+        await tx.run(
+          appendAuditEvent(input, 'invite.revoked', { organizationId, data: { invite: id, email } }),
+        )
         return undefined
       }),
   }),
@@ -116,15 +118,17 @@ invite cannot be resent: invite the address again. Counts as an invite for \`RAT
     sideEffect: true,
     hasCredentials: true,
     limit: 'invite',
-    addUnstored: withToken,
+    addUnstored: addTokenToInvite,
     handle: (input) =>
       changeOrganization(input, 'admin', async (tx, ownRole) => {
         const { edge, params } = input
         const { id, email, organization_id: organizationId } = await requirePendingInvite(tx, params, ownRole)
         const renewed = await tx.one(renewInvite(id, edge.settings.inviteTokenSeconds))
-        await tx.run(audit(input, 'invite.resent', { organizationId, data: { invite: id, email } }))
+        await tx.run(
+          appendAuditEvent(input, 'invite.resent', { organizationId, data: { invite: id, email } }),
+        )
         await enqueueInviteMail(tx, input, id)
-        return json(renewed.json)
+        return answerJson(renewed.json)
       }),
   }),
 ]
@@ -147,21 +151,21 @@ async function inviteAddress(tx: Transaction, input: InviteInput): Promise<Answe
       role,
       invitedBy: caller.ownerId,
       lifetimeSeconds: edge.settings.inviteTokenSeconds,
-      accepted: invitee !== null,
+      isAccepted: invitee !== null,
     }),
   )
   const data = { invite: created.id, email: body.email, role }
-  const events = [auditEvent(input, 'invite.created', { organizationId, data })]
+  const events = [buildAuditEvent(input, 'invite.created', { organizationId, data })]
   if (invitee !== null) {
     await tx.run(insertMember(organizationId, invitee.id, role))
     const account = { id: invitee.id, actorId: caller.ownerId, wasMember: false }
     events.push(
-      ...acceptanceEvents(input, { id: created.id, organization_id: organizationId, role }, account),
+      ...buildAcceptanceEvents(input, { id: created.id, organization_id: organizationId, role }, account),
     )
   }
   await tx.run(appendAudit(events))
   await enqueueInviteMail(tx, input, created.id)
-  return json(created.json)
+  return answerJson(created.json)
 }
 
 async function enqueueInviteMail(
@@ -170,7 +174,7 @@ async function enqueueInviteMail(
   id: number,
 ): Promise<void> {
   const options = { ownerId: null, requestId, settings: edge.settings }
-  const { jobId } = await enqueue(tx, invite, { invite_id: id }, options)
+  const { jobId } = await enqueue(tx, sendInviteMail, { invite_id: id }, options)
   tx.afterCommit(() => edge.publisher.notify(jobId))
 }
 
@@ -180,7 +184,7 @@ async function requirePendingInvite(
   { org_id: organizationId, invite_id: id }: { readonly org_id: number; readonly invite_id: number },
   ownRole: OrgRole,
 ): Promise<Row> {
-  const found = await tx.maybeOne(inviteById(id))
+  const found = await tx.maybeOne(findInvite(id))
   if (found === null || found.organization_id !== organizationId) throw fail('invite.missing')
   requireRank(ownRole, found.role)
   if (found.status !== 'pending') throw fail(`invite.${found.status}`)
@@ -196,6 +200,6 @@ async function findInvitee(
   const invitee = await tx.maybeOne(readInvitee(organizationId, email))
   if (invitee?.is_member === true) throw fail('member.exists')
   await tx.run(expireInvites(organizationId, email))
-  if ((await tx.one(hasPendingInvite(organizationId, email))).any) throw fail('invite.pending')
+  if ((await tx.one(checkPendingInvite(organizationId, email))).any) throw fail('invite.pending')
   return invitee
 }

@@ -7,17 +7,17 @@ import {
   findMember,
   insertMember,
   insertMembers,
+  listUnknownAccounts,
   MEMBER_ORDER,
   type OrgRole,
   type Member as Row,
   readMemberDetails,
   readMembers,
   setMemberRole,
-  unknownAccounts,
 } from '../../../sql/orgs.ts'
-import { audit, auditEvent } from '../../pipeline/audit.ts'
-import { arrayAnswer, pageQuery, pageValues } from '../../pipeline/lists.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
+import { answerArray, buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { RowId } from '../../pipeline/schemas.ts'
 import {
   changeOrganization,
@@ -28,9 +28,9 @@ import {
   requireAccess,
   requireRank,
 } from './access.ts'
-import { Member, MemberDetail, MemberParams, OrgParams, PAGES, RoleName, UserId } from './shapes.ts'
+import { Member, MemberDetail, MemberParams, OrgParams, PAGE_SIZES, RoleName, UserId } from './shapes.ts'
 
-const Page = z.object(pageQuery(MEMBER_ORDER, PAGES))
+const Page = z.object(pageQuery(MEMBER_ORDER, PAGE_SIZES))
 
 /**
  * Routes for members of an organization. Callers cannot grant a role above their own, or change a member who ranks
@@ -48,8 +48,8 @@ export const memberRoutes = [
     reads: 'list',
     readsDecideAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
-      const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
-      return arrayAnswer(requireAccess(await reader.text(readMembers, values)), request)
+      const values = [params.org_id, caller.ownerId, ...buildPageValues(query)] as const
+      return answerArray(requireAccess(await reader.text(readMembers, values)), request)
     },
   }),
 
@@ -65,8 +65,8 @@ export const memberRoutes = [
     reads: 'list',
     readsDecideAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
-      const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
-      return arrayAnswer(requireAccess(await reader.text(readMemberDetails, values)), request)
+      const values = [params.org_id, caller.ownerId, ...buildPageValues(query)] as const
+      return answerArray(requireAccess(await reader.text(readMemberDetails, values)), request)
     },
   }),
 
@@ -86,8 +86,8 @@ export const memberRoutes = [
         const role = parseRole(query.role)
         requireRank(ownRole, role)
         const member = await tx.one(insertMember(params.org_id, query.user_id, role))
-        await auditAdded(tx, input, [member])
-        return json(member.json)
+        await auditAddedMember(tx, input, [member])
+        return answerJson(member.json)
       }),
   }),
 
@@ -109,12 +109,12 @@ export const memberRoutes = [
         const { params, body } = input
         const role = parseRole(body.role)
         requireRank(ownRole, role)
-        const unknown = await tx.any(unknownAccounts(body.user_ids))
+        const unknown = await tx.any(listUnknownAccounts(body.user_ids))
         if (unknown.length > 0)
           throw fail('member.unknown_users', { ids: unknown.map(({ id }) => id).join(', ') })
         const added = await tx.any(insertMembers(params.org_id, body.user_ids, role))
-        await auditAdded(tx, input, added)
-        return json(`[${added.map((member) => member.json).join(',')}]`)
+        await auditAddedMember(tx, input, added)
+        return answerJson(`[${added.map((member) => member.json).join(',')}]`)
       }),
   }),
 
@@ -133,11 +133,11 @@ export const memberRoutes = [
         const member = await tx.maybeOne(findMember(organizationId, accountId))
         if (member === null) throw fail('member.missing')
         requireRank(ownRole, member.role, to)
-        if (member.role === to) return json(member.json)
+        if (member.role === to) return answerJson(member.json)
         const changed = await tx.one(setMemberRole(organizationId, accountId, to))
         const eventFields = { accountId, organizationId, data: { from: member.role, to } }
-        await tx.run(audit(input, 'member.role_changed', eventFields))
-        return json(changed.json)
+        await tx.run(appendAuditEvent(input, 'member.role_changed', eventFields))
+        return answerJson(changed.json)
       }),
   }),
 
@@ -154,7 +154,7 @@ export const memberRoutes = [
         if (caller.ownerId === null) throw fail('member.missing')
         await tx.run(deleteMember(params.org_id, caller.ownerId))
         const eventFields = { accountId: caller.ownerId, organizationId: params.org_id, data: { role } }
-        await tx.run(audit(input, 'member.left', eventFields))
+        await tx.run(appendAuditEvent(input, 'member.left', eventFields))
         return undefined
       }),
   }),
@@ -173,18 +173,20 @@ export const memberRoutes = [
         if (member.role === 'owner') throw fail('org.owner_stays')
         await tx.run(deleteMember(organizationId, accountId))
         const eventFields = { accountId, organizationId, data: { role: member.role } }
-        await tx.run(audit(input, 'member.removed', eventFields))
+        await tx.run(appendAuditEvent(input, 'member.removed', eventFields))
         return undefined
       }),
   }),
 ]
 
-async function auditAdded(tx: Queries, input: OrgInput, added: readonly Row[]): Promise<void> {
+async function auditAddedMember(tx: Queries, input: OrgInput, added: readonly Row[]): Promise<void> {
   const eventFields = ({ user_id, role }: { user_id: number; role: OrgRole }) => ({
     accountId: user_id,
     organizationId: input.params.org_id,
     data: { role },
   })
   if (added.length > 0)
-    await tx.run(appendAudit(added.map((member) => auditEvent(input, 'member.added', eventFields(member)))))
+    await tx.run(
+      appendAudit(added.map((member) => buildAuditEvent(input, 'member.added', eventFields(member)))),
+    )
 }

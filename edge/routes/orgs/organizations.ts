@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import {
   findMember,
-  hideOrganization,
   insertOrganization,
   MEMBERSHIP_ORDER,
+  markOrganizationDeleted,
   ORGANIZATION_ORDER,
   OWN_ORGANIZATION_ORDER,
   readMemberships,
@@ -17,12 +17,12 @@ import {
 import { requireQuota } from '../../../sql/quotas.ts'
 import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { audit } from '../../pipeline/audit.ts'
-import { arrayAnswer, pageQuery, pageValues } from '../../pipeline/lists.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { appendAuditEvent } from '../../pipeline/audit.ts'
+import { answerArray, buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { Detail } from '../accounts/shapes.ts'
 import { changeOrganization, MEMBER_ERRORS, ROLE_ERRORS, requireAccess } from './access.ts'
-import { Organization, OrgParams, PAGES, UserId, UserMembership } from './shapes.ts'
+import { Organization, OrgParams, PAGE_SIZES, UserId, UserMembership } from './shapes.ts'
 
 const Name = z.string().trim().min(1).max(200)
 const Description = z.string().trim().max(2000)
@@ -55,8 +55,10 @@ export const organizationRoutes = [
       return input.transaction(async (tx) => {
         const { id: organizationId, json: text } = await tx.one(insertOrganization(organization))
         await requireQuota(tx, ownerId, ['organizations'], input.edge.settings.quotas)
-        await tx.run(audit(input, 'organization.created', { organizationId, data: { slug, name } }))
-        return json(text)
+        await tx.run(
+          appendAuditEvent(input, 'organization.created', { organizationId, data: { slug, name } }),
+        )
+        return answerJson(text)
       })
     },
   }),
@@ -65,16 +67,16 @@ export const organizationRoutes = [
     method: 'get',
     path: '',
     summary: 'List the organizations of the caller, newest first',
-    query: z.object(pageQuery([ORGANIZATION_ORDER, OWN_ORGANIZATION_ORDER], PAGES)),
+    query: z.object(pageQuery([ORGANIZATION_ORDER, OWN_ORGANIZATION_ORDER], PAGE_SIZES)),
     response: z.array(Organization),
     reads: 'list',
     handle: async ({ caller, query, reader, request }) => {
       // Without authentication every caller belongs to every organization.
       const text =
         caller.ownerId === null
-          ? reader.text(readOrganizations, pageValues(query))
-          : reader.text(readOrganizationsOf, [caller.ownerId, ...pageValues(query)])
-      return arrayAnswer((await text)!, request)
+          ? reader.text(readOrganizations, buildPageValues(query))
+          : reader.text(readOrganizationsOf, [caller.ownerId, ...buildPageValues(query)])
+      return answerArray((await text)!, request)
     },
   }),
 
@@ -83,11 +85,11 @@ export const organizationRoutes = [
     path: '/all',
     summary: 'List all organizations, newest first',
     auth: 'admin',
-    query: z.object(pageQuery(ORGANIZATION_ORDER, PAGES)),
+    query: z.object(pageQuery(ORGANIZATION_ORDER, PAGE_SIZES)),
     response: z.array(Organization),
     reads: 'list',
     handle: async ({ query, reader, request }) =>
-      arrayAnswer((await reader.text(readOrganizations, pageValues(query)))!, request),
+      answerArray((await reader.text(readOrganizations, buildPageValues(query)))!, request),
   }),
 
   route({
@@ -95,11 +97,11 @@ export const organizationRoutes = [
     path: '/memberships',
     summary: 'List the memberships of all organizations, by user',
     auth: 'admin',
-    query: z.object(pageQuery(MEMBERSHIP_ORDER, PAGES)),
+    query: z.object(pageQuery(MEMBERSHIP_ORDER, PAGE_SIZES)),
     response: z.array(UserMembership),
     reads: 'list',
     handle: async ({ query, reader, request }) =>
-      arrayAnswer((await reader.text(readMemberships, pageValues(query)))!, request),
+      answerArray((await reader.text(readMemberships, buildPageValues(query)))!, request),
   }),
 
   route({
@@ -110,7 +112,7 @@ export const organizationRoutes = [
     response: Organization,
     errors: MEMBER_ERRORS,
     handle: async ({ params, caller, edge }) =>
-      json(requireAccess(await edge.reader.text(readOrganization, [params.org_id, caller.ownerId]))),
+      answerJson(requireAccess(await edge.reader.text(readOrganization, [params.org_id, caller.ownerId]))),
   }),
 
   route({
@@ -130,8 +132,8 @@ export const organizationRoutes = [
         const fields = { name, slug, description: description === '' ? null : description }
         const { org_id: organizationId } = input.params
         const updated = await tx.one(updateOrganization(organizationId, fields))
-        await tx.run(audit(input, 'organization.updated', { organizationId, data: fields }))
-        return json(updated.json)
+        await tx.run(appendAuditEvent(input, 'organization.updated', { organizationId, data: fields }))
+        return answerJson(updated.json)
       }),
   }),
 
@@ -145,8 +147,8 @@ export const organizationRoutes = [
     handle: (input) =>
       changeOrganization(input, 'owner', async (tx) => {
         const { org_id: organizationId } = input.params
-        const { slug } = await tx.one(hideOrganization(organizationId))
-        await tx.run(audit(input, 'organization.deleted', { organizationId, data: { slug } }))
+        const { slug } = await tx.one(markOrganizationDeleted(organizationId))
+        await tx.run(appendAuditEvent(input, 'organization.deleted', { organizationId, data: { slug } }))
         const { edge, requestId } = input
         const options = { ownerId: null, requestId, settings: edge.settings }
         await enqueue(tx, purgeAccounts, {}, options)
@@ -175,7 +177,7 @@ export const organizationRoutes = [
         await tx.one(setMemberRole(organizationId, body.user_id, 'owner'))
         if (caller.ownerId !== null) await tx.one(setMemberRole(organizationId, caller.ownerId, 'admin'))
         const eventFields = { accountId: body.user_id, organizationId }
-        await tx.run(audit(input, 'organization.ownership_transferred', eventFields))
+        await tx.run(appendAuditEvent(input, 'organization.ownership_transferred', eventFields))
         return { detail: 'The ownership has been transferred' }
       }),
   }),

@@ -9,7 +9,7 @@ export const MemberParams = z.object({ org_id: RowId, user_id: RowId })
 export const InviteParams = z.object({ org_id: RowId, invite_id: LongRowId })
 
 /** The maximum and default size of a page. */
-export const PAGES = { max: 1000, fallback: 1000 }
+export const PAGE_SIZES = { max: 1000, fallback: 1000 }
 
 /** Id of an account in a request body. */
 export const UserId = z.int().min(1).max(2_147_483_647)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { catalog } from '../../../tasks/payments/catalog.ts'
-import { checkout } from '../../../tasks/payments/checkout.ts'
+import { listPrices } from '../../../tasks/payments/catalog.ts'
+import { openCheckout } from '../../../tasks/payments/checkout.ts'
 import { isRedirect } from '../../../tasks/payments/settings.ts'
 import { Catalog, CheckoutSession } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/settings.ts'
@@ -43,10 +43,14 @@ export const checkoutRoutes = [
         price_id: body.price_id,
         quantity: body.quantity,
         mode: body.mode,
-        success_url: redirectUrl(edge.settings, 'success', body.success_url),
-        cancel_url: redirectUrl(edge.settings, 'cancel', body.cancel_url),
+        success_url: chooseRedirectUrl(edge.settings, 'success', body.success_url),
+        cancel_url: chooseRedirectUrl(edge.settings, 'cancel', body.cancel_url),
       }
-      return enqueue(tx, checkout, payload, { ownerId: caller.ownerId, requestId, settings: edge.settings })
+      return enqueue(tx, openCheckout, payload, {
+        ownerId: caller.ownerId,
+        requestId,
+        settings: edge.settings,
+      })
     },
   }),
 
@@ -60,7 +64,7 @@ export const checkoutRoutes = [
     alwaysWaits: true,
     job: ({ edge, tx, requestId }) => {
       requireProvider(edge.settings)
-      return enqueue(tx, catalog, {}, { ownerId: null, requestId, settings: edge.settings })
+      return enqueue(tx, listPrices, {}, { ownerId: null, requestId, settings: edge.settings })
     },
   }),
 ]
@@ -68,7 +72,7 @@ export const checkoutRoutes = [
 /**
  * Returns the URL for the provider's redirect: from the request, else from the settings, else a page of this service.
  */
-export function redirectUrl(
+export function chooseRedirectUrl(
   { payments, publicBaseUrl }: Pick<Settings, 'payments' | 'publicBaseUrl'>,
   which: 'success' | 'cancel',
   given: string | undefined,

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { DISPUTE_ORDER, OPEN_DISPUTES, readDispute, readDisputes, scopeOf } from '../../../sql/payments.ts'
-import { pageQuery, pageValues } from '../../pipeline/lists.ts'
-import { json, route } from '../../pipeline/route.ts'
-import { answerRow, DISPUTE_STATUSES, Dispute, DisputeList, PAGES, RowParams } from './shapes.ts'
+import { buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
+import { answerRow, DISPUTE_STATUSES, Dispute, DisputeList, PAGE_SIZES, RowParams } from './shapes.ts'
 
 export const disputeRoutes = [
   route({
@@ -11,14 +11,14 @@ export const disputeRoutes = [
     summary: 'List payment disputes, newest first',
     description: `Lists disputes of the caller's payments. \`open\` stands for ${OPEN_DISPUTES.join(', ')}.`,
     query: z.object({
-      ...pageQuery(DISPUTE_ORDER, PAGES),
+      ...pageQuery(DISPUTE_ORDER, PAGE_SIZES),
       status: z.enum(['open', ...DISPUTE_STATUSES]).optional(),
     }),
     response: DisputeList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {
-      const values = [caller.ownerId, query.status ?? null, ...pageValues(query)] as const
-      return json((await reader.text(readDisputes[scopeOf(caller.ownerId)], values))!)
+      const values = [caller.ownerId, query.status ?? null, ...buildPageValues(query)] as const
+      return answerJson((await reader.text(readDisputes[scopeOf(caller.ownerId)], values))!)
     },
   }),
 

@@ -3,13 +3,13 @@ import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { PageFields } from '../../pipeline/lists.ts'
-import { type Answer, json } from '../../pipeline/route.ts'
+import { type Answer, answerJson } from '../../pipeline/route.ts'
 import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the payment routes; those of their jobs are in `tasks/payments/shapes.ts`. */
 
 /** Maximum and default size of a page. */
-export const PAGES = { max: 200, fallback: 20 }
+export const PAGE_SIZES = { max: 200, fallback: 20 }
 
 export const TransactionList = z
   .strictObject({ transactions: z.array(Transaction), ...PageFields })
@@ -98,7 +98,7 @@ export const RowParams = z.object({ id: LongRowId })
 /** Answers with JSON that PostgreSQL built. @throws fail(missing) if `text` is null. */
 export function answerRow<T>(text: string | null, missing: ErrorCode): Answer<T> {
   if (text === null) throw fail(missing)
-  return json<T>(text)
+  return answerJson<T>(text)
 }
 
 /** @throws fail('payment.not_configured') */

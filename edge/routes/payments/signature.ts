@@ -1,7 +1,7 @@
 import { fail } from '../../../sql/errors.ts'
 
 // Maximum age of a signed event, so that an intercepted one cannot be replayed later.
-const TOLERANCE_SECONDS = 300
+const MAX_EVENT_AGE_SECONDS = 300
 
 let webhooksLoaded: Promise<typeof import('stripe').Stripe.webhooks> | null = null
 
@@ -28,7 +28,7 @@ export async function verifyEvent(
   let refusal: unknown
   for (const secret of secrets) {
     try {
-      return webhooks.constructEvent(bytes, bounded, secret, TOLERANCE_SECONDS, undefined, now)
+      return webhooks.constructEvent(bytes, bounded, secret, MAX_EVENT_AGE_SECONDS, undefined, now)
     } catch (error) {
       refusal = error
     }

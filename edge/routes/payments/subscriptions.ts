@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { ownedSubscription } from '../../../sql/payment-changes.ts'
+import { findOwnedSubscription } from '../../../sql/payment-changes.ts'
 import { readSubscriptions, SUBSCRIPTION_ORDER, scopeOf } from '../../../sql/payments.ts'
-import { cancel } from '../../../tasks/payments/cancel.ts'
+import { cancelSubscription } from '../../../tasks/payments/cancel.ts'
 import { Cancellation } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { pageQuery, pageValues } from '../../pipeline/lists.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import {
-  PAGES,
+  PAGE_SIZES,
   PROVIDER_ERRORS,
   RowParams,
   requireProvider,
@@ -22,14 +22,14 @@ export const subscriptionRoutes = [
     path: '/subscriptions',
     summary: 'List the subscriptions of the caller, newest first',
     query: z.object({
-      ...pageQuery(SUBSCRIPTION_ORDER, PAGES),
+      ...pageQuery(SUBSCRIPTION_ORDER, PAGE_SIZES),
       status: z.enum(SUBSCRIPTION_STATUSES).optional(),
     }),
     response: SubscriptionList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {
-      const values = [caller.ownerId, query.status ?? null, ...pageValues(query)] as const
-      return json((await reader.text(readSubscriptions[scopeOf(caller.ownerId)], values))!)
+      const values = [caller.ownerId, query.status ?? null, ...buildPageValues(query)] as const
+      return answerJson((await reader.text(readSubscriptions[scopeOf(caller.ownerId)], values))!)
     },
   }),
 
@@ -44,14 +44,14 @@ export const subscriptionRoutes = [
     sideEffect: true,
     alwaysWaits: true,
     job: async ({ params, caller, edge, tx, requestId }) => {
-      const subscription = await tx.maybeOne(ownedSubscription(params.id, caller.ownerId))
+      const subscription = await tx.maybeOne(findOwnedSubscription(params.id, caller.ownerId))
       if (subscription === null) throw fail('subscription.missing')
       if (subscription.status === 'canceled') throw fail('subscription.canceled')
       requireProvider(edge.settings)
       const { id, provider_subscription_id } = subscription
       return enqueue(
         tx,
-        cancel,
+        cancelSubscription,
         { subscription_id: id, provider_subscription_id },
         { ownerId: caller.ownerId, requestId, settings: edge.settings },
       )

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { readRevenue, readSummary, scopeOf } from '../../../sql/payments.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { RevenueSeries, Summary } from './shapes.ts'
 
@@ -16,7 +16,7 @@ export const summaryRoutes = [
     handle: async ({ caller, edge, reader }) => {
       const key = edge.settings.payments.secretKey
       const values = [caller.ownerId, key !== undefined, key?.includes('_test_') ?? false] as const
-      return json((await reader.text(readSummary[scopeOf(caller.ownerId)], values))!)
+      return answerJson((await reader.text(readSummary[scopeOf(caller.ownerId)], values))!)
     },
   }),
 
@@ -38,7 +38,7 @@ its payment.`,
     reads: 'statistics',
     handle: async ({ query, caller, reader }) => {
       const statement = readRevenue[scopeOf(caller.ownerId)]
-      return json((await reader.text(statement, [caller.ownerId, query.days, query.currency ?? null]))!)
+      return answerJson((await reader.text(statement, [caller.ownerId, query.days, query.currency ?? null]))!)
     },
   }),
 ]

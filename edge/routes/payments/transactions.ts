@@ -8,12 +8,25 @@ import {
   TRANSACTION_ORDERS,
   TRANSACTION_STATUSES,
 } from '../../../sql/payments.ts'
-import { refund } from '../../../tasks/payments/refund.ts'
+import { refundPayment } from '../../../tasks/payments/refund.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { pageQuery, pageValues, sortParameter, timeRange, timeRangeNeedsSort } from '../../pipeline/lists.ts'
-import { json, route } from '../../pipeline/route.ts'
-import { answerRow, PAGES, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
+import {
+  buildPageValues,
+  pageQuery,
+  sortParameter,
+  timeRange,
+  timeRangeNeedsSort,
+} from '../../pipeline/lists.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
+import {
+  answerRow,
+  PAGE_SIZES,
+  PROVIDER_ERRORS,
+  RowParams,
+  requireProvider,
+  TransactionList,
+} from './shapes.ts'
 
 // The provider accepts no larger amount.
 const MAX_AMOUNT = 999_999_999_999
@@ -26,7 +39,7 @@ const Refund = z
   })
   .meta({ id: 'RefundRequest' })
 
-const NEWEST = { column: 'created_at', direction: 'desc' } as const
+const NEWEST_FIRST = { column: 'created_at', direction: 'desc' } as const
 
 /** Routes for payments and their refunds. */
 export const transactionRoutes = [
@@ -37,7 +50,7 @@ export const transactionRoutes = [
     description: 'Sorted newest first unless `sort` is given.',
     query: z
       .object({
-        ...pageQuery(Object.values(TRANSACTION_ORDERS), PAGES),
+        ...pageQuery(Object.values(TRANSACTION_ORDERS), PAGE_SIZES),
         status: z.enum(TRANSACTION_STATUSES).optional(),
         ...timeRange('Created'),
         sort: sortParameter(TRANSACTION_ORDERS),
@@ -46,10 +59,10 @@ export const transactionRoutes = [
     response: TransactionList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {
-      const { status = null, from = null, to = null, sort = NEWEST } = query
-      const page = pageValues(query, TRANSACTION_ORDERS[sort.column])
+      const { status = null, from = null, to = null, sort = NEWEST_FIRST } = query
+      const page = buildPageValues(query, TRANSACTION_ORDERS[sort.column])
       const statement = readTransactions[sort.column][sort.direction][scopeOf(caller.ownerId)]
-      return json((await reader.text(statement, [caller.ownerId, status, from, to, ...page]))!)
+      return answerJson((await reader.text(statement, [caller.ownerId, status, from, to, ...page]))!)
     },
   }),
 
@@ -93,7 +106,7 @@ export const transactionRoutes = [
       requireProvider(edge.settings)
       const ref = await enqueue(
         tx,
-        refund,
+        refundPayment,
         { refund_id, transaction_id: params.id },
         { ownerId: caller.ownerId, requestId, settings: edge.settings },
       )

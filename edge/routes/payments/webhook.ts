@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { ingestEvent } from '../../../tasks/payments/event.ts'
-import { EVENT_TYPES, readEvent } from '../../../tasks/payments/provider-events.ts'
+import { EVENT_TYPES, parseEvent } from '../../../tasks/payments/provider-events.ts'
 import type { EdgeRequest, Responder } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { RECEIVED, Received, readEventBytes } from '../../pipeline/provider-events.ts'
@@ -28,7 +28,7 @@ acknowledged and ignored.`,
   errors: ['payment.payload', 'payment.webhook_not_configured', 'internal', 'database.down'],
   whyRepeatable: 'an event is stored once, by its id',
   raw: async ({ edge, request, requestId, responder }) => {
-    const event = readEvent(await readSignedEvent(edge, request))
+    const event = parseEvent(await readSignedEvent(edge, request))
     if (event === null) throw fail('payment.payload')
     if (EVENT_TYPES.has(event.type)) {
       const options = { ownerId: null, requestId, settings: edge.settings }

@@ -1,4 +1,4 @@
-import { HISTOGRAM_BOUNDS, type TallyOutcome, WINDOWS, type Window } from '../../../sql/jobs/tallies.ts'
+import { HISTOGRAM_BOUNDS, type TallyOutcome, type TallyWindow, WINDOWS } from '../../../sql/jobs/tallies.ts'
 
 /** Computes figures of a queue over a past window from tallies. */
 
@@ -6,7 +6,7 @@ import { HISTOGRAM_BOUNDS, type TallyOutcome, WINDOWS, type Window } from '../..
  * The attempts of a queue with one outcome during one span. `span` numbers the spans since 1970. `runs` and `waits` are
  * histograms of times, with the bounds `HISTOGRAM_BOUNDS`.
  */
-export type Span = readonly [
+export type TallySpan = readonly [
   queue: string,
   span: number,
   outcome: TallyOutcome,
@@ -33,9 +33,9 @@ interface Times {
 const FINAL_OUTCOMES: ReadonlySet<TallyOutcome> = new Set(['done', 'failed', 'cancelled'])
 
 /** Returns a function that computes the figures of a queue. `nowMs` is the time at which the tallies were read. */
-export function figuresOf(
-  tallies: readonly Span[],
-  window: Window,
+export function createFigureCalculator(
+  tallies: readonly TallySpan[],
+  window: TallyWindow,
   nowMs: number,
 ): (queue: string) => Figures {
   const { span: seconds, spans } = WINDOWS[window]
@@ -48,26 +48,26 @@ export function figuresOf(
     const ownTallies = byQueue.get(queue) ?? []
     const ended = ownTallies.filter(([, , outcome]) => FINAL_OUTCOMES.has(outcome))
     const failed = ownTallies.filter(([, , outcome]) => outcome === 'failed')
-    const countBySpan = (tallies: readonly Span[]): number[] => {
+    const countBySpan = (tallies: readonly TallySpan[]): number[] => {
       const counts = new Array<number>(spans).fill(0)
       for (const [, span, , attempts] of tallies) counts[span - last + spans - 1]! += attempts
       return counts
     }
     return {
-      ended: attemptsOf(ended),
-      failed: attemptsOf(failed),
-      repeated: attemptsOf(ownTallies) - attemptsOf(ended),
-      wait: timesOf(ownTallies.map(([, , , , , waits]) => waits)),
-      run: timesOf(ownTallies.map(([, , , , runs]) => runs)),
+      ended: countAttempts(ended),
+      failed: countAttempts(failed),
+      repeated: countAttempts(ownTallies) - countAttempts(ended),
+      wait: computeTimes(ownTallies.map(([, , , , , waits]) => waits)),
+      run: computeTimes(ownTallies.map(([, , , , runs]) => runs)),
       history: { ended: countBySpan(ended), failed: countBySpan(failed) },
     }
   }
 }
 
-const attemptsOf = (tallies: readonly Span[]): number =>
+const countAttempts = (tallies: readonly TallySpan[]): number =>
   tallies.reduce((sum, [, , , attempts]) => sum + attempts, 0)
 
-function timesOf(histograms: readonly (readonly number[])[]): Times | null {
+function computeTimes(histograms: readonly (readonly number[])[]): Times | null {
   const counts = Array.from({ length: HISTOGRAM_BOUNDS.length + 1 }, (_, bucket) =>
     histograms.reduce((sum, histogram) => sum + (histogram[bucket] ?? 0), 0),
   )

@@ -1,5 +1,5 @@
 import type { Viewer } from '../../../sql/rag/reads.ts'
-import { type Caller, requireRole, roleFor } from '../../pipeline/auth.ts'
+import { type Caller, findRequiredRole, findRoleFailure } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
 /** Checks access that depends on the kind of a collection, which a route cannot declare. */
@@ -11,7 +11,7 @@ export const viewerOf = ({ ownerId, role }: Caller): Viewer => ({ ownerId, seesA
 
 /** Requires that the caller may index files and delete collections of files. @throws fail('auth.forbidden') */
 export function requireOperator({ settings }: Edge, caller: Caller): void {
-  const role = settings.openAreas.has('rag') ? null : roleFor('operator', settings)
-  const refusal = role === null ? null : requireRole(caller, role)
+  const role = settings.openAreas.has('rag') ? null : findRequiredRole('operator', settings)
+  const refusal = role === null ? null : findRoleFailure(caller, role)
   if (refusal !== null) throw refusal
 }

@@ -8,27 +8,27 @@ import {
   readCollections,
   readFiles,
   readKind,
-  viewerValues,
+  viewerValuesOf,
 } from '../../../sql/rag/reads.ts'
-import { hideCollection } from '../../../sql/rag.ts'
-import { purge } from '../../../tasks/rag/purge.ts'
+import { markCollectionDeleted } from '../../../sql/rag.ts'
+import { purgeCollections } from '../../../tasks/rag/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
-import { type Answer, json, route } from '../../pipeline/route.ts'
+import { answerArray, cursor } from '../../pipeline/lists.ts'
+import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { requireOperator, viewerOf } from './access.ts'
 import { Collection, CollectionParams, Deleted, Files } from './shapes.ts'
 
 function answerCollection<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('rag.missing')
-  return json(text)
+  return answerJson(text)
 }
 
-const collectionValues = ({ name }: { readonly name: string }, caller: Caller) =>
-  [name, ...viewerValues(viewerOf(caller))] as const
+const buildCollectionValues = ({ name }: { readonly name: string }, caller: Caller) =>
+  [name, ...viewerValuesOf(viewerOf(caller))] as const
 
-const limit = count({ min: 1, max: 1000, fallback: 1000 })
+const LimitParameter = count({ min: 1, max: 1000, fallback: 1000 })
 
 export const collectionRoutes = [
   route({
@@ -36,13 +36,13 @@ export const collectionRoutes = [
     path: '/collections',
     summary: 'List collection names',
     description: 'On all routes, only the owner and admins see a collection of documents.',
-    query: z.object({ limit, cursor: cursor(COLLECTION_ORDER) }),
+    query: z.object({ limit: LimitParameter, cursor: cursor(COLLECTION_ORDER) }),
     response: z.array(z.string()).meta({ id: 'RagCollections' }),
     reads: 'list',
     handle: async ({ query, caller, reader, request }) => {
       const page = [query.cursor ?? null, 0, query.limit] as const
-      return arrayAnswer(
-        (await reader.text(readCollections, [...viewerValues(viewerOf(caller)), ...page]))!,
+      return answerArray(
+        (await reader.text(readCollections, [...viewerValuesOf(viewerOf(caller)), ...page]))!,
         request,
       )
     },
@@ -57,7 +57,7 @@ export const collectionRoutes = [
     response: Collection,
     errors: ['rag.missing'],
     handle: async ({ params, caller, edge }) =>
-      answerCollection(await edge.reader.text(readCollection, collectionValues(params, caller))),
+      answerCollection(await edge.reader.text(readCollection, buildCollectionValues(params, caller))),
   }),
 
   route({
@@ -66,14 +66,14 @@ export const collectionRoutes = [
     summary: 'List the files of a collection',
     description: 'The source of a document is `documents/ID`. The totals count the files of all pages.',
     params: CollectionParams,
-    query: z.object({ limit, cursor: cursor(FILE_ORDER) }),
+    query: z.object({ limit: LimitParameter, cursor: cursor(FILE_ORDER) }),
     response: Files,
     errors: ['rag.missing'],
     reads: 'list',
     handle: async ({ params, query, caller, reader }) =>
       answerCollection(
         await reader.text(readFiles, [
-          ...collectionValues(params, caller),
+          ...buildCollectionValues(params, caller),
           query.cursor ?? null,
           0,
           query.limit,
@@ -93,13 +93,13 @@ export const collectionRoutes = [
     errors: ['rag.missing', 'auth.forbidden'],
     handle: ({ params, edge, caller, requestId, transaction }) =>
       transaction(async (tx) => {
-        const kind = await readWithin(tx, readKind, collectionValues(params, caller))
+        const kind = await readWithin(tx, readKind, buildCollectionValues(params, caller))
         if (kind === null) throw fail('rag.missing')
         const { id, of_documents } = JSON.parse(kind) as { id: number; of_documents: boolean }
         if (!of_documents) requireOperator(edge, caller)
-        if ((await tx.maybeOne(hideCollection(id))) === null) throw fail('rag.missing')
+        if ((await tx.maybeOne(markCollectionDeleted(id))) === null) throw fail('rag.missing')
         const { ownerId } = caller
-        await enqueue(tx, purge, {}, { ownerId, requestId, settings: edge.settings })
+        await enqueue(tx, purgeCollections, {}, { ownerId, requestId, settings: edge.settings })
         return { deleted: true as const, collection_name: params.name }
       }),
   }),

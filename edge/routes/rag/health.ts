@@ -1,7 +1,7 @@
 import { readRagCounts } from '../../../sql/rag/reads.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
-import { modelProblem } from './model-state.ts'
+import { getModelProblem } from './model-state.ts'
 import type { JobOrigin } from './question.ts'
 import { Health } from './shapes.ts'
 
@@ -24,7 +24,7 @@ last known state of the model, without delay. If it is older than 10 s, a check 
   handle: async ({ edge, caller, requestId, reader }) => {
     const { embeddings, model } = edge.settings.rag
     const counts = JSON.parse((await reader.text(readRagCounts, []))!) as Counts
-    const problem = embeddingsProblem(edge, { ownerId: caller.ownerId, requestId })
+    const problem = findEmbeddingsProblem(edge, { ownerId: caller.ownerId, requestId })
     return {
       service: 'rag' as const,
       status: problem === null ? ('healthy' as const) : ('degraded' as const),
@@ -39,10 +39,10 @@ last known state of the model, without delay. If it is older than 10 s, a check 
 })
 
 /** Returns the reason why the configured embeddings are unavailable; null if they are available. */
-function embeddingsProblem(edge: Edge, origin: JobOrigin): string | null {
+function findEmbeddingsProblem(edge: Edge, origin: JobOrigin): string | null {
   const { embeddings } = edge.settings.rag
   if (embeddings === 'lexical') return null
   if (embeddings === 'openai')
     return edge.settings.ai.endpoints.openai.apiKey === null ? 'OPENAI_API_KEY is not set' : null
-  return modelProblem(edge, origin)
+  return getModelProblem(edge, origin)
 }

@@ -18,20 +18,20 @@ const FRESH_MS = 10_000
 // A model that is loaded or unavailable answers in milliseconds, whereas loading takes longer.
 const PROBE_MS = 3000
 
-const NOT_CHECKED = 'The model has not been checked yet; a check is running'
-const NO_ANSWER = 'The model is loading, or no worker serves the queue rag_model'
+const NOT_CHECKED_MESSAGE = 'The model has not been checked yet; a check is running'
+const NO_ANSWER_MESSAGE = 'The model is loading, or no worker serves the queue rag_model'
 
-const states = new WeakMap<Edge, ModelState>()
+const statesByEdge = new WeakMap<Edge, ModelState>()
 
 /**
  * Returns the last known problem of the model; null if it is available. If the state is stale, starts a check in the
  * background, for later callers.
  */
-export function modelProblem(edge: Edge, origin: JobOrigin): string | null {
-  let state = states.get(edge)
+export function getModelProblem(edge: Edge, origin: JobOrigin): string | null {
+  let state = statesByEdge.get(edge)
   if (state === undefined) {
-    state = { problem: NOT_CHECKED, checkedAt: Number.NEGATIVE_INFINITY, isChecking: false }
-    states.set(edge, state)
+    state = { problem: NOT_CHECKED_MESSAGE, checkedAt: Number.NEGATIVE_INFINITY, isChecking: false }
+    statesByEdge.set(edge, state)
   }
   const { problem } = state
   if (!state.isChecking && performance.now() - state.checkedAt > FRESH_MS)
@@ -42,7 +42,7 @@ export function modelProblem(edge: Edge, origin: JobOrigin): string | null {
 async function checkModel(edge: Edge, state: ModelState, origin: JobOrigin): Promise<void> {
   state.isChecking = true
   try {
-    state.problem = problemOf(await embedQuestion(edge, undefined, origin, PROBE_MS))
+    state.problem = describeProblem(await embedQuestion(edge, undefined, origin, PROBE_MS))
     state.checkedAt = performance.now()
   } catch (error) {
     // The last known state remains, and the next caller retries.
@@ -52,6 +52,6 @@ async function checkModel(edge: Edge, state: ModelState, origin: JobOrigin): Pro
   }
 }
 
-function problemOf(result: EmbedResult | null): string | null {
-  return result === null ? NO_ANSWER : result.reason
+function describeProblem(result: EmbedResult | null): string | null {
+  return result === null ? NO_ANSWER_MESSAGE : result.reason
 }

@@ -1,4 +1,4 @@
-import { EmbedResult, embedTaskOf, queryVectorOf } from '../../../tasks/rag/embed.ts'
+import { EmbedResult, queryVectorOf, selectEmbedTask } from '../../../tasks/rag/embed.ts'
 import type { QueryVector, Search, SearchHit } from '../../../tasks/rag/searcher.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -20,7 +20,7 @@ export async function embedQuestion(
   waitMs: number,
 ): Promise<EmbedResult | null> {
   const { jobId } = await edge.db.transaction((tx) =>
-    enqueue(tx, embedTaskOf(edge.settings.rag), text === undefined ? {} : { text }, {
+    enqueue(tx, selectEmbedTask(edge.settings.rag), text === undefined ? {} : { text }, {
       ownerId,
       requestId,
       settings: { workerMaxTries: 1, quotas: edge.settings.quotas },
@@ -48,7 +48,7 @@ export async function searchCollection(
   question: Omit<Search, 'vector'>,
   origin: JobOrigin,
 ): Promise<readonly SearchHit[]> {
-  const vector = await questionVector(edge, question, origin)
+  const vector = await embedForCollection(edge, question, origin)
   return edge.retrieval.search({ ...question, vector })
 }
 
@@ -56,7 +56,7 @@ export async function searchCollection(
  * Embeds a question for a collection. Returns null if the collection has no vectors of the current model, or if
  * embedding fails.
  */
-async function questionVector(
+async function embedForCollection(
   edge: Edge,
   question: Omit<Search, 'vector'>,
   origin: JobOrigin,

@@ -12,7 +12,7 @@ import {
 } from '../../../tasks/voice/catalog.ts'
 import { route } from '../../pipeline/route.ts'
 import { readVoiceSettings } from './settings.ts'
-import { Model, Providers, Summary, Voice } from './shapes.ts'
+import { Model, Providers, ProvidersSummary, Voice } from './shapes.ts'
 
 const params = z.object({ provider_id: z.string() })
 
@@ -23,7 +23,7 @@ export const voiceCatalogRoutes = [
     path: '/catalog/tts/providers',
     summary: 'List speech synthesis providers',
     response: Providers,
-    handle: ({ edge }) => TTS_PROVIDERS.map(withKeyState(edge.settings)),
+    handle: ({ edge }) => TTS_PROVIDERS.map(addKeyState(edge.settings)),
   }),
 
   route({
@@ -43,7 +43,7 @@ export const voiceCatalogRoutes = [
     params,
     response: z.array(Voice),
     errors: ['voice.provider_missing'],
-    handle: ({ params }) => voicesOf(requireProvider(TTS_PROVIDERS, params.provider_id)),
+    handle: ({ params }) => listVoices(requireProvider(TTS_PROVIDERS, params.provider_id)),
   }),
 
   route({
@@ -51,7 +51,7 @@ export const voiceCatalogRoutes = [
     path: '/catalog/stt/providers',
     summary: 'List speech recognition providers',
     response: Providers,
-    handle: ({ edge }) => STT_PROVIDERS.map(withKeyState(edge.settings)),
+    handle: ({ edge }) => STT_PROVIDERS.map(addKeyState(edge.settings)),
   }),
 
   route({
@@ -68,17 +68,17 @@ export const voiceCatalogRoutes = [
     method: 'get',
     path: '/catalog/summary',
     summary: 'Get the full catalog and the voice settings',
-    response: Summary,
+    response: ProvidersSummary,
     handle: async ({ edge }) => ({
       tts: {
-        providers: TTS_PROVIDERS.map(withKeyState(edge.settings)).map((provider) => ({
+        providers: TTS_PROVIDERS.map(addKeyState(edge.settings)).map((provider) => ({
           ...provider,
           models: filterByProvider(TTS_MODELS, provider.id),
-          voices: voicesOf(provider.id),
+          voices: listVoices(provider.id),
         })),
       },
       stt: {
-        providers: STT_PROVIDERS.map(withKeyState(edge.settings)).map((provider) => ({
+        providers: STT_PROVIDERS.map(addKeyState(edge.settings)).map((provider) => ({
           ...provider,
           models: filterByProvider(STT_MODELS, provider.id),
         })),
@@ -88,11 +88,11 @@ export const voiceCatalogRoutes = [
   }),
 ]
 
-const withKeyState =
+const addKeyState =
   ({ ai }: Settings) =>
   (provider: VoiceProvider) => ({ ...provider, configured: ai.endpoints[provider.id].apiKey !== null })
 
-const voicesOf = (id: string) =>
+const listVoices = (id: string) =>
   filterByProvider(VOICES, id).map(({ models, ...voice }) => ({ ...voice, models: [...models] }))
 
 function requireProvider(providers: readonly VoiceProvider[], id: string): string {

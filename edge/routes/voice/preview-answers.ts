@@ -1,15 +1,15 @@
 import { fail } from '../../../sql/errors.ts'
-import { findPreview, type Preview, requestPreview, type Speech } from '../../../sql/voice.ts'
-import { addCallback, type Callback } from '../../../sql/webhooks.ts'
-import { isAiProvider, keyName } from '../../../tasks/ai/providers.ts'
+import { findPreview, type Preview, type Speech, storePreviewRequest } from '../../../sql/voice.ts'
+import { addJobCallback, type JobCallback } from '../../../sql/webhooks.ts'
+import { isAiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { preview } from '../../../tasks/voice/preview.ts'
+import { synthesizePreview } from '../../../tasks/voice/preview.ts'
 import { sendPieces } from '../../blobs.ts'
-import { cachingHeaders, sendContent } from '../../content.ts'
+import { buildCachingHeaders, sendContent } from '../../content.ts'
 import type { Header } from '../../http/reply.ts'
 import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { jobFailure } from '../../pipeline/responders.ts'
+import { toJobFailure } from '../../pipeline/responders.ts'
 import { Answer } from '../../pipeline/route.ts'
 import { prepend, readLive, readStored, watchStoring } from './preview-pieces.ts'
 
@@ -32,7 +32,7 @@ export interface SpeechRequest {
 export function requireKey({ edge, speech: { provider } }: SpeechRequest): void {
   if (!isAiProvider(provider)) throw fail('voice.provider_missing')
   if (edge.settings.ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keyName(provider) })
+    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
 }
 
 // The ETag includes the generation, because each generation has different bytes.
@@ -60,12 +60,12 @@ export async function answerLive(
   speechRequest: SpeechRequest,
   digest: Buffer,
   background: boolean,
-  callback: Callback | null = null,
+  callback: JobCallback | null = null,
 ): Promise<Answer<unknown> | undefined> {
   requireKey(speechRequest)
   const { edge, responder, head } = speechRequest
   const jobId = await enqueuePreview(speechRequest, digest, callback)
-  if (background) return acceptedAnswer(jobId)
+  if (background) return createAcceptedAnswer(jobId)
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
   const job = watchStoring(edge.hub, jobId, disconnect.signal)
@@ -85,11 +85,11 @@ export async function answerLive(
       first.then(() => true),
       terminal.then((end) => (end === null ? false : first.then(() => true))),
     ])
-    if (!isInTime) return acceptedAnswer(jobId)
+    if (!isInTime) return createAcceptedAnswer(jobId)
     let writer: ChunkWriter | undefined
     await sendPieces(prepend(await first, live), () => {
-      writer = responder.chunks(
-        head(200, [...cachingHeaders(etagOf(digest, pieces.generation)), ...MP3_HEADERS]),
+      writer = responder.beginChunks(
+        head(200, [...buildCachingHeaders(etagOf(digest, pieces.generation)), ...MP3_HEADERS]),
       )
       return writer
     })
@@ -117,8 +117,8 @@ export async function answerRange(
     edge.settings.requestWaitSeconds * 1000,
     disconnect.signal,
   )
-  if (end === null) return acceptedAnswer(jobId)
-  if (end.status !== 'done') throw jobFailure(end)
+  if (end === null) return createAcceptedAnswer(jobId)
+  if (end.status !== 'done') throw toJobFailure(end)
   const storedPreview = await edge.db.maybeOne(findPreview(digest))
   if (storedPreview === null) throw fail('voice.preview_missing')
   return answerStored(speechRequest, digest, storedPreview)
@@ -132,21 +132,21 @@ export function requestsRange({ request }: SpeechRequest): boolean {
 async function enqueuePreview(
   { edge, requestId, speech }: SpeechRequest,
   digest: Buffer,
-  callback: Callback | null = null,
+  callback: JobCallback | null = null,
 ): Promise<string> {
   // The job has no owner, because all requests for the same preview share it.
   const options = { ownerId: null, requestId, settings: edge.settings }
   const { jobId } = await edge.db.transaction(async (tx) => {
-    await tx.run(requestPreview(digest, speech))
-    const added = await enqueue(tx, preview, { digest: digest.toString('hex') }, options)
-    if (callback !== null) await tx.run(addCallback(added.jobId, callback))
+    await tx.run(storePreviewRequest(digest, speech))
+    const added = await enqueue(tx, synthesizePreview, { digest: digest.toString('hex') }, options)
+    if (callback !== null) await tx.run(addJobCallback(added.jobId, callback))
     return added
   })
   edge.publisher.notify(jobId)
   return jobId
 }
 
-function acceptedAnswer(jobId: string): Answer<unknown> {
+function createAcceptedAnswer(jobId: string): Answer<unknown> {
   return new Answer({
     status: 202,
     headers: [['location', `/api/v1/jobs/${jobId}`]],

@@ -1,8 +1,8 @@
 import { fail } from '../../../sql/errors.ts'
-import { findPreview, previewChunk } from '../../../sql/voice.ts'
+import { findPreview, findPreviewChunk } from '../../../sql/voice.ts'
 import { CHUNK_EVENT } from '../../../tasks/voice/preview-event.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { jobFailure } from '../../pipeline/responders.ts'
+import { toJobFailure } from '../../pipeline/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
 import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 
@@ -21,7 +21,7 @@ export async function* readStored(
   length: number,
 ): AsyncGenerator<Uint8Array> {
   for (let offset = from; offset < from + length; ) {
-    const chunk = await db.maybeOne(previewChunk(digest, generation, offset))
+    const chunk = await db.maybeOne(findPreviewChunk(digest, generation, offset))
     if (chunk === null) throw fail('voice.preview_missing')
     const piece = chunk.bytes.subarray(offset - chunk.start, from + length - chunk.start)
     offset += piece.length
@@ -30,7 +30,7 @@ export async function* readStored(
 }
 
 /** Progress of a job that stores the pieces of a preview. */
-export interface StoringJob {
+export interface PreviewProgress {
   /**
    * Resolves once an event has arrived since the last call.
    * @throws fail('request.incomplete') if the client has disconnected.
@@ -43,7 +43,7 @@ export interface StoringJob {
   stop(): void
 }
 
-export function watchStoring(hub: Hub, jobId: string, signal: AbortSignal): StoringJob {
+export function watchStoring(hub: Hub, jobId: string, signal: AbortSignal): PreviewProgress {
   let generation: string | null = null
   let end: JobEvent | null = null
   let isNew = false
@@ -82,7 +82,7 @@ export function watchStoring(hub: Hub, jobId: string, signal: AbortSignal): Stor
 export async function* readLive(
   edge: Edge,
   pieces: StoredPieces,
-  job: StoringJob,
+  job: PreviewProgress,
 ): AsyncGenerator<Uint8Array> {
   const { digest } = pieces
   let offset = 0
@@ -90,25 +90,25 @@ export async function* readLive(
     await job.nextChange()
     // A job that has ended has stored all its pieces.
     const { terminalEvent: end, generation } = job
-    if (offset > 0 && generation !== pieces.generation) throw interruptedError()
+    if (offset > 0 && generation !== pieces.generation) throw createInterruptedError()
     if (end !== null) break
     if (generation === null) continue
     pieces.generation = generation
     for (;;) {
-      const chunk = await edge.db.maybeOne(previewChunk(digest, generation, offset))
+      const chunk = await edge.db.maybeOne(findPreviewChunk(digest, generation, offset))
       if (chunk === null) break
       offset += chunk.bytes.length
       yield chunk.bytes
     }
   }
-  if (job.terminalEvent!.status !== 'done') throw jobFailure(job.terminalEvent!)
+  if (job.terminalEvent!.status !== 'done') throw toJobFailure(job.terminalEvent!)
   const whole = await edge.db.maybeOne(findPreview(digest))
-  if (whole === null || (offset > 0 && whole.generation !== pieces.generation)) throw interruptedError()
+  if (whole === null || (offset > 0 && whole.generation !== pieces.generation)) throw createInterruptedError()
   pieces.generation = whole.generation
   yield* readStored(edge, pieces, offset, whole.byte_size - offset)
 }
 
-const interruptedError = () => fail('ai.interrupted', { reason: 'the generation started over' })
+const createInterruptedError = () => fail('ai.interrupted', { reason: 'the generation started over' })
 
 export async function* prepend<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
   if (first.done !== true) yield first.value

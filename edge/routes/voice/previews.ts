@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { findPreview, type Speech } from '../../../sql/voice.ts'
 import { VOICES, type Voice } from '../../../tasks/voice/catalog.ts'
-import { digestOf } from '../../../tasks/voice/preview.ts'
+import { previewDigestOf } from '../../../tasks/voice/preview.ts'
 import { CONTENT_STATUSES } from '../../content.ts'
 import { parseCallback } from '../../pipeline/callbacks.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -19,7 +19,7 @@ import {
 import { readVoiceSettings } from './settings.ts'
 import { PreviewQuery, PreviewRequest } from './shapes.ts'
 
-const common = {
+const sharedOptions = {
   produces: 'audio/mpeg',
   errors: [
     'voice.voice_missing',
@@ -32,18 +32,18 @@ const common = {
   ],
 } as const
 
-const GENERATION = `The model defaults to that of the settings if it supports the voice, or else to the first model of \
+const GENERATION_NOTE = `The model defaults to that of the settings if it supports the voice, or else to the first model of \
 the voice. The speed defaults to that of the settings. A stored preview is returned without a call to the provider. A new \
 one is streamed as the provider sends it; concurrent requests get the same bytes.`
 
 /** Previews of voices. */
 export const previewRoutes = [
   route({
-    ...common,
+    ...sharedOptions,
     method: 'post',
     path: '/preview',
     summary: 'Generate a preview of a voice',
-    description: `${GENERATION} \`Prefer: respond-async\` has the same effect as \`background\`.`,
+    description: `${GENERATION_NOTE} \`Prefer: respond-async\` has the same effect as \`background\`.`,
     query: z.object({
       background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND_DESCRIPTION }),
       callback_url: z
@@ -65,12 +65,12 @@ export const previewRoutes = [
   }),
 
   route({
-    ...common,
+    ...sharedOptions,
     method: 'get',
     path: '/preview/:voice_id',
     summary: 'Generate a voice preview in a browser',
     costsMoney: true,
-    description: `${GENERATION} Supports \`If-None-Match\`, \`Range\` and \`If-Range\`. A range of a new preview is sent \
+    description: `${GENERATION_NOTE} Supports \`If-None-Match\`, \`Range\` and \`If-Range\`. A range of a new preview is sent \
 once the whole preview is stored. HEAD generates nothing.`,
     params: z.object({ voice_id: z.string() }),
     query: PreviewQuery,
@@ -88,7 +88,7 @@ once the whole preview is stored. HEAD generates nothing.`,
       requireKey(speechRequest)
       speechRequest.responder.send({
         ...speechRequest.head(200, [['content-type', 'audio/mpeg']]),
-        head: true,
+        isHead: true,
       })
       return undefined
     },
@@ -118,7 +118,7 @@ async function findSpeech(
     head,
     speech: await resolveSpeech(edge, voiceId, options),
   }
-  const digest = digestOf(speechRequest.speech)
+  const digest = previewDigestOf(speechRequest.speech)
   return { speechRequest, digest, storedPreview: await edge.db.maybeOne(findPreview(digest)) }
 }
 

@@ -1,8 +1,8 @@
 import type { Queries } from '../../../sql/db.ts'
 import {
+  findVoiceSettings,
   lockVoiceSettings,
   type VoiceSettings as Stored,
-  storedVoiceSettings,
   storeVoiceSettings,
 } from '../../../sql/voice.ts'
 import { applyChange, DEFAULT_VOICE_SETTINGS } from '../../../tasks/voice/settings.ts'
@@ -43,5 +43,5 @@ area is open.`,
 ]
 
 export async function readVoiceSettings(db: Queries): Promise<Stored> {
-  return (await db.maybeOne(storedVoiceSettings())) ?? DEFAULT_VOICE_SETTINGS
+  return (await db.maybeOne(findVoiceSettings())) ?? DEFAULT_VOICE_SETTINGS
 }

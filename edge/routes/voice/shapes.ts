@@ -60,7 +60,7 @@ export const VoiceSettings = z
 
 export const VoiceSettingsChange = VoiceSettings.partial().meta({ id: 'VoiceSettingsChange' })
 
-export const Summary = z
+export const ProvidersSummary = z
   .strictObject({
     tts: z.strictObject({
       providers: z.array(Provider.extend({ models: z.array(Model), voices: z.array(Voice) })),

@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
-import { documentContent, hasBlob } from '../../../sql/blobs.ts'
+import { findDocumentContent, hasBlob } from '../../../sql/blobs.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { insertTranscription } from '../../../sql/voice/transcriptions.ts'
-import { type AiProvider, keyName } from '../../../tasks/ai/providers.ts'
+import { type AiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
 import { createDocument, discardUnused, findLostTwin } from '../../../tasks/documents/store.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import { STT_MODELS } from '../../../tasks/voice/catalog.ts'
-import { audioName, MAX_AUDIO_BYTES, recognitionOf } from '../../../tasks/voice/recognition.ts'
+import { audioFileName, MAX_AUDIO_BYTES, requireRecognition } from '../../../tasks/voice/recognition.ts'
 import { transcribe } from '../../../tasks/voice/transcribe.ts'
 import type { Transcription } from '../../../tasks/voice/transcription.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { maxJsonBytes, parseBody } from '../../pipeline/input.ts'
+import { findMaxJsonBytes, parseBody } from '../../pipeline/input.ts'
 import type { AnyRoute, Received } from '../../pipeline/route.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { type StoredUpload, storeUpload } from '../../uploads/store.ts'
@@ -26,7 +26,7 @@ import { type RecognitionFields, TranscriptionRequest, UploadFields } from './sh
 /** Receives recordings and starts their transcription. */
 
 /** Model and options of a transcription. */
-interface RecognitionChoice {
+interface RecognitionOptions {
   readonly provider: AiProvider
   readonly model: string
   readonly language: string | null
@@ -37,13 +37,13 @@ interface RecognitionChoice {
  * Source of a recording: an uploaded file or an existing document. If the store has lost the bytes of an earlier,
  * identical upload, `lost` is the id of its blob; otherwise null.
  */
-type Source =
+type RecordingSource =
   | { readonly upload: StoredUpload<RecognitionFields>; readonly lost: number | null }
   | { readonly documentId: number }
 
 interface ReceivedRecording extends Received {
-  readonly choice: RecognitionChoice
-  readonly source: Source
+  readonly choice: RecognitionOptions
+  readonly source: RecordingSource
 }
 
 interface ReceiveInput {
@@ -55,21 +55,21 @@ interface ReceiveInput {
 /** Reads a form with a file, or JSON with a document id. @throws every error that needs no call to a provider. */
 export function receiveRecording(input: ReceiveInput): Promise<ReceivedRecording> {
   const type = input.request.header('content-type')
-  if (/^multipart\/form-data\s*(;|$)/i.test(type)) return receiveUpload(input)
+  if (/^multipart\/form-data\s*(;|$)/i.test(type)) return receiveRecordingUpload(input)
   if (type !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type))
     throw fail('request.media_type', { expected: 'multipart/form-data or application/json' })
   return receiveDocumentId(input)
 }
 
-async function receiveUpload({ edge, request, caller }: ReceiveInput): Promise<ReceivedRecording> {
+async function receiveRecordingUpload({ edge, request, caller }: ReceiveInput): Promise<ReceivedRecording> {
   requireScope(caller, 'documents', 'write')
   const maxBytes = Math.min(edge.settings.maxUploadBytes, MAX_AUDIO_BYTES)
   const upload = await storeUpload(edge, request, { fields: UploadFields, maxBytes })
   const { blob, fields, file, mediaType } = upload
   const discard = (): Promise<void> => discardUnused(edge.blobs, edge.log, blob)
   try {
-    if (audioName(mediaType) === null) throw fail('voice.not_audio', { type: mediaType })
-    const choice = await chooseRecognition(edge, fields)
+    if (audioFileName(mediaType) === null) throw fail('voice.not_audio', { type: mediaType })
+    const choice = await resolveRecognition(edge, fields)
     const lost = await findLostTwin(edge.db, edge.blobs, blob)
     const fingerprint = Buffer.concat([blob.sha256, Buffer.from(JSON.stringify([fields, file]))])
     return { choice, source: { upload, lost }, fingerprint, discard }
@@ -82,26 +82,26 @@ async function receiveUpload({ edge, request, caller }: ReceiveInput): Promise<R
 async function receiveDocumentId({ edge, request, caller }: ReceiveInput): Promise<ReceivedRecording> {
   requireScope(caller, 'documents', 'read')
   const route = { body: TranscriptionRequest } as Pick<AnyRoute, 'body'> as AnyRoute
-  const { value, bytes } = await parseBody(route, request, maxJsonBytes(edge.settings))
+  const { value, bytes } = await parseBody(route, request, findMaxJsonBytes(edge.settings))
   const { document_id: documentId, ...fields } = value as z.output<typeof TranscriptionRequest>
-  const choice = await chooseRecognition(edge, fields)
+  const choice = await resolveRecognition(edge, fields)
   return { choice, source: { documentId }, fingerprint: bytes, discard: async () => {} }
 }
 
 /** Fills missing fields of a request from the voice settings, and validates them. @throws if a field is invalid. */
-async function chooseRecognition(
+async function resolveRecognition(
   { db, settings: { ai } }: Edge,
   { model, language, prompt }: RecognitionFields,
-): Promise<RecognitionChoice> {
+): Promise<RecognitionOptions> {
   const { stt_model, stt_language } = await readVoiceSettings(db)
   const id = model ?? stt_model
   const provider = STT_MODELS.find((one) => one.id === id)?.provider_id
   if (provider === undefined)
     throw fail('voice.unknown', { field: 'model', id, known: STT_MODELS.map((one) => one.id).join(', ') })
-  if (prompt !== undefined && !recognitionOf(id).acceptsPrompt)
+  if (prompt !== undefined && !requireRecognition(id).acceptsPrompt)
     throw fail('voice.prompt_unsupported', { model: id })
   if (ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keyName(provider) })
+    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
   return { provider, model: id, language: language ?? stt_language, prompt: prompt ?? null }
 }
 
@@ -146,10 +146,10 @@ async function resolveDocument({
 }: BeginInput): Promise<number> {
   if ('documentId' in source) {
     const { documentId } = source
-    const content = await tx.maybeOne(documentContent(documentId, ownerId))
+    const content = await tx.maybeOne(findDocumentContent(documentId, ownerId))
     if (content === null) throw fail('document.missing')
     const { byte_size: size, media_type: type } = content
-    if (audioName(type) === null) throw fail('voice.not_audio', { type })
+    if (audioFileName(type) === null) throw fail('voice.not_audio', { type })
     if (size > MAX_AUDIO_BYTES) throw fail('voice.audio_too_large', { size, limit: MAX_AUDIO_BYTES })
     if (!hasBlob(content)) throw fail('document.bytes_missing')
     return documentId

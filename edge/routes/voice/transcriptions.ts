@@ -8,8 +8,8 @@ import {
   TRANSCRIPTION_ORDER,
 } from '../../../sql/voice/transcriptions.ts'
 import { Transcription, TranscriptionSummary } from '../../../tasks/voice/transcription.ts'
-import { arrayAnswer, cursor } from '../../pipeline/lists.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { answerArray, cursor } from '../../pipeline/lists.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { Id } from '../ai/shapes.ts'
 import { viewerOf } from '../rag/access.ts'
@@ -75,7 +75,7 @@ unfinished one.`,
     reads: 'list',
     handle: async ({ query: { limit, cursor = null }, caller, reader, request }) => {
       const { ownerId, seesAll } = viewerOf(caller)
-      return arrayAnswer(
+      return answerArray(
         (await reader.text(readTranscriptions, [ownerId, seesAll, cursor, 0, limit]))!,
         request,
       )
@@ -95,7 +95,7 @@ unfinished one.`,
       const { ownerId, seesAll } = viewerOf(caller)
       const text = await edge.reader.text(readTranscription, [id, ownerId, seesAll])
       if (text === null) throw fail('voice.transcription_missing')
-      return json(text)
+      return answerJson(text)
     },
   }),
 

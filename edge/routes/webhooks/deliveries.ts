@@ -2,16 +2,16 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import {
   DELIVERY_ORDER,
-  managedEndpoint,
+  lockManagedEndpoint,
   readDeliveries,
   readDelivery,
   redeliverWebhook,
   type WebhookEvent,
 } from '../../../sql/webhooks.ts'
-import { arrayAnswer, cursor, cursorValues } from '../../pipeline/lists.ts'
-import { json, rawJson, route } from '../../pipeline/route.ts'
+import { answerArray, buildCursorValues, cursor } from '../../pipeline/lists.ts'
+import { answerCompactJson, answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
-import { managerOf, requireEvents, requireOwn } from './endpoints.ts'
+import { managerOf, requireEventScopes, requireOwnEndpoint } from './endpoints.ts'
 import { Delivery, DeliveryDetails, DeliveryParams, EndpointParams } from './shapes.ts'
 
 /** Routes for webhook deliveries and the endpoints' responses. */
@@ -32,11 +32,11 @@ export const deliveryRoutes = [
     reads: 'list',
     readsDecideAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
-      const page = [cursorValues(query.cursor), 0, query.limit] as const
+      const page = [buildCursorValues(query.cursor), 0, query.limit] as const
       const values = [params.endpoint_id, ...managerOf(caller), query.status ?? null, ...page] as const
       const text = await reader.text(readDeliveries, values)
       if (text === null) throw fail('webhook.missing')
-      return arrayAnswer(requireVisible(text), request)
+      return answerArray(requireVisibleDeliveries(text), request)
     },
   }),
 
@@ -53,9 +53,9 @@ export const deliveryRoutes = [
       const values = [params.endpoint_id, ...managerOf(caller), params.delivery_id] as const
       const text = await reader.text(readDelivery, values)
       if (text === null) throw fail('webhook.delivery_missing')
-      const { type } = JSON.parse(requireVisible(text)) as { type: WebhookEvent }
-      requireEvents(caller, [type])
-      return rawJson(text)
+      const { type } = JSON.parse(requireVisibleDeliveries(text)) as { type: WebhookEvent }
+      requireEventScopes(caller, [type])
+      return answerCompactJson(text)
     },
   }),
 
@@ -74,12 +74,12 @@ export const deliveryRoutes = [
     handle: (input) =>
       input.transaction(async (tx) => {
         const { endpoint_id, delivery_id } = input.params
-        const endpoint = await tx.maybeOne(managedEndpoint(endpoint_id, managerOf(input.caller)))
-        if (endpoint !== null) requireOwn(input.caller, endpoint)
+        const endpoint = await tx.maybeOne(lockManagedEndpoint(endpoint_id, managerOf(input.caller)))
+        if (endpoint !== null) requireOwnEndpoint(input.caller, endpoint)
         const sent = endpoint && (await tx.maybeOne(redeliverWebhook(endpoint_id, delivery_id)))
         if (sent === null) throw fail('webhook.delivery_missing')
-        requireEvents(input.caller, [sent.type])
-        return json(sent.json)
+        requireEventScopes(input.caller, [sent.type])
+        return answerJson(sent.json)
       }),
   }),
 ]
@@ -88,7 +88,7 @@ export const deliveryRoutes = [
  * Returns the JSON that a statement read.
  * @throws webhook.not_yours if the caller manages the endpoint but may not see its deliveries.
  */
-function requireVisible(text: string): string {
+function requireVisibleDeliveries(text: string): string {
   if (text === 'none') throw fail('webhook.not_yours')
   return text
 }

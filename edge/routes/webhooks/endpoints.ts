@@ -7,11 +7,11 @@ import {
   ENDPOINT_ORDER,
   type EndpointFields,
   type EndpointManager,
-  hideEndpoint,
   insertEndpoint,
-  managedEndpoint,
+  lockManagedEndpoint,
+  markEndpointDeleted,
   type OwnedEndpoint,
-  ROLL_HOURS,
+  PREVIOUS_SECRET_HOURS,
   readEndpoint,
   readEndpoints,
   readOrganizationEndpoints,
@@ -20,13 +20,20 @@ import {
   type WebhookEvent,
 } from '../../../sql/webhooks.ts'
 import { deriveChallengeToken, deriveWebhookSecret } from '../../../tasks/webhooks/signature.ts'
-import { validateWebhookUrl, webhookHost } from '../../../tasks/webhooks/url.ts'
-import { audit, type EventRequest } from '../../pipeline/audit.ts'
+import { validateWebhookUrl, webhookHostOf } from '../../../tasks/webhooks/url.ts'
+import { appendAuditEvent, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { invalid } from '../../pipeline/input.ts'
-import { arrayAnswer, cursor, cursorValues } from '../../pipeline/lists.ts'
-import { type Answer, type Input, json, rawJson, route, type Writes } from '../../pipeline/route.ts'
+import { failInvalidField } from '../../pipeline/input.ts'
+import { answerArray, buildCursorValues, cursor } from '../../pipeline/lists.ts'
+import {
+  type Answer,
+  answerCompactJson,
+  answerJson,
+  type Input,
+  route,
+  type Writes,
+} from '../../pipeline/route.ts'
 import { count, RowId } from '../../pipeline/schemas.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { lockCaller } from '../accounts/proof.ts'
@@ -64,7 +71,7 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
     errors: ['quota.webhook_endpoints', 'webhook.no_account', ...ROLE_ERRORS],
     sideEffect: true,
     hasCredentials: true,
-    addUnstored: withSecret,
+    addUnstored: addSecret,
     handle: addEndpoint,
   }),
 
@@ -85,7 +92,7 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
     reads: 'list',
     readsDecideAccess: true,
     handle: async ({ query, caller, reader, request }) => {
-      const page = [cursorValues(query.cursor), 0, query.limit] as const
+      const page = [buildCursorValues(query.cursor), 0, query.limit] as const
       requireOrganization(caller, query.organization_id ?? null)
       const text =
         query.organization_id === undefined
@@ -93,7 +100,7 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
           : requireAccess(
               await reader.text(readOrganizationEndpoints, [query.organization_id, caller.ownerId, ...page]),
             )
-      return arrayAnswer(text!, request)
+      return answerArray(text!, request)
     },
   }),
 
@@ -108,7 +115,7 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
     handle: async ({ params, caller, reader }) => {
       const text = await reader.text(readEndpoint, [params.endpoint_id, ...managerOf(caller)])
       if (text === null) throw fail('webhook.missing')
-      return rawJson(text)
+      return answerCompactJson(text)
     },
   }),
 
@@ -138,7 +145,7 @@ events.`,
     errors: ['webhook.missing'],
     handle: (input) =>
       withEndpoint(input, async (tx, endpoint) => {
-        await tx.run(hideEndpoint(input.params.endpoint_id))
+        await tx.run(markEndpointDeleted(input.params.endpoint_id))
         await tx.run(auditEndpoint(input, 'webhook.deleted', endpoint, {}))
         return undefined
       }),
@@ -158,7 +165,7 @@ events.`,
     sideEffect: true,
     handle: (input) =>
       withEndpoint(input, async (tx, endpoint) => {
-        requireOwn(input.caller, endpoint)
+        requireOwnEndpoint(input.caller, endpoint)
         const { endpoint_id: id } = input.params
         if (endpoint.url === null) throw fail('webhook.callbacks')
         const token = deriveChallengeToken(input.edge.secretKey, id, endpoint.url)
@@ -172,7 +179,7 @@ events.`,
     path: '/:endpoint_id/secret',
     allowsOrganizationKeys: true,
     summary: 'Rotate the secret of a webhook endpoint',
-    description: `Only this response shows the new secret. For ${ROLL_HOURS} hours the previous secret also signs: \`webhook-signature\` then has both signatures.`,
+    description: `Only this response shows the new secret. For ${PREVIOUS_SECRET_HOURS} hours the previous secret also signs: \`webhook-signature\` then has both signatures.`,
     params: EndpointParams,
     response: RolledSecret,
     errors: ['webhook.missing', 'webhook.not_yours'],
@@ -185,11 +192,11 @@ events.`,
     },
     handle: (input) =>
       withEndpoint(input, async (tx, endpoint) => {
-        requireOwn(input.caller, endpoint)
+        requireOwnEndpoint(input.caller, endpoint)
         const { endpoint_id } = input.params
         const { secret_version: version } = await tx.one(rollSecret(endpoint_id))
         await tx.run(auditEndpoint(input, 'webhook.secret_rolled', endpoint, { version }))
-        return json<z.input<typeof RolledSecret>>(JSON.stringify({ endpoint_id, version }))
+        return answerJson<z.input<typeof RolledSecret>>(JSON.stringify({ endpoint_id, version }))
       }),
   }),
 ]
@@ -206,12 +213,12 @@ export const managerOf = ({ ownerId, role, key }: Caller): EndpointManager => [
  * account's events.
  * @throws webhook.not_yours
  */
-export function requireOwn(caller: Caller, endpoint: OwnedEndpoint): void {
+export function requireOwnEndpoint(caller: Caller, endpoint: OwnedEndpoint): void {
   const [account, everything] = managerOf(caller)
   if (!everything && endpoint.account_id !== account) throw fail('webhook.not_yours')
 }
 
-const AREA_OF = {
+const AREA_BY_EVENT = {
   'job.done': 'jobs',
   'job.failed': 'jobs',
   'job.cancelled': 'jobs',
@@ -221,8 +228,8 @@ const AREA_OF = {
 } as const satisfies Readonly<Record<WebhookEvent, string>>
 
 /** Checks that an API key's scopes allow reading the areas of these events. @throws fail('auth.scope') */
-export function requireEvents(caller: Caller, events: readonly WebhookEvent[]): void {
-  for (const event of events) requireScope(caller, AREA_OF[event], 'read')
+export function requireEventScopes(caller: Caller, events: readonly WebhookEvent[]): void {
+  for (const event of events) requireScope(caller, AREA_BY_EVENT[event], 'read')
 }
 
 type EndpointInput<R, B = undefined> = Input<{ endpoint_id: number }, undefined, B, Caller> & Writes<R>
@@ -234,7 +241,7 @@ function withEndpoint<R, B>(
 ): Promise<Answer<R>> {
   const { params, caller } = input
   return input.transaction(async (tx) => {
-    const endpoint = await tx.maybeOne(managedEndpoint(params.endpoint_id, managerOf(caller)))
+    const endpoint = await tx.maybeOne(lockManagedEndpoint(params.endpoint_id, managerOf(caller)))
     if (endpoint === null) throw fail('webhook.missing')
     return work(tx, endpoint)
   })
@@ -247,7 +254,7 @@ function auditEndpoint(
   data: object,
 ) {
   const { account_id: accountId, organization_id: organizationId } = endpoint
-  return audit(input, kind, {
+  return appendAuditEvent(input, kind, {
     accountId,
     organizationId,
     data: { webhook: input.params.endpoint_id, ...data },
@@ -264,7 +271,7 @@ function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedE
   if (ownerId === null) throw fail('webhook.no_account')
   requireOrganization(caller, organizationId)
   checkUrl(edge, url)
-  requireEvents(caller, body.events)
+  requireEventScopes(caller, body.events)
   const events = [...new Set(body.events)].sort()
   return input.transaction(async (tx) => {
     if (organizationId !== null)
@@ -275,7 +282,7 @@ function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedE
         accountId: ownerId,
         organizationId,
         url,
-        host: webhookHost(url),
+        host: webhookHostOf(url),
         events,
         description,
         keyId: caller.key?.id ?? null,
@@ -285,12 +292,12 @@ function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedE
     const { id } = JSON.parse(created.json) as { id: number }
     await tx.run(addChallenge(id, deriveChallengeToken(edge.secretKey, id, url)))
     const data = { webhook: id, url, events }
-    await tx.run(audit(input, 'webhook.created', { accountId: ownerId, organizationId, data }))
-    return json(created.json)
+    await tx.run(appendAuditEvent(input, 'webhook.created', { accountId: ownerId, organizationId, data }))
+    return answerJson(created.json)
   })
 }
 
-function withSecret({ secretKey }: Edge, text: string): string {
+function addSecret({ secretKey }: Edge, text: string): string {
   const row = JSON.parse(text) as z.input<typeof Endpoint>
   return JSON.stringify({ ...row, secret: deriveWebhookSecret(secretKey, row.id, 1) })
 }
@@ -302,15 +309,15 @@ function updateEndpointFields(
   if (body.url !== undefined) checkUrl(edge, body.url)
   const fields: EndpointFields = {
     ...body,
-    ...(body.url === undefined ? {} : { host: webhookHost(body.url) }),
+    ...(body.url === undefined ? {} : { host: webhookHostOf(body.url) }),
     ...(body.events === undefined ? {} : { events: [...new Set(body.events)].sort() }),
   }
   return withEndpoint(input, async (tx, endpoint) => {
     // Activating an endpoint sends its waiting messages to a URL that the account may no longer trust.
     if (fields.url !== undefined || fields.events !== undefined || fields.is_active === true)
-      requireOwn(caller, endpoint)
+      requireOwnEndpoint(caller, endpoint)
     if (fields.url !== undefined || fields.events !== undefined)
-      requireEvents(caller, [...endpoint.events, ...(body.events ?? [])])
+      requireEventScopes(caller, [...endpoint.events, ...(body.events ?? [])])
     if (endpoint.url === null && (fields.url !== undefined || fields.events !== undefined))
       throw fail('webhook.callbacks')
     const { json: text } = await tx.one(updateEndpoint(params.endpoint_id, fields))
@@ -319,12 +326,12 @@ function updateEndpointFields(
         addChallenge(params.endpoint_id, deriveChallengeToken(edge.secretKey, params.endpoint_id, body.url)),
       )
     await tx.run(auditEndpoint(input, 'webhook.updated', endpoint, { ...body, events: fields.events }))
-    return json(text)
+    return answerJson(text)
   })
 }
 
 /** Checks that the settings allow webhooks to use this URL. @throws request.invalid if they do not. */
 function checkUrl({ settings }: Edge, url: string): void {
   const problem = validateWebhookUrl(url, settings.webhooks)
-  if (problem !== null) throw invalid('body', 'url', problem, 'custom')
+  if (problem !== null) throw failInvalidField('body', 'url', problem, 'custom')
 }

@@ -55,18 +55,20 @@ const endpointFields = {
   updated_at: Timestamp.nullable(),
 }
 export const Endpoint = z.strictObject(endpointFields).meta({ id: 'Webhook' })
-const secret = z.string().meta({ description: 'Signs the messages; shown only once' })
-export const CreatedEndpoint = z.strictObject({ ...endpointFields, secret }).meta({ id: 'WebhookCreated' })
+const secretField = z.string().meta({ description: 'Signs the messages; shown only once' })
+export const CreatedEndpoint = z
+  .strictObject({ ...endpointFields, secret: secretField })
+  .meta({ id: 'WebhookCreated' })
 
 export const RolledSecret = z
   .strictObject({
     endpoint_id: z.int(),
     version: z.int().describe('Starts at 1; each rotation adds 1'),
-    secret,
+    secret: secretField,
   })
   .meta({ id: 'WebhookSecret' })
 
-const Answer = z
+const EndpointResponse = z
   .strictObject({
     at: Timestamp,
     ms: z.int(),
@@ -86,13 +88,13 @@ const deliveryFields = {
   due_at: Timestamp.nullable(),
   created_at: Timestamp,
   ended_at: Timestamp.nullable(),
-  last_answer: Answer.nullable(),
+  last_answer: EndpointResponse.nullable(),
 }
 export const Delivery = z.strictObject(deliveryFields).meta({ id: 'WebhookDelivery' })
 export const DeliveryDetails = z
   .strictObject({
     ...deliveryFields,
     body: z.string().meta({ description: 'Body of the request' }),
-    answers: z.array(Answer),
+    answers: z.array(EndpointResponse),
   })
   .meta({ id: 'WebhookDeliveryDetails' })
