@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
-import { arrayText, type PageValues } from './lists.ts'
+import { buildArrayText, type PageValues } from './lists.ts'
 import { ACCOUNT_CHANGED } from './notify.ts'
 import type { ReadStatement } from './reader.ts'
 
@@ -38,14 +38,14 @@ export const SESSION_ORDER = { 's.id': 'uuid' } as const
 export const readSessions: ReadStatement<[account: number, callersOwn: string | null, ...page: PageValues]> =
   {
     name: 'sessions',
-    text: arrayText({
+    text: buildArrayText({
       table: 'session',
       row: 's',
       parameters: 2,
       // Few rows fail the last condition, because expired tokens are pruned every minute.
       where: 's.account_id = $1::int and s.revoked_at is null and t.expires_at > now()',
       order: SESSION_ORDER,
-      numbered: false,
+      hasPageNumbers: false,
       direction: 'desc',
       join: 'join refresh_token t on t.session_id = s.id and t.rotated_at is null',
       item: `json_build_object('id', s.id, 'created_at', iso(s.created_at),
@@ -77,7 +77,7 @@ const Credentials = z.object({
 })
 
 /** Reads the credentials to check a login against. `totp_id` is the second factor; null without one. */
-export const credentialsByEmail = (email: string): Query<z.output<typeof Credentials>> =>
+export const findCredentialsByEmail = (email: string): Query<z.output<typeof Credentials>> =>
   sql.prepared('credentials', Credentials)`
     select a.id, a.password_hash, a.role, a.is_active, t.id as totp_id
     from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null where a.email = ${email}`
@@ -102,10 +102,10 @@ export interface NewAccount {
   readonly isActive: boolean
 }
 
-const Inserted = z.object({ id: z.number(), role: z.string(), json: z.string() })
+const InsertedAccount = z.object({ id: z.number(), role: z.string(), json: z.string() })
 
-export const insertAccount = (account: NewAccount): Query<z.output<typeof Inserted>> =>
-  sql.type(Inserted)`
+export const insertAccount = (account: NewAccount): Query<z.output<typeof InsertedAccount>> =>
+  sql.type(InsertedAccount)`
     insert into account (email, password_hash, full_name, role, is_active)
     values (${account.email}, ${account.passwordHash}, ${account.fullName}, ${account.role}, ${account.isActive})
     returning id, role, account_json(account)::text as json`
@@ -128,29 +128,32 @@ export const setRole = (id: number, role: NewAccount['role']): Query<{ json: str
     update account set role = ${role}, updated_at = case when role = ${role} then updated_at else now() end
     where id = ${id} and deleted_at is null returning account_json(account)::text as json`
 
-const Left = z.object({
+const LeaveOutcome = z.object({
   inherited: z.array(z.object({ organization_id: z.number(), heir_id: z.number() })),
   deleted: z.array(z.object({ organization_id: z.number(), slug: z.string() })),
 })
 /** Changes to the organizations of which an account was the only owner. */
-export type Left = z.output<typeof Left>
+export type LeaveOutcome = z.output<typeof LeaveOutcome>
 
 /** Maximum number of organizations that an account leaves in one transaction, which locks them. */
-export const LEAVE_BATCH = 500
+export const LEAVE_BATCH_SIZE = 500
 
 /**
  * Marks an account as deleted and removes it from at most `max` organizations. Those without another owner pass to an
  * heir or are deleted. No row if the account does not exist. The task `accounts.purge` deletes its rows.
  * @throws account.last_admin if no active admin would remain.
  */
-export const deleteAccount = (id: number, max = LEAVE_BATCH): Query<Left & { email: string }> =>
+export const deleteAccount = (id: number, max = LEAVE_BATCH_SIZE): Query<LeaveOutcome & { email: string }> =>
   sql.type(
-    Left.extend({ email: z.string() }),
+    LeaveOutcome.extend({ email: z.string() }),
   )`select email, inherited, deleted from account_delete(${id}, ${max}::int)`
 
 /** Removes a deleted account from at most `max` more organizations, and returns their number as `organizations`. */
-export const leaveOrganizations = (id: number, max = LEAVE_BATCH): Query<Left & { organizations: number }> =>
-  sql.type(Left.extend({ organizations: z.number() }))`
+export const leaveOrganizations = (
+  id: number,
+  max = LEAVE_BATCH_SIZE,
+): Query<LeaveOutcome & { organizations: number }> =>
+  sql.type(LeaveOutcome.extend({ organizations: z.number() }))`
     select organizations, inherited, deleted from account_leave(${id}, ${max}::int)`
 
 /** Sets the password. No row if the account is gone. */
@@ -175,7 +178,7 @@ const OwnCredentials = z.object({
 })
 
 /** Reads the credentials with which a signed-in account proves its identity. */
-export const credentialsById = (id: number): Query<z.output<typeof OwnCredentials>> =>
+export const findCredentialsById = (id: number): Query<z.output<typeof OwnCredentials>> =>
   sql.type(OwnCredentials)`
     select a.email, a.password_hash, t.id as totp_id
     from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null
@@ -192,12 +195,12 @@ const Recipient = z.object({
 })
 
 /** Reads the account that an email is addressed to. */
-export const recipientById = (id: number): Query<z.output<typeof Recipient>> =>
+export const findRecipientById = (id: number): Query<z.output<typeof Recipient>> =>
   sql.type(
     Recipient,
   )`select id, email, full_name, is_active, is_verified from account where id = ${id} and deleted_at is null`
 
-export const recipientByEmail = (email: string): Query<z.output<typeof Recipient>> =>
+export const findRecipientByEmail = (email: string): Query<z.output<typeof Recipient>> =>
   sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where email = ${email}`
 
 /**
@@ -222,7 +225,7 @@ export const insertMailedToken = (
 const TokenOwner = z.object({ account_id: z.number(), email: z.string() })
 
 /** Finds the owner of a token. No row if the token is unknown, used or expired. */
-export const mailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
+export const findMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
     select t.account_id, a.email from account_token t join account a on a.id = t.account_id and a.deleted_at is null
     where t.digest = ${sql.binary(digest)} and t.kind = ${kind} and t.expires_at > now() and t.used_at is null`
@@ -248,7 +251,7 @@ export const redeemMailedToken = (kind: MailedKind, digest: Buffer): Query<z.out
     where exists (select from used where digest = ${sql.binary(digest)})`
 
 /** Marks the address as verified. Changes no row if it already is. */
-export const setVerified = (id: number): Query<unknown> =>
+export const markAddressVerified = (id: number): Query<unknown> =>
   sql.type(
     noRows,
   )`update account set is_verified = true, updated_at = now() where id = ${id} and not is_verified`
@@ -269,7 +272,7 @@ export const invalidateMailedTokens = (accountId: number): Query<unknown> =>
     noRows,
   )`update account_token set used_at = now() where account_id = ${accountId} and used_at is null`
 
-const Admin = z.object({ id: z.number(), change: z.enum(['created', 'promoted', 'replaced']) })
+const UpsertedAdmin = z.object({ id: z.number(), change: z.enum(['created', 'promoted', 'replaced']) })
 
 /**
  * Makes an account an active admin. No row if it already is one. If its address is unverified, the account gets this
@@ -280,8 +283,8 @@ export const upsertAdmin = (
   email: string,
   passwordHash: string,
   asItIs = false,
-): Query<z.output<typeof Admin>> =>
-  sql.type(Admin)`
+): Query<z.output<typeof UpsertedAdmin>> =>
+  sql.type(UpsertedAdmin)`
     insert into account (email, password_hash, role, is_verified) values (${email}, ${passwordHash}, 'admin', true)
     on conflict on constraint account_email_key do update set role = 'admin', is_active = true, updated_at = now(),
         is_verified = account.is_verified or not ${asItIs},
@@ -317,7 +320,7 @@ export const insertSession = (
     select ${sql.binary(digest)}, id, now() + make_interval(secs => ${lifetimeSeconds}) from family
     returning (select password_hash from account where id = ${accountId})`
 
-const Touched = z.object({ role: z.string(), is_active: z.boolean() })
+const LoggedInAccount = z.object({ role: z.string(), is_active: z.boolean() })
 
 /** Credentials that a login was checked against. */
 export interface CheckedLogin {
@@ -335,11 +338,11 @@ export interface CheckedLogin {
 export const recordLogin = (
   accountId: number,
   { passwordHash, totpId, rehashed = null }: CheckedLogin,
-): Query<z.output<typeof Touched>> =>
-  sql.prepared('login_record', Touched)`
+): Query<z.output<typeof LoggedInAccount>> =>
+  sql.prepared('login_record', LoggedInAccount)`
     select role, is_active from login_record(${accountId}, ${passwordHash}, ${totpId}::uuid, ${rehashed})`
 
-const Refreshed = z.object({
+const RefreshedSession = z.object({
   account_id: z.number(),
   session_id: z.string(),
   role: z.string(),
@@ -357,13 +360,13 @@ export const refreshSession = (
   successor: Buffer,
   lifetimeSeconds: number,
   longestSeconds: number | null = null,
-): Query<z.output<typeof Refreshed>> =>
-  sql.prepared('session_refresh', Refreshed)`
+): Query<z.output<typeof RefreshedSession>> =>
+  sql.prepared('session_refresh', RefreshedSession)`
     select account_id, session_id, role, replayed, seconds_left
     from session_refresh(${sql.binary(presented)}, ${sql.binary(successor)}, make_interval(secs => ${lifetimeSeconds}),
       make_interval(secs => ${longestSeconds}::float8))`
 
-const Ended = z.object({ id: z.string(), account_id: z.number() })
+const EndedSession = z.object({ id: z.string(), account_id: z.number() })
 
 /**
  * Revokes the session of a refresh token (by digest) or of an access token (by session id). Either may be null. Access
@@ -372,8 +375,8 @@ const Ended = z.object({ id: z.string(), account_id: z.number() })
 export const revokeSession = (
   digest: Buffer | null,
   sessionId: string | null,
-): Query<z.output<typeof Ended>> =>
-  sql.type(Ended)`
+): Query<z.output<typeof EndedSession>> =>
+  sql.type(EndedSession)`
     update session set revoked_at = now()
     where revoked_at is null and (id = ${sessionId}::uuid
       or id = (select session_id from refresh_token where digest = ${digest === null ? null : sql.binary(digest)}))
@@ -381,7 +384,7 @@ export const revokeSession = (
     returning id, account_id`
 
 /** Finds an unrevoked session of an account that began within the last `seconds`. */
-export const recentSession = (
+export const findRecentSession = (
   accountId: number,
   sessionId: string | null,
   seconds: number,
@@ -391,8 +394,8 @@ export const recentSession = (
       and created_at > now() - make_interval(secs => ${seconds})`
 
 /** Ends one session of an account, including its access tokens. No row if the account has no such live session. */
-export const endSession = (accountId: number, sessionId: string): Query<z.output<typeof Ended>> =>
-  sql.type(Ended)`
+export const endSession = (accountId: number, sessionId: string): Query<z.output<typeof EndedSession>> =>
+  sql.type(EndedSession)`
     update session set revoked_at = now(), ended_at = now()
     where id = ${sessionId}::uuid and account_id = ${accountId} and revoked_at is null
     returning id, account_id`

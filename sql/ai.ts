@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
-import { arrayText, inOrders, inTimeSpan, type PageValues, pageOf, pairConditions } from './lists.ts'
+import {
+  buildArrayText,
+  buildPageSubquery,
+  inTimeSpan,
+  mapOrders,
+  type PageValues,
+  pairConditions,
+} from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Queries about conversations and agents. `sql/ai/` has those about turns, usage and sentiment. */
@@ -13,7 +20,7 @@ type OwnerFilter = [userId: string, owner: number | null, unowned: boolean]
  * Conversations of account `owner`; null matches none. With `unowned`, also conversations of `userId` that belong to no
  * account. `from` and `to` limit the time of the last change; null means no limit.
  */
-export const readConversations = inOrders(
+export const readConversations = mapOrders(
   CONVERSATION_ORDERS,
   (
     column,
@@ -21,7 +28,7 @@ export const readConversations = inOrders(
     direction,
   ): ReadStatement<[...OwnerFilter, from: string | null, to: string | null, ...page: PageValues]> => ({
     name: `ai_conversations_by_${column}_${direction}`,
-    text: arrayText({
+    text: buildArrayText({
       table: 'ai_conversation',
       row: 'c',
       parameters: 5,
@@ -30,7 +37,7 @@ export const readConversations = inOrders(
         [inTimeSpan('c.updated_at', '$4', '$5')],
       ),
       order,
-      numbered: false,
+      hasPageNumbers: false,
       direction,
       item: 'ai_conversation_json(c)',
     }),
@@ -55,16 +62,16 @@ export const readConversation: ReadStatement<[id: string, ...page: PageValues]> 
     'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at), 'message_count', c.message_count,
     'messages', page.items::json, 'next', page.next,
     'metadata', json_build_object('user_id', c.user_id, 'last_response_time_ms', coalesce(c.last_response_ms, 0)))::text
-  from ai_conversation c, ${pageOf({
+  from ai_conversation c, ${buildPageSubquery({
     table: 'ai_message',
     row: 'm',
     parameters: 1,
     // Must match the condition of ai_messages_count.
     where: `m.conversation_id = $1::uuid and m.status <> 'pending' and m.content <> ''`,
     order: MESSAGE_ORDER,
-    numbered: false,
+    hasPageNumbers: false,
     direction: 'desc',
-    reversed: true,
+    isReversed: true,
     item: `json_build_object('id', m.id, 'role', m.role, 'content', m.content,
       'timestamp', iso(case m.role when 'user' then m.created_at else m.settled_at end), 'status', m.status)`,
   })} page
@@ -81,7 +88,7 @@ export const renameConversation = (id: string, title: string): Query<{ json: str
  * Cancels the pending turns of a conversation and returns their jobs. Cancels the last one first, so that no other
  * starts meanwhile.
  */
-export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>
+export const cancelPendingTurns = (conversationId: string): Query<{ job_id: string }> =>
   sql.type(z.object({ job_id: z.string() }))`
     select job_id from (
       select job_id from ai_message where conversation_id = ${conversationId}::uuid and status = 'pending'
@@ -102,7 +109,7 @@ export const readAiState: ReadStatement<[defaultAgent: string]> = {
 
 // Agents.
 
-const AGENT = `json_build_object('slug', a.slug, 'name', a.name, 'description', a.description, 'category', a.category,
+const AGENT_JSON = `json_build_object('slug', a.slug, 'name', a.name, 'description', a.description, 'category', a.category,
   'model_id', a.model_id, 'temperature', coalesce(a.temperature, $1::float8), 'max_tokens', coalesce(a.max_tokens, $2::int),
   'system_prompt', a.system_prompt, 'is_active', a.is_active, 'tools', a.tools, 'memory_modules', a.memory_modules,
   'knowledge_base_ids', a.knowledge_base_ids)`
@@ -111,13 +118,13 @@ const AGENT = `json_build_object('slug', a.slug, 'name', a.name, 'description', 
 export const readAgents: ReadStatement<[temperature: number, maxTokens: number]> = {
   name: 'ai_agents',
   text: `select coalesce(json_agg(j order by slug), '[]')::text from (
-    select a.slug, ${AGENT} as j from ai_agent a order by a.slug limit 1000) agents`,
+    select a.slug, ${AGENT_JSON} as j from ai_agent a order by a.slug limit 1000) agents`,
 }
 
 /** One agent, with the same defaults as {@link readAgents}. */
 export const readAgent: ReadStatement<[temperature: number, maxTokens: number, slug: string]> = {
   name: 'ai_agent',
-  text: `select ${AGENT}::text from ai_agent a where a.slug = $3::text`,
+  text: `select ${AGENT_JSON}::text from ai_agent a where a.slug = $3::text`,
 }
 
 /** Fields of an agent to change. Absent fields keep their value. */

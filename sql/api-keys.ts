@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
-import { arrayText, type PageValues } from './lists.ts'
-import { type OrganizationViewer, visibleTo } from './orgs.ts'
+import { buildArrayText, type PageValues } from './lists.ts'
+import { buildVisibleQuery, type OrganizationViewer } from './orgs.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Queries about API keys, their last use and their request allowance. */
@@ -17,13 +17,13 @@ export const API_KEY_ORDER = { 'k.id': 'uuid' } as const
 /** The keys of an account, newest first. */
 export const readApiKeys: ReadStatement<[account: number, ...page: PageValues]> = {
   name: 'api_keys',
-  text: arrayText({
+  text: buildArrayText({
     table: 'api_key',
     row: 'k',
     parameters: 1,
     where: 'k.account_id = $1::int',
     order: API_KEY_ORDER,
-    numbered: false,
+    hasPageNumbers: false,
     direction: 'desc',
     item: 'api_key_json(k)',
   }),
@@ -32,15 +32,15 @@ export const readApiKeys: ReadStatement<[account: number, ...page: PageValues]> 
 /** The keys of an organization, newest first. Only its admins and owners may see them. */
 export const readOrganizationKeys: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'organization_keys',
-  text: visibleTo(
+  text: buildVisibleQuery(
     ['owner', 'admin'],
-    arrayText({
+    buildArrayText({
       table: 'api_key',
       row: 'k',
       parameters: 2,
       where: 'k.organization_id = $1::int',
       order: API_KEY_ORDER,
-      numbered: false,
+      hasPageNumbers: false,
       direction: 'desc',
       item: 'api_key_json(k)',
     }),
@@ -67,11 +67,11 @@ export const insertApiKey = (key: NewApiKey): Query<{ json: string }> =>
       ${sql.array([...key.scopes], 'text')}, ${key.expiresAt}::timestamptz)
     returning api_key_json(api_key)::text as json`
 
-const Owners = z.object({ account_id: z.number(), organization_id: z.number().nullable() })
+const KeyOwners = z.object({ account_id: z.number(), organization_id: z.number().nullable() })
 
 /** Reads the account and organization of a key. No row if the key does not exist. */
-export const apiKeyOwners = (id: string): Query<z.output<typeof Owners>> =>
-  sql.type(Owners)`select account_id, organization_id from api_key where id = ${id}::uuid`
+export const findApiKeyOwners = (id: string): Query<z.output<typeof KeyOwners>> =>
+  sql.type(KeyOwners)`select account_id, organization_id from api_key where id = ${id}::uuid`
 
 /** Deletes a key, and a trigger notifies every edge process. No row if it was already gone. */
 export const deleteApiKey = (id: string): Query<{ id: string }> =>
@@ -85,7 +85,7 @@ export const recordKeyUse = (ids: readonly string[]): Query<unknown> =>
       where id = any(${sql.array([...ids], 'uuid')}) and coalesce(last_used_at < now() - interval '30 seconds', true)
       order by id for no key update skip locked)`
 
-const Granted = z.object({ granted: z.number(), remaining: z.number(), reset_ms: z.number() })
+const GrantedRequests = z.object({ granted: z.number(), remaining: z.number(), reset_ms: z.number() })
 
 /**
  * Grants an edge up to `wanted` of the `max` requests that a key may make per period of `seconds`. A period begins with
@@ -96,8 +96,8 @@ export const reserveRequests = (
   max: number,
   seconds: number,
   wanted: number,
-): Query<z.output<typeof Granted>> =>
-  sql.prepared('api_key_reserve', Granted)`
+): Query<z.output<typeof GrantedRequests>> =>
+  sql.prepared('api_key_reserve', GrantedRequests)`
     insert into api_key_allowance as a (key_id, began_at, taken, granted)
     values (${keyId}::uuid, clock_timestamp(), least(${wanted}::int, ${max}::int), least(${wanted}::int, ${max}::int))
     on conflict on constraint api_key_allowance_pkey do update set (began_at, taken, granted) = (

@@ -6,7 +6,7 @@ import { StartError } from './start-error.ts'
  * migrates, may change the schema. At run time, `security definer` functions of the owner create tables.
  */
 
-const ROLE = `select rolsuper as "isSuperuser", pg_has_role(rolname, current_user, 'member') as "isOwner"
+const ROLE_QUERY = `select rolsuper as "isSuperuser", pg_has_role(rolname, current_user, 'member') as "isOwner"
   from pg_roles where rolname = $1`
 
 /**
@@ -14,7 +14,7 @@ const ROLE = `select rolsuper as "isSuperuser", pg_has_role(rolname, current_use
  * @throws StartError if the role does not exist, or if it may change the schema.
  */
 export async function checkAppRole(client: Client, role: string): Promise<void> {
-  const { rows } = await client.query<{ isSuperuser: boolean; isOwner: boolean }>(ROLE, [role])
+  const { rows } = await client.query<{ isSuperuser: boolean; isOwner: boolean }>(ROLE_QUERY, [role])
   const found = rows[0]
   if (found === undefined)
     throw new StartError(
@@ -31,13 +31,13 @@ export async function checkAppRole(client: Client, role: string): Promise<void> 
  */
 export async function grantAppRole(client: Client, role: string): Promise<void> {
   await client.query("select set_config('millrace.app_role', $1, true)", [role])
-  await client.query(GRANTS)
+  await client.query(GRANT_SCRIPT)
 }
 
 // Grants only on objects of the owner, because the schemas may also have tables and functions of extensions. Every role
 // may call functions, except the `security definer` ones. The queue's tables have row level security without a policy,
 // so only their owner sees rows.
-const GRANTS = `
+const GRANT_SCRIPT = `
 do $$
 declare
   app constant name := current_setting('millrace.app_role');

@@ -1,5 +1,5 @@
 import { noRows, type Query, sql } from './db.ts'
-import { inOrders, inTimeSpan, listText, type PageValues, pairConditions } from './lists.ts'
+import { buildListText, inTimeSpan, mapOrders, type PageValues, pairConditions } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The append-only audit trail of accounts, organizations and admin actions. */
@@ -96,13 +96,13 @@ export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
 export const AUDIT_ORDERS = { at: { 'e.at': 'timestamptz', 'e.id': 'bigint' } } as const
 
 // Selects events with the account as actor, and events of other actors about it.
-const OF_ACCOUNT = [
+const ACCOUNT_CONDITIONS = [
   '$2::int is null',
   'e.actor_id = $2::int',
   'e.account_id = $2::int and e.account_id is distinct from e.actor_id',
 ]
-const OF_KIND = ['$1::text is null', 'e.kind = $1::text']
-const OF_ORGANIZATION = ['$3::int is null', 'e.organization_id = $3::int']
+const KIND_CONDITIONS = ['$1::text is null', 'e.kind = $1::text']
+const ORGANIZATION_CONDITIONS = ['$3::int is null', 'e.organization_id = $3::int']
 
 type Filters = [
   kind: string | null,
@@ -116,17 +116,18 @@ type Filters = [
  * A page of events, filtered by kind, account (as actor or subject), organization and time. Null matches any value.
  * With both an account and an organization, the search scans the account's events.
  */
-export const readAudit = inOrders(
+export const readAudit = mapOrders(
   AUDIT_ORDERS,
   (column, order, direction): ReadStatement<[...Filters, ...page: PageValues]> => ({
     name: `audit_by_${column}_${direction}`,
-    text: listText('events', {
+    text: buildListText('events', {
       table: 'audit_event',
       row: 'e',
       parameters: 5,
-      where: pairConditions(pairConditions(OF_ACCOUNT, pairConditions(OF_KIND, OF_ORGANIZATION)), [
-        inTimeSpan('e.at', '$4', '$5'),
-      ]),
+      where: pairConditions(
+        pairConditions(ACCOUNT_CONDITIONS, pairConditions(KIND_CONDITIONS, ORGANIZATION_CONDITIONS)),
+        [inTimeSpan('e.at', '$4', '$5')],
+      ),
       order,
       direction,
       // The time lets PostgreSQL look up the rows of a page only in their partitions.

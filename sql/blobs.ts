@@ -15,16 +15,16 @@ const BlobLocation = z.object({
 /** Location of stored bytes. */
 export type BlobLocation = z.output<typeof BlobLocation>
 
-const LOCATION = sql.fragment`b.id as blob_id, b.store, b.key, b.upload_id`
+const LOCATION_COLUMNS = sql.fragment`b.id as blob_id, b.store, b.key, b.upload_id`
 
-export const blobLocation = (id: number): Query<BlobLocation> =>
-  sql.type(BlobLocation)`select ${LOCATION} from blob b where b.id = ${id}`
+export const findBlobLocation = (id: number): Query<BlobLocation> =>
+  sql.type(BlobLocation)`select ${LOCATION_COLUMNS} from blob b where b.id = ${id}`
 
 /** Finds a blob by its digest, among the blobs of all owners. */
-export const sealedBlob = (sha256: Buffer): Query<BlobLocation> =>
-  sql.type(BlobLocation)`select ${LOCATION} from blob b where b.sha256 = ${sql.binary(sha256)}`
+export const findSealedBlob = (sha256: Buffer): Query<BlobLocation> =>
+  sql.type(BlobLocation)`select ${LOCATION_COLUMNS} from blob b where b.sha256 = ${sql.binary(sha256)}`
 
-const Content = z.object({
+const DocumentContent = z.object({
   blob_id: z.number().nullable(),
   store: z.string().nullable(),
   key: z.string().nullable(),
@@ -34,36 +34,36 @@ const Content = z.object({
   title: z.string(),
   sha256: z.string(),
 })
-export type Content = z.output<typeof Content>
+export type DocumentContent = z.output<typeof DocumentContent>
 
 /** Finds the location and metadata of a document's bytes. The location is null if the bytes are not stored. */
-export const documentContent = (id: number, owner: number | null): Query<Content> =>
-  sql.prepared('document_content', Content)`
-    select ${LOCATION}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
+export const findDocumentContent = (id: number, owner: number | null): Query<DocumentContent> =>
+  sql.prepared('document_content', DocumentContent)`
+    select ${LOCATION_COLUMNS}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
 /** Finds the bytes of several documents of an owner, with the document ids. Omits documents that do not exist. */
-export const documentContents = (
+export const findDocumentContents = (
   ids: readonly number[],
   owner: number | null,
-): Query<Content & { id: number }> =>
-  sql.prepared('document_contents', Content.extend({ id: z.number() }))`
-    select d.id, ${LOCATION}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
+): Query<DocumentContent & { id: number }> =>
+  sql.prepared('document_contents', DocumentContent.extend({ id: z.number() }))`
+    select d.id, ${LOCATION_COLUMNS}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = any(${sql.array(ids, 'int8')}) and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
 /** True if the blob's row exists. */
-export const hasBlob = <C extends Content>(content: C): content is C & BlobLocation =>
+export const hasBlob = <C extends DocumentContent>(content: C): content is C & BlobLocation =>
   content.blob_id !== null
 
 // A chunk of bytes in the store `postgres`.
 
-const Chunk = z.object({ bytes: z.instanceof(Uint8Array) })
+const ChunkRow = z.object({ bytes: z.instanceof(Uint8Array) })
 
 /** Reads one chunk of a blob. No row past the end of the blob. */
-export const blobChunk = (blobId: number, ordinal: number): Query<{ bytes: Uint8Array }> =>
-  sql.prepared('blob_chunk', Chunk)`
+export const readBlobChunk = (blobId: number, ordinal: number): Query<{ bytes: Uint8Array }> =>
+  sql.prepared('blob_chunk', ChunkRow)`
     select bytes from blob_chunk where blob_id = ${blobId} and ordinal = ${ordinal}`
 
 export const appendChunk = (blobId: number, ordinal: number, bytes: Buffer): Query<unknown> =>
@@ -71,7 +71,7 @@ export const appendChunk = (blobId: number, ordinal: number, bytes: Buffer): Que
     insert into blob_chunk (blob_id, ordinal, bytes) values (${blobId}, ${ordinal}, ${sql.binary(bytes)})`
 
 /** Sums the sizes of a blob's chunks in bytes. */
-export const chunkedBytes = (blobId: number): Query<{ bytes: number }> =>
+export const sumChunkBytes = (blobId: number): Query<{ bytes: number }> =>
   sql.type(z.object({ bytes: z.number() }))`
     select coalesce(sum(length(bytes)), 0) as bytes from blob_chunk where blob_id = ${blobId}`
 
@@ -83,10 +83,10 @@ export const deleteChunks = (blobId: number): Query<unknown> =>
 
 export const createBlob = (store = 'postgres'): Query<BlobLocation> =>
   sql.prepared('create_blob', BlobLocation)`
-    insert into blob as b (store) values (${store}) returning ${LOCATION}`
+    insert into blob as b (store) values (${store}) returning ${LOCATION_COLUMNS}`
 
 /** Records the multipart upload of a blob, so that garbage collection can abort it. */
-export const recordUpload = (id: number, uploadId: string): Query<unknown> =>
+export const recordMultipartUpload = (id: number, uploadId: string): Query<unknown> =>
   sql.type(noRows)`update blob set upload_id = ${uploadId} where id = ${id}`
 
 /**
@@ -105,14 +105,14 @@ export const relocateBlob = (id: number, store: string): Query<unknown> =>
  * Assigns unfinished uploads to folders to another store. The original service may have finished them since the backup,
  * and garbage collection here would delete its files.
  */
-export const relocateUnsealed = (store: string): Query<unknown> =>
+export const relocateUnsealedBlobs = (store: string): Query<unknown> =>
   sql.type(noRows)`update blob set store = ${store} where sha256 is null and store like 'file:%'`
 
 /**
  * Deletes the rows of unfinished uploads to buckets, because the restored service shares the bucket with the original
  * one. Uploads that neither service finishes stay there.
  */
-export const forgetUnsealed = (): Query<unknown> =>
+export const deleteUnsealedBlobs = (): Query<unknown> =>
   sql.type(noRows)`delete from blob where sha256 is null and store like 's3:%'`
 
 /** Gives an uploaded blob its digest. No row if the same bytes are already stored or the blob is marked deleted. */
@@ -145,7 +145,10 @@ export const deleteBlob = (id: number): Query<unknown> =>
 // Garbage collection.
 
 /** Deletes the pages of documents that left the trash at least `graceSeconds` ago. Returns the number of documents. */
-export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query<{ count: number }> =>
+export const deletePagesOfDeletedDocuments = (
+  graceSeconds: number,
+  batch: number,
+): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with due as (
       select id from document
@@ -156,7 +159,7 @@ export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query
     select count(*)::int as count from collected`
 
 // Exports need their blob. Documents need theirs until `graceSeconds` after they leave the trash.
-const isNeeded = (graceSeconds: number) => sql.fragment`
+const buildNeededCondition = (graceSeconds: number) => sql.fragment`
   (exists (select from document d where d.sha256 = b.sha256
     and (d.expires_at is null or d.expires_at > now() - make_interval(secs => ${graceSeconds})))
   or exists (select from account_export x where x.sha256 = b.sha256))`
@@ -167,20 +170,20 @@ const CheckedBatch = z.object({ last: z.number().nullable(), unneeded: z.array(z
  * Checks a batch of sealed blobs after an id. Returns the ids of the unneeded blobs and the last id checked, which is
  * null if there are no more.
  */
-export const unreferencedBlobs = (
+export const findUnreferencedBlobs = (
   after: number,
   graceSeconds: number,
   batch: number,
 ): Query<z.output<typeof CheckedBatch>> =>
   sql.type(CheckedBatch)`
     with looked as (
-      select b.id, ${isNeeded(graceSeconds)} or b.created_at > now() - make_interval(secs => ${graceSeconds}) as needed
+      select b.id, ${buildNeededCondition(graceSeconds)} or b.created_at > now() - make_interval(secs => ${graceSeconds}) as needed
       from (select * from blob where id > ${after} and sha256 is not null order by id limit ${batch}) b
     )
     select max(id) as last, coalesce(json_agg(id order by id) filter (where not needed), '[]') as unneeded from looked`
 
 /** Reads the current digest of a blob. No row if it has none. */
-export const blobDigest = (id: number): Query<{ sha256: Uint8Array }> =>
+export const readBlobDigest = (id: number): Query<{ sha256: Uint8Array }> =>
   sql.type(z.object({ sha256: z.instanceof(Uint8Array) }))`
     select sha256 from blob where id = ${id} and sha256 is not null`
 
@@ -188,15 +191,15 @@ export const blobDigest = (id: number): Query<{ sha256: Uint8Array }> =>
  * Marks a blob as deleted if it is still unneeded. The caller must hold the lock of its digest, so that no upload
  * relies on it.
  */
-export const markUnreferencedDeleted = (id: number, graceSeconds: number): Query<unknown> =>
+export const markBlobDeletedIfUnreferenced = (id: number, graceSeconds: number): Query<unknown> =>
   sql.type(noRows)`
-    update blob b set sha256 = null, deleted = true where id = ${id} and sha256 is not null and not ${isNeeded(graceSeconds)}`
+    update blob b set sha256 = null, deleted = true where id = ${id} and sha256 is not null and not ${buildNeededCondition(graceSeconds)}`
 
 /**
  * Marks abandoned uploads as deleted. Returns all blobs after an id that are marked deleted, so that their bytes can be
  * removed.
  */
-export const abandonedBlobs = (after: number, graceSeconds: number, batch: number): Query<BlobLocation> =>
+export const markAbandonedBlobs = (after: number, graceSeconds: number, batch: number): Query<BlobLocation> =>
   sql.type(BlobLocation)`
     with abandoned as (
       update blob set deleted = true where id in (
@@ -205,4 +208,4 @@ export const abandonedBlobs = (after: number, graceSeconds: number, batch: numbe
         order by id limit ${batch} for update skip locked)
       returning *
     )
-    select ${LOCATION} from abandoned b order by b.id`
+    select ${LOCATION_COLUMNS} from abandoned b order by b.id`

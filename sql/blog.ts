@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
-import { listText, type PageValues } from './lists.ts'
+import { buildListText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Queries about posts and tags. Reads concatenate JSON that was built when the rows were written. */
@@ -11,15 +11,15 @@ const POST_JSON = sql.fragment`p.fields || ',"tags":' || p.tags || '}'`
 export const POST_STATUSES = ['draft', 'published', 'archived'] as const
 export type PostStatus = (typeof POST_STATUSES)[number]
 
-const COUNTED = 'select coalesce(sum(posts), 0) from blog_post_count'
-const POST = {
+const COUNT_POSTS = 'select coalesce(sum(posts), 0) from blog_post_count'
+const POST_LIST = {
   table: 'blog_post',
   row: 'p',
   parameters: 0,
   direction: 'desc',
   item: POST_JSON.sql,
 } as const
-const TAGGED = {
+const TAGGED_POST_LIST = {
   table: 'blog_post_tag',
   row: 'pt',
   id: ['post_id', 'tag_id'],
@@ -27,31 +27,31 @@ const TAGGED = {
   join: 'join blog_post p on p.id = pt.post_id',
   item: POST_JSON.sql,
 } as const
-const OF_TAG = 'pt.tag_id = (select t.id from blog_tag t where t.slug = $1::text)'
+const TAG_CONDITION = 'pt.tag_id = (select t.id from blog_tag t where t.slug = $1::text)'
 
 export const PUBLISHED_ORDER = { 'p.published_at': 'timestamptz', 'p.id': 'bigint' } as const
 export const PUBLISHED_TAGGED_ORDER = { 'pt.published_at': 'timestamptz', 'pt.post_id': 'bigint' } as const
 export const POST_ORDER = { 'p.created_at': 'timestamptz', 'p.id': 'bigint' } as const
-export const TAGGED_ORDER = { 'pt.created_at': 'timestamptz', 'pt.post_id': 'bigint' } as const
+export const TAGGED_POST_ORDER = { 'pt.created_at': 'timestamptz', 'pt.post_id': 'bigint' } as const
 
 /** Published posts, newest first. */
 export const readPublished: ReadStatement<PageValues> = {
   name: 'blog_published',
-  text: listText('posts', {
-    ...POST,
+  text: buildListText('posts', {
+    ...POST_LIST,
     where: `p.status = 'published'`,
     order: PUBLISHED_ORDER,
-    total: `${COUNTED} where status = 'published'`,
+    total: `${COUNT_POSTS} where status = 'published'`,
   }),
 }
 
 /** Published posts with a tag, newest first. */
 export const readPublishedTagged: ReadStatement<[tagSlug: string, ...page: PageValues]> = {
   name: 'blog_published_tagged',
-  text: listText('posts', {
-    ...TAGGED,
+  text: buildListText('posts', {
+    ...TAGGED_POST_LIST,
     parameters: 1,
-    where: `${OF_TAG} and pt.status = 'published'`,
+    where: `${TAG_CONDITION} and pt.status = 'published'`,
     order: PUBLISHED_TAGGED_ORDER,
   }),
 }
@@ -59,29 +59,29 @@ export const readPublishedTagged: ReadStatement<[tagSlug: string, ...page: PageV
 /** All posts, newest first. */
 export const readPosts: ReadStatement<PageValues> = {
   name: 'blog_posts',
-  text: listText('posts', { ...POST, where: 'true', order: POST_ORDER, total: COUNTED }),
+  text: buildListText('posts', { ...POST_LIST, where: 'true', order: POST_ORDER, total: COUNT_POSTS }),
 }
 
 /** Posts with a status, newest first. */
-export const readPostsOf: ReadStatement<[status: string, ...page: PageValues]> = {
+export const readPostsByStatus: ReadStatement<[status: string, ...page: PageValues]> = {
   name: 'blog_posts_of',
-  text: listText('posts', {
-    ...POST,
+  text: buildListText('posts', {
+    ...POST_LIST,
     parameters: 1,
     where: 'p.status = $1::text',
     order: POST_ORDER,
-    total: `${COUNTED} where status = $1::text`,
+    total: `${COUNT_POSTS} where status = $1::text`,
   }),
 }
 
 /** Posts with a tag and a status, newest first. A null status matches any. */
 export const readPostsTagged: ReadStatement<[tagSlug: string, status: string | null, ...page: PageValues]> = {
   name: 'blog_posts_tagged',
-  text: listText('posts', {
-    ...TAGGED,
+  text: buildListText('posts', {
+    ...TAGGED_POST_LIST,
     parameters: 2,
-    where: [`${OF_TAG} and $2::text is null`, `${OF_TAG} and pt.status = $2::text`],
-    order: TAGGED_ORDER,
+    where: [`${TAG_CONDITION} and $2::text is null`, `${TAG_CONDITION} and pt.status = $2::text`],
+    order: TAGGED_POST_ORDER,
   }),
 }
 
@@ -96,7 +96,7 @@ export const TAG_ORDER = { 'lower(t.name)': 'text', 't.name': 'text' } as const
 /** Tags, ordered by name. */
 export const readTags: ReadStatement<PageValues> = {
   name: 'blog_tags',
-  text: listText('tags', {
+  text: buildListText('tags', {
     table: 'blog_tag',
     row: 't',
     parameters: 0,
@@ -108,7 +108,7 @@ export const readTags: ReadStatement<PageValues> = {
 }
 
 /** Reads one post as public JSON. */
-export const post = (id: number): Query<{ json: string }> =>
+export const readPost = (id: number): Query<{ json: string }> =>
   sql.prepared('blog_post', JsonText)`select ${POST_JSON} as json from blog_post p where id = ${id}`
 
 /** Fields of a post that editors can set. */
@@ -180,11 +180,11 @@ export const archivePost = (id: number): Query<{ id: number }> => sql.type(z.obj
 export const deletePost = (id: number): Query<unknown> =>
   sql.type(noRows)`delete from blog_post where id = ${id}`
 
-const Slugged = z.object({ id: z.number(), slug: z.string() })
+const SluggedRow = z.object({ id: z.number(), slug: z.string() })
 
 /** Finds and locks the tags with these slugs. The lock prevents their deletion until the transaction ends. */
-export const tagsBySlug = (slugs: readonly string[]): Query<z.output<typeof Slugged>> =>
-  sql.type(Slugged)`
+export const lockTagsBySlug = (slugs: readonly string[]): Query<z.output<typeof SluggedRow>> =>
+  sql.type(SluggedRow)`
     select id, slug from blog_tag where slug = any(${sql.array([...slugs], 'text')}) order by id for key share`
 
 /** Replaces the tags of a post. */
@@ -201,7 +201,7 @@ export const insertTag = (name: string, slug: string): Query<{ json: string }> =
     JsonText,
   )`insert into blog_tag as t (name, slug) values (${name}, ${slug}) returning blog_tag_json(t)::text as json`
 
-/** Changes a tag; null keeps a field. No row if the tag does not exist. {@link applyTag} updates its posts. */
+/** Changes a tag; null keeps a field. No row if the tag does not exist. {@link applyTagChange} updates its posts. */
 export const updateTag = (id: number, name: string | null, slug: string | null): Query<{ json: string }> =>
   sql.type(JsonText)`
     update blog_tag t set name = coalesce(${name}, name), slug = coalesce(${slug}, slug),
@@ -210,7 +210,7 @@ export const updateTag = (id: number, name: string | null, slug: string | null):
     returning blog_tag_json(t)::text as json`
 
 /**
- * Hides a tag. Affects no row if the tag does not exist. {@link applyTag} removes it from its posts, then deletes its
+ * Hides a tag. Affects no row if the tag does not exist. {@link applyTagChange} removes it from its posts, then deletes its
  * row.
  */
 export const hideTag = (id: number): Query<unknown> =>
@@ -221,16 +221,16 @@ export const hideTag = (id: number): Query<unknown> =>
  * Maximum number of posts to update per transaction after a change or deletion of a tag. They stay locked for about 30
  * ms.
  */
-export const RETAG_BATCH = 500
+export const RETAG_BATCH_SIZE = 500
 
 /**
  * Applies the change or deletion of a tag to at most `max` more posts. A count below `max` means that none are left.
  */
-export const applyTag = (id: number, max: number): Query<{ count: number }> =>
+export const applyTagChange = (id: number, max: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`select blog_tag_apply(${id}, ${max}::int) as count`
 
 /** Finds a tag with posts still to update, and their number. No row if all tags are applied. */
-export const unappliedTag = (): Query<{ id: number; posts: number }> =>
+export const findUnappliedTag = (): Query<{ id: number; posts: number }> =>
   sql.type(z.object({ id: z.number(), posts: z.number() }))`
     select t.id, (select count(*)::int from blog_post_tag l where l.tag_id = t.id and l.post_id > t.applied_to) as posts
     from blog_tag t where t.applied_to is not null order by t.id limit 1`

@@ -1,7 +1,14 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 import type { ErrorCode } from './errors.ts'
-import { arrayText, branchByValue, inOrders, inTimeSpan, type PageValues, pairConditions } from './lists.ts'
+import {
+  branchByValue,
+  buildArrayText,
+  inTimeSpan,
+  mapOrders,
+  type PageValues,
+  pairConditions,
+} from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Ledger of messages. See `schema/10-comms.sql` for their states. */
@@ -58,7 +65,7 @@ export const insertSend = (send: NewSend): Query<unknown> =>
  * Computes the milliseconds from the start of this transaction to a time, by the database's clock. Negative for a past
  * time.
  */
-export const msUntil = (time: string): Query<{ ms: number }> =>
+export const computeMsUntil = (time: string): Query<{ ms: number }> =>
   sql.prepared('comms_ms_until', z.object({ ms: z.number() }))`
     select extract(epoch from ${time}::timestamptz - now())::float8 * 1000 as ms`
 
@@ -88,19 +95,19 @@ const Send = z.object({
 })
 export type Send = z.output<typeof Send>
 
-const SEND = sql.fragment`id, owner_id, recipients, message, attachments, status, provider_id, provider_status, detail,
+const SEND_COLUMNS = sql.fragment`id, owner_id, recipients, message, attachments, status, provider_id, provider_status, detail,
   extract(epoch from created_at)::float8 * 1000 as created_ms,
   extract(epoch from coalesce(send_at, created_at))::float8 * 1000 as due_ms,
   extract(epoch from requested_at)::float8 * 1000 as requested_ms`
 
-export const sendById = (id: string): Query<Send> =>
-  sql.type(Send)`select ${SEND} from comms_send where id = ${id}::uuid`
+export const findSendById = (id: string): Query<Send> =>
+  sql.type(Send)`select ${SEND_COLUMNS} from comms_send where id = ${id}::uuid`
 
 /**
  * Records that a request is about to be sent. No row if the message already has its outcome. Also no row if the
  * provider may have accepted an earlier request, unless the request is `repeatable`, which means idempotent.
  */
-export const beginRequest = (
+export const beginSendRequest = (
   id: string,
   { id: jobId, attempt }: { readonly id: string; readonly attempt: number },
   repeatable: boolean,
@@ -110,7 +117,7 @@ export const beginRequest = (
       requested_at = clock_timestamp(), settled_at = null, error_code = null, detail = null
     where id = ${id}::uuid and provider_id is null
       and (status in ('scheduled', 'queued', 'failed') or (status = 'sending' and ${repeatable}))
-    returning ${SEND}`
+    returning ${SEND_COLUMNS}`
 
 /** Marks a message as accepted by the provider, even after `unknown`. No row if it has another outcome. */
 export const markSent = (
@@ -123,7 +130,7 @@ export const markSent = (
     where id = ${id}::uuid and status in ('sending', 'unknown')
       and not exists (select from comms_send other where other.channel = comms_send.channel
         and other.provider_id = ${accepted.providerId}::text and other.id <> comms_send.id)
-    returning ${SEND}`
+    returning ${SEND_COLUMNS}`
 
 /**
  * Marks a message as failed if the provider certainly rejected this attempt. Does not affect a later attempt's request.
@@ -146,10 +153,10 @@ export const cancelSend = (id: string): Query<{ status: string; job_id: string }
 export const markUnknown = (id: string, detail: string): Query<Send> =>
   sql.type(Send)`
     update comms_send set status = 'unknown', detail = ${detail}, settled_at = now()
-    where id = ${id}::uuid and status = 'sending' returning ${SEND}`
+    where id = ${id}::uuid and status = 'sending' returning ${SEND_COLUMNS}`
 
 /** Finds the provider ids of messages to a recipient that were requested since a time (ms since the epoch). */
-export const acceptedIds = (
+export const findAcceptedIds = (
   channel: Channel,
   recipient: string,
   sinceMs: number,
@@ -159,15 +166,15 @@ export const acceptedIds = (
     where channel = ${channel} and recipients[1] = ${recipient} and provider_id is not null
       and requested_at >= to_timestamp(${sinceMs / 1000}::float8)`
 
-const Unknown = z.object({ id: z.string(), channel: z.enum(CHANNELS) })
+const UnknownSend = z.object({ id: z.string(), channel: z.enum(CHANNELS) })
 
 /**
  * Finds a random sample of text messages and calls with an unknown outcome. Limited to requests of the last day, whose
  * outcome the provider may still report. Random order keeps messages that the provider never received from starving the
  * others.
  */
-export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
-  sql.type(Unknown)`
+export const findUnknownSends = (limit: number): Query<z.output<typeof UnknownSend>> =>
+  sql.type(UnknownSend)`
     select id, channel from comms_send
     where status = 'unknown' and channel in ('sms', 'call') and requested_at > now() - interval '1 day'
     order by random() limit ${limit}`
@@ -176,7 +183,7 @@ export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
  * Closes messages older than 10 s that no unfinished job works on. A message that was `sending` becomes `unknown`,
  * because the provider may have accepted it. Any other becomes `failed`.
  */
-export const closeOrphans = (limit: number): Query<{ count: number }> =>
+export const closeOrphanedSends = (limit: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with orphan as (
       select s.id, s.status from comms_send s
@@ -206,11 +213,11 @@ export interface SendEvent {
   readonly errorCode: ErrorCode | null
   readonly detail: string | null
   /** Address to suppress, and the id of the event. Only for `bounced` and `complained`. */
-  readonly suppresses?: { readonly address: string; readonly eventId: string }
+  readonly suppression?: { readonly address: string; readonly eventId: string }
 }
 
 /** Applies provider events to messages. Returns how many messages changed their status. */
-export const applyEvents = (events: readonly SendEvent[]): Query<{ moved: number }> => {
+export const applySendEvents = (events: readonly SendEvent[]): Query<{ moved: number }> => {
   const rows = events.map((event) => ({
     channel: event.channel,
     provider_id: event.providerId,
@@ -219,8 +226,8 @@ export const applyEvents = (events: readonly SendEvent[]): Query<{ moved: number
     provider_status: event.providerStatus,
     error_code: event.errorCode,
     detail: event.detail,
-    event_id: event.suppresses?.eventId,
-    suppresses: event.suppresses?.address,
+    event_id: event.suppression?.eventId,
+    suppresses: event.suppression?.address,
   }))
   return sql.prepared('comms_events_apply', z.object({ moved: z.number() }))`
     select comms_events_apply(${JSON.stringify(rows)}::jsonb) as moved`
@@ -235,14 +242,14 @@ const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.r
 
 // Admins see every message. Others see their own messages and those of callers without an account. They do not see
 // mails about accounts, which name addresses. No two conditions hold for the same row.
-const VISIBLE = [
+const VISIBILITY_CONDITIONS = [
   '$2::boolean',
   'not $2::boolean and s.owner_id = $1::int',
   `not $2::boolean and s.owner_id is null and s.purpose = 'caller'`,
 ]
-const OF_CHANNEL = branchByValue('s.channel', '$3::text', CHANNELS)
+const CHANNEL_CONDITIONS = branchByValue('s.channel', '$3::text', CHANNELS)
 // Each status has its own index.
-const OF_STATUS = ['$4::text is null', 's.status = $4::text']
+const STATUS_CONDITIONS = ['$4::text is null', 's.status = $4::text']
 export const SEND_ORDERS = { created_at: { 's.created_at': 'timestamptz', 's.id': 'uuid' } } as const
 
 type Filters = [
@@ -255,19 +262,20 @@ type Filters = [
 ]
 
 /** Messages filtered by channel, status and time. Null matches any value. */
-export const readSends = inOrders(
+export const readSends = mapOrders(
   SEND_ORDERS,
   (column, order, direction): ReadStatement<[...Filters, ...page: PageValues]> => ({
     name: `comms_sends_by_${column}_${direction}`,
-    text: arrayText({
+    text: buildArrayText({
       table: 'comms_send',
       row: 's',
       parameters: 6,
-      where: pairConditions(pairConditions(VISIBLE, pairConditions(OF_CHANNEL, OF_STATUS)), [
-        inTimeSpan('s.created_at', '$5', '$6'),
-      ]),
+      where: pairConditions(
+        pairConditions(VISIBILITY_CONDITIONS, pairConditions(CHANNEL_CONDITIONS, STATUS_CONDITIONS)),
+        [inTimeSpan('s.created_at', '$5', '$6')],
+      ),
       order,
-      numbered: false,
+      hasPageNumbers: false,
       direction,
       item: SEND_JSON,
     }),
@@ -277,15 +285,15 @@ export const readSends = inOrders(
 /** One message that the caller may see. */
 export const readSend: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
   name: 'comms_send',
-  text: `select ${SEND_JSON}::text from comms_send s where (${VISIBLE.join(' or ')}) and s.id = $3::uuid`,
+  text: `select ${SEND_JSON}::text from comms_send s where (${VISIBILITY_CONDITIONS.join(' or ')}) and s.id = $3::uuid`,
 }
 
 /**
  * `true` if the caller may cancel a message, `false` if the message has no owner. No row if the caller cannot see it.
  */
-export const readSendIsOwn: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
+export const readSendOwnership: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
   name: 'comms_send_is_own',
-  text: `select ($2::boolean or s.owner_id is not null)::text from comms_send s where (${VISIBLE.join(' or ')}) and s.id = $3::uuid`,
+  text: `select ($2::boolean or s.owner_id is not null)::text from comms_send s where (${VISIBILITY_CONDITIONS.join(' or ')}) and s.id = $3::uuid`,
 }
 
 /** Number of messages with an unknown outcome. */

@@ -6,18 +6,18 @@ import type { Client } from './driver.ts'
  */
 
 // Patterns for the text of a migration.
-const NOT_IN_TRANSACTION = /^-- not in a transaction\n/
-const STATEMENT = /^create (?:unique )?index concurrently ([a-z0-9_]+) on /m
+const NO_TRANSACTION_MARKER = /^-- not in a transaction\n/
+const CREATE_INDEX_PATTERN = /^create (?:unique )?index concurrently ([a-z0-9_]+) on /m
 
 /** True if a migration is marked to run outside a transaction. */
-export const isConcurrent = (text: string): boolean => NOT_IN_TRANSACTION.test(text)
+export const isConcurrent = (text: string): boolean => NO_TRANSACTION_MARKER.test(text)
 
 /**
  * Builds the index of such a migration, unless a valid one exists.
  * @throws if the migration is anything but one `create index concurrently`.
  */
 export async function buildIndex(client: Client, migration: string, text: string): Promise<void> {
-  const index = STATEMENT.exec(text)?.[1]
+  const index = CREATE_INDEX_PATTERN.exec(text)?.[1]
   if (index === undefined)
     throw new Error(
       `Migration ${migration}: only "create index concurrently NAME on …" may run outside a transaction`,

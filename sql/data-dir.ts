@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { StartError } from './start-error.ts'
 
-const REASONS: Readonly<Record<string, string>> = {
+const REASON_BY_CODE: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of its path is a file',
   EACCES: `the user ${process.getuid?.()} may not write there`,
   EPERM: `the user ${process.getuid?.()} may not write there`,
@@ -25,7 +25,7 @@ export function openDataDir(dataDir: string): void {
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException
     throw new StartError(
-      `DATA_DIR can't be ${folder}: ${REASONS[code] ?? message}. Set a folder to which this user may write.`,
+      `DATA_DIR can't be ${folder}: ${REASON_BY_CODE[code] ?? message}. Set a folder to which this user may write.`,
     )
   }
 }

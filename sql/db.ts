@@ -8,9 +8,9 @@ import {
   sql as slonikSql,
 } from 'slonik'
 import { z } from 'zod'
-import type { Connections } from './driver.ts'
+import type { ConnectionGroup } from './driver.ts'
 import { Failure, fail, mapDatabaseError } from './errors.ts'
-import { serversOf } from './hosts.ts'
+import { parseServers } from './hosts.ts'
 import { createPoolDriver } from './pool-driver.ts'
 import type { ReadStatement, ReadValue } from './reader.ts'
 import { createSemaphore, type WaitLimit } from './semaphore.ts'
@@ -46,7 +46,7 @@ export interface Transaction extends Queries {
   afterCommit(effect: () => void): void
 }
 
-const FirstColumn = z.record(z.string(), z.string().nullable())
+const FirstColumnRow = z.record(z.string(), z.string().nullable())
 
 /**
  * Runs a reader's statement in this transaction. Code that holds a connection must not wait for a second one, because
@@ -57,14 +57,14 @@ export async function readWithin<P extends readonly ReadValue[] = []>(
   { name, text }: ReadStatement<P>,
   values: NoInfer<Readonly<P>>,
 ): Promise<string | null> {
-  const row = await tx.maybeOne({ ...sql.prepared(name, FirstColumn)``, sql: text, values } as Query<
-    z.output<typeof FirstColumn>
+  const row = await tx.maybeOne({ ...sql.prepared(name, FirstColumnRow)``, sql: text, values } as Query<
+    z.output<typeof FirstColumnRow>
   >)
   return row === null ? null : (Object.values(row)[0] ?? null)
 }
 
 /** Connection counts of a pool. */
-export interface Usage {
+export interface PoolUsage {
   readonly active: number
   readonly idle: number
   /** Number of callers that wait for a connection. */
@@ -78,7 +78,7 @@ export interface Database extends Queries {
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
   close(): Promise<void>
-  usage(): Usage
+  usage(): PoolUsage
 }
 
 export interface DatabaseOptions {
@@ -98,15 +98,15 @@ export interface DatabaseOptions {
   /** Maximum wait for a connection in ms. After it, a query fails with `database.busy`. Default unlimited. */
   readonly waitMs?: number
   /** Group to which the pool adds its connections. */
-  readonly connections?: Connections
+  readonly connections?: ConnectionGroup
   /** Receives the end of the WAL after each commit, including those of single statements. See `sql/wal.ts`. */
   readonly onCommit?: (position: string) => void
   /** Receives slow statements. */
   readonly slow?: SlowStatements | undefined
 }
 
-const STATEMENT_MS = 30_000
-const IDLE_MS = 60_000
+const STATEMENT_TIMEOUT_MS = 30_000
+const IDLE_TIMEOUT_MS = 60_000
 
 /**
  * Creates a pool that connects on its first query. Limits: connect 5 s (2 s with several hosts), statement 30 s, idle
@@ -138,7 +138,7 @@ export function createDatabase(options: DatabaseOptions): Database {
       return use(await open())
     })
   const withQueries = <T>(use: (queries: Queries) => Promise<T>): Promise<T> =>
-    withPool((pool) => use(queries(pool)))
+    withPool((pool) => use(createQueries(pool)))
   return {
     one: (query) => withQueries((q) => q.one(query)),
     maybeOne: (query) => withQueries((q) => q.maybeOne(query)),
@@ -168,8 +168,10 @@ function waitLimitOf({ waitMs }: DatabaseOptions): WaitLimit | undefined {
 
 function openPool(options: DatabaseOptions): Promise<DatabasePool> {
   const { url, applicationName, connections, size, pooled, validateRows, onCommit, slow } = options
-  const statementMs = options.statementMs ?? STATEMENT_MS
-  const limits = pooled ? {} : { statementMs: serverLimitMs(statementMs), idleInTransactionMs: IDLE_MS }
+  const statementMs = options.statementMs ?? STATEMENT_TIMEOUT_MS
+  const limits = pooled
+    ? {}
+    : { statementMs: serverTimeoutMs(statementMs), idleInTransactionMs: IDLE_TIMEOUT_MS }
   return createPool(url, {
     driverFactory: createPoolDriver({
       url,
@@ -181,30 +183,30 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
       ...(onCommit && { onCommit }),
     }),
     // Each attempt tries the next server.
-    connectionRetryLimit: serversOf(url).urls.length,
+    connectionRetryLimit: parseServers(url).urls.length,
     maxPoolSize: size,
     idleTimeout: 60_000,
     // By default, slonik sends DISCARD ALL on each release, which costs a third of the throughput. Our settings are all
     // `set local`.
     resetConnection: () => Promise.resolve(),
-    interceptors: validateRows ? [rowValidation] : [],
+    interceptors: validateRows ? [rowValidator] : [],
   })
 }
 
 /**
  * The server limit is lower than ours, so that a responsive server cancels the statement and the connection survives.
  */
-const serverLimitMs = (statementMs: number): number => Math.ceil(statementMs * 0.9)
+const serverTimeoutMs = (statementMs: number): number => Math.ceil(statementMs * 0.9)
 
 /** Without limits, a process that freezes in a transaction would never release its locks. */
 function withTransactionLimits<T>(
   work: (tx: Transaction) => Promise<T>,
-  statementMs = STATEMENT_MS,
+  statementMs = STATEMENT_TIMEOUT_MS,
 ): (tx: Transaction) => Promise<T> {
   return async (tx) => {
     await tx.run(sql.prepared('transaction_limits', noRows)`
-      select set_config('statement_timeout', ${String(serverLimitMs(statementMs))}, true),
-        set_config('idle_in_transaction_session_timeout', ${String(IDLE_MS)}, true)`)
+      select set_config('statement_timeout', ${String(serverTimeoutMs(statementMs))}, true),
+        set_config('idle_in_transaction_session_timeout', ${String(IDLE_TIMEOUT_MS)}, true)`)
     return work(tx)
   }
 }
@@ -220,7 +222,7 @@ async function runTransaction<T>(pool: DatabasePool, work: (tx: Transaction) => 
       // Errors stay unmapped inside the transaction, because slonik reruns the work for SQLSTATE class 40.
       const value = await connection.transaction((tx) => {
         effects = []
-        return work({ ...queries(tx, passThrough), afterCommit: (effect) => effects.push(effect) })
+        return work({ ...createQueries(tx, leaveErrors), afterCommit: (effect) => effects.push(effect) })
       })
       return { value }
     } catch (error) {
@@ -234,10 +236,10 @@ async function runTransaction<T>(pool: DatabasePool, work: (tx: Transaction) => 
   return outcome.value
 }
 
-type Guard = <T>(promise: Promise<T>) => Promise<T>
-const passThrough: Guard = (promise) => promise
+type ErrorGuard = <T>(promise: Promise<T>) => Promise<T>
+const leaveErrors: ErrorGuard = (promise) => promise
 
-function queries(on: CommonQueryMethods, guard: Guard = mapErrors): Queries {
+function createQueries(on: CommonQueryMethods, guard: ErrorGuard = mapErrors): Queries {
   return {
     one: (query) => guard(on.one(query)),
     maybeOne: (query) => guard(on.maybeOne(query)),
@@ -254,7 +256,7 @@ async function mapErrors<T>(promise: Promise<T>): Promise<T> {
   }
 }
 
-const rowValidation: Interceptor = {
+const rowValidator: Interceptor = {
   name: 'row-validation',
   transformRow: ({ resultParser }, query, row) => {
     if (resultParser === undefined) return row

@@ -1,5 +1,10 @@
 import { type Client, connect } from './driver.ts'
-import { APPLIED_FUNCTIONS, type AppliedFunctions, changedAreas, migrationNames } from './migrations.ts'
+import {
+  type AppliedFunctionArea,
+  listChangedAreas,
+  listMigrationNames,
+  SELECT_APPLIED_FUNCTIONS,
+} from './migrations.ts'
 
 /** Facts about a database that `npm run doctor` reports. */
 export interface DatabaseFacts {
@@ -27,10 +32,10 @@ export interface DatabaseFacts {
   /** Number of live workers; null before the first migration. */
   readonly workers: number | null
   /** Queues with queued jobs but no live worker. */
-  readonly unserved: readonly string[]
+  readonly unservedQueues: readonly string[]
 }
 
-const SERVER = `select current_setting('server_version_num')::int as version,
+const SERVER_QUERY = `select current_setting('server_version_num')::int as version,
   coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'a local socket') as address,
   current_setting('transaction_read_only')::boolean as "readOnly",
   (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
@@ -43,14 +48,14 @@ const SERVER = `select current_setting('server_version_num')::int as version,
   exists (select from pg_available_extensions where name = 'vector') as "isVectorInstalled",
   to_regclass('migration') is not null as "isMigrated"`
 
-const WORKERS = `
+const WORKERS_QUERY = `
   with alive as (select id, queues from worker_lease where expires_at > now())
   select (select count(*)::int from alive) as workers,
     (select coalesce(array_agg(queue order by queue), '{}') from (
       select queue from job_count group by queue having sum(queued) > 0
-      except select unnest(queues) from alive) unserved) as unserved`
+      except select unnest(queues) from alive) unserved) as "unservedQueues"`
 
-interface Server
+interface ServerRow
   extends Pick<
     DatabaseFacts,
     | 'version'
@@ -73,15 +78,15 @@ export async function inspectDatabase(url: string, projectName: string): Promise
   const client = await connect({ url, applicationName: `${projectName}-doctor` })
   try {
     const askedAt = Date.now()
-    const { rows } = await client.query<Server>(SERVER, [`${projectName}-`])
+    const { rows } = await client.query<ServerRow>(SERVER_QUERY, [`${projectName}-`])
     const { now_ms: now, max, others, isMigrated, ...server } = rows[0]!
     return {
       ...server,
-      clockOffsetMs: clockOffset(now, askedAt, Date.now()),
+      clockOffsetMs: computeClockOffset(now, askedAt, Date.now()),
       connections: { max, ofOthers: others },
-      pendingMigrations: await listPending(client, isMigrated),
+      pendingMigrations: await listPendingMigrations(client, isMigrated),
       changedFunctions: isMigrated ? await listOutdatedAreas(client) : [],
-      ...(isMigrated ? await readWorkers(client) : { workers: null, unserved: [] }),
+      ...(isMigrated ? await readWorkers(client) : { workers: null, unservedQueues: [] }),
     }
   } finally {
     await client.end()
@@ -92,24 +97,24 @@ export async function inspectDatabase(url: string, projectName: string): Promise
  * Returns the distance in ms of a reported time from the interval in which it was requested. Returns 0 inside the
  * interval, because a late answer alone is no evidence of a wrong clock.
  */
-export function clockOffset(reported: number, askedAt: number, answeredAt: number): number {
+export function computeClockOffset(reported: number, askedAt: number, answeredAt: number): number {
   return reported - Math.min(Math.max(reported, askedAt), answeredAt)
 }
 
-async function listPending(client: Client, isMigrated: boolean): Promise<string[]> {
+async function listPendingMigrations(client: Client, isMigrated: boolean): Promise<string[]> {
   const { rows } = isMigrated
     ? await client.query<{ name: string }>('select name from migration')
     : { rows: [] }
   const applied = new Set(rows.map(({ name }) => name))
-  return (await migrationNames()).filter((name) => !applied.has(name))
+  return (await listMigrationNames()).filter((name) => !applied.has(name))
 }
 
 async function listOutdatedAreas(client: Client): Promise<string[]> {
-  const { rows } = await client.query<AppliedFunctions>(APPLIED_FUNCTIONS)
-  return (await changedAreas(rows)).map(({ name }) => name)
+  const { rows } = await client.query<AppliedFunctionArea>(SELECT_APPLIED_FUNCTIONS)
+  return (await listChangedAreas(rows)).map(({ name }) => name)
 }
 
-async function readWorkers(client: Client): Promise<Pick<DatabaseFacts, 'workers' | 'unserved'>> {
-  const { rows } = await client.query<{ workers: number; unserved: string[] }>(WORKERS)
+async function readWorkers(client: Client): Promise<Pick<DatabaseFacts, 'workers' | 'unservedQueues'>> {
+  const { rows } = await client.query<{ workers: number; unservedQueues: string[] }>(WORKERS_QUERY)
   return rows[0]!
 }

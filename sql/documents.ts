@@ -1,30 +1,31 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
-import { inOrders, type List, listText, type PageValues } from './lists.ts'
+import { buildListText, type List, mapOrders, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Queries about documents. The owner is an account id, or null without authentication. */
 
-const OWNED_LIVE = 'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
+const IS_OWNED_AND_LIVE =
+  'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
 /** One document as public JSON. */
 export const readDocument: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document',
-  text: `select d.json from document d where ${OWNED_LIVE}`,
+  text: `select d.json from document d where ${IS_OWNED_AND_LIVE}`,
 }
 
 // Null is an owner like any other, but no index serves `is not distinct from`.
-const OWNED_BY = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null))'
-export const LIVE_OF_OWNER = `${OWNED_BY} and d.deleted_at is null`
-const matchesFilters = (row: string): string => `($2::text is null or ${row}.kind = $2)
+const OWNER_CONDITION = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null))'
+export const LIVE_DOCUMENTS_CONDITION = `${OWNER_CONDITION} and d.deleted_at is null`
+const buildFilterCondition = (row: string): string => `($2::text is null or ${row}.kind = $2)
   and ($4::date is null or ${row}.day >= $4) and ($5::date is null or ${row}.day <= $5)`
-const TAGGED = '($3::text[] is null or d.tags @> $3)'
+const TAGS_CONDITION = '($3::text[] is null or d.tags @> $3)'
 
 /**
  * Selects documents of an owner ($1) by kind ($2), all of the tags ($3), first day ($4) and last day ($5). Null matches
  * any value. Includes superseded documents if $6 is true.
  */
-export const LISTED = `${LIVE_OF_OWNER} and ${matchesFilters('d')} and ${TAGGED} and ($6::boolean or d.superseded_by_id is null)`
+export const LIST_CONDITION = `${LIVE_DOCUMENTS_CONDITION} and ${buildFilterCondition('d')} and ${TAGS_CONDITION} and ($6::boolean or d.superseded_by_id is null)`
 
 export type Filters = [
   owner: number | null,
@@ -33,7 +34,7 @@ export type Filters = [
   from: string | null,
   to: string | null,
 ]
-export type Listed = [...Filters, withSuperseded: boolean]
+export type ListFilters = [...Filters, withSuperseded: boolean]
 
 /** Sort orders of documents: the list keys of each column that requests can name. */
 export const DOCUMENT_ORDERS = {
@@ -43,15 +44,15 @@ export const DOCUMENT_ORDERS = {
 } as const satisfies Record<string, List['order']>
 
 /** A page of an owner's documents. */
-export const readDocuments = inOrders(
+export const readDocuments = mapOrders(
   DOCUMENT_ORDERS,
-  (column, order, direction): ReadStatement<[...Listed, ...page: PageValues]> => ({
+  (column, order, direction): ReadStatement<[...ListFilters, ...page: PageValues]> => ({
     name: `documents_by_${column}_${direction}`,
-    text: listText('items', {
+    text: buildListText('items', {
       table: 'document',
       row: 'd',
       parameters: 6,
-      where: LISTED,
+      where: LIST_CONDITION,
       order,
       direction,
       item: 'd.json',
@@ -59,18 +60,18 @@ export const readDocuments = inOrders(
   }),
 )
 
-const OF_TAG_COUNT = 'from document_tag_count where owner_id = coalesce($1::int, 0)'
+const FROM_TAG_COUNT = 'from document_tag_count where owner_id = coalesce($1::int, 0)'
 
-/** Selects the same documents as {@link LISTED}, by the rows of their rarest tag. Matches nothing without tags. */
-export const LISTED_BY_TAG = `t.owner_id = coalesce($1::int, 0) and t.label = (
+/** Selects the same documents as {@link LIST_CONDITION}, by the rows of their rarest tag. Matches nothing without tags. */
+export const LIST_BY_TAG_CONDITION = `t.owner_id = coalesce($1::int, 0) and t.label = (
     select label from unnest($3::text[]) label
-    order by (select coalesce(sum(documents), 0) ${OF_TAG_COUNT} and document_tag_count.label = label), label limit 1)
-  and ${matchesFilters('t')} and ($6::boolean or not t.superseded)
+    order by (select coalesce(sum(documents), 0) ${FROM_TAG_COUNT} and document_tag_count.label = label), label limit 1)
+  and ${buildFilterCondition('t')} and ($6::boolean or not t.superseded)
   and (cardinality($3) = 1 or (select d.tags @> $3 from document d where d.id = t.document_id))`
 
 // Total of a list that only one tag filters, from maintained counts; null for other lists.
-const TAG_TOTAL = `case when cardinality($3) = 1 and $2 is null and $4 is null and $5 is null then (
-  select coalesce(sum(case when $6::boolean then documents else documents - superseded end), 0) ${OF_TAG_COUNT} and label = $3[1]) end`
+const TAG_TOTAL_QUERY = `case when cardinality($3) = 1 and $2 is null and $4 is null and $5 is null then (
+  select coalesce(sum(case when $6::boolean then documents else documents - superseded end), 0) ${FROM_TAG_COUNT} and label = $3[1]) end`
 
 const TAGGED_ORDERS = {
   received_at: { 't.document_id': 'bigint' },
@@ -79,21 +80,21 @@ const TAGGED_ORDERS = {
 } as const satisfies Record<keyof typeof DOCUMENT_ORDERS, List['order']>
 
 /** A page of the documents with some tags. Cursors are compatible with those of `readDocuments`. */
-export const readTaggedDocuments = inOrders(
+export const readTaggedDocuments = mapOrders(
   TAGGED_ORDERS,
-  (column, order, direction): ReadStatement<[...Listed, ...page: PageValues]> => ({
+  (column, order, direction): ReadStatement<[...ListFilters, ...page: PageValues]> => ({
     name: `documents_tagged_by_${column}_${direction}`,
-    text: listText('items', {
+    text: buildListText('items', {
       table: 'document_tag',
       row: 't',
       id: ['document_id', 'label'],
       parameters: 6,
-      where: LISTED_BY_TAG,
+      where: LIST_BY_TAG_CONDITION,
       order,
       direction,
       join: 'join document d on d.id = t.document_id',
       item: 'd.json',
-      total: TAG_TOTAL,
+      total: TAG_TOTAL_QUERY,
       isTotalPartial: true,
     }),
   }),
@@ -104,12 +105,12 @@ export const TRASH_ORDER = { 'd.deleted_at': 'timestamptz', 'd.id': 'bigint' } a
 /** A page of an owner's trash, last deleted first. */
 export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
   name: 'documents_trash',
-  text: listText('items', {
+  text: buildListText('items', {
     table: 'document',
     row: 'd',
     parameters: 5,
     // Matches the condition of the index, which excludes rows with `pruned_at`.
-    where: `${OWNED_BY} and d.expires_at > now() and d.pruned_at is null and ${matchesFilters('d')} and ${TAGGED}`,
+    where: `${OWNER_CONDITION} and d.expires_at > now() and d.pruned_at is null and ${buildFilterCondition('d')} and ${TAGS_CONDITION}`,
     order: TRASH_ORDER,
     direction: 'desc',
     item: `concat(left(d.json, -1), ',"deleted_at":"', iso(d.deleted_at), '","expires_at":"', iso(d.expires_at), '"}')`,
@@ -121,7 +122,7 @@ export const readTags: ReadStatement<[owner: number | null]> = {
   name: 'document_tags',
   text: `
     select coalesce(json_agg(json_build_object('label', label, 'count', count) order by count desc, label), '[]')::text from (
-      select label, sum(documents) as count ${OF_TAG_COUNT} group by label having sum(documents) > 0 order by count desc, label limit 1000) tags`,
+      select label, sum(documents) as count ${FROM_TAG_COUNT} group by label having sum(documents) > 0 order by count desc, label limit 1000) tags`,
 }
 
 /** Changes to a document: null clears a field, and absent fields keep their value. */
@@ -153,11 +154,15 @@ export const updateDocument = (
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null
     returning d.id`
 
-const Tagged = z.object({ id: z.number(), had: z.boolean(), full: z.boolean() })
+const TaggedDocument = z.object({ id: z.number(), had: z.boolean(), full: z.boolean() })
 
 type Fragment = ReturnType<typeof sql.fragment>
 
-type Retag = (ids: readonly number[], owner: number | null, label: string) => Query<z.output<typeof Tagged>>
+type ChangeTag = (
+  ids: readonly number[],
+  owner: number | null,
+  label: string,
+) => Query<z.output<typeof TaggedDocument>>
 
 /** Locks documents in id order, so that two statements about several documents never deadlock. */
 const updateTags = (
@@ -166,8 +171,8 @@ const updateTags = (
   label: string,
   tags: Fragment,
   concerned: Fragment,
-): ReturnType<Retag> =>
-  sql.type(Tagged)`
+): ReturnType<ChangeTag> =>
+  sql.type(TaggedDocument)`
     with owned as (
       select id, ${label} = any(tags) as had, cardinality(tags) >= 100 as "full" from document
       where id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is null
@@ -181,7 +186,7 @@ const updateTags = (
  * Adds a label to documents. An existing label keeps its position. Returns a row for each document that the owner has.
  * `full` without `had` means that the document has the maximum of labels and was not changed.
  */
-export const addTag: Retag = (ids, owner, label) =>
+export const addTag: ChangeTag = (ids, owner, label) =>
   updateTags(
     ids,
     owner,
@@ -191,7 +196,7 @@ export const addTag: Retag = (ids, owner, label) =>
   )
 
 /** Removes a label from documents. Returns a row for each document that the owner has. */
-export const removeTag: Retag = (ids, owner, label) =>
+export const removeTag: ChangeTag = (ids, owner, label) =>
   updateTags(ids, owner, label, sql.fragment`array_remove(d.tags, ${label})`, sql.fragment`owned.had`)
 
 // Uploading.
@@ -211,13 +216,13 @@ export interface NewDocument {
   readonly attachedToId?: number
 }
 
-const Stored = z.object({ id: z.number(), created: z.boolean() })
+const StoredDocument = z.object({ id: z.number(), created: z.boolean() })
 
 /**
  * Stores a document, unless its owner already has the same bytes. Returns the id of the new or the existing document.
  */
-export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =>
-  sql.type(Stored)`
+export const insertDocument = (d: NewDocument): Query<z.output<typeof StoredDocument>> =>
+  sql.type(StoredDocument)`
     with inserted as (
       insert into document (owner_id, title, kind, media_type, byte_size, sha256, document_date, source, channel, note,
         attached_to_id)
@@ -260,13 +265,13 @@ export const deleteDocuments = (
     select id, protected from owned`
 
 /** Filters document ids to those that the owner has already deleted. */
-export const alreadyDeleted = (ids: readonly number[], owner: number | null): Query<{ id: number }> =>
+export const findDeletedDocuments = (ids: readonly number[], owner: number | null): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select id from document
     where id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is not null`
 
 /** Reads the digest of a document in the trash. No row if the document is not there. */
-export const trashedDigest = (id: number, owner: number | null): Query<{ sha256: Uint8Array }> =>
+export const findTrashedDigest = (id: number, owner: number | null): Query<{ sha256: Uint8Array }> =>
   sql.type(z.object({ sha256: z.instanceof(Uint8Array) }))`
     select sha256 from document
     where id = ${id} and owner_id is not distinct from ${owner}::int and expires_at > clock_timestamp()`

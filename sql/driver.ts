@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
-import { type Servers, serversOf } from './hosts.ts'
+import { parseServers, type Servers } from './hosts.ts'
 import { isSlow, reportSlow, type SlowStatements } from './slow.ts'
 
 /** The only importer of `pg`. Opens every connection of a process. */
@@ -11,11 +11,11 @@ export const typeParserOf = pg.types.getTypeParser
 
 /** Target, application name and limits of a connection. */
 export interface ConnectOptions {
-  /** Connection string, which may name several servers. See {@link serversOf}. */
+  /** Connection string, which may name several servers. See {@link parseServers}. */
   readonly url: string
   readonly applicationName: string
   /** Group to which the connection is added. */
-  readonly connections?: Connections
+  readonly connections?: ConnectionGroup
   /** `statement_timeout` of the session. Poolers refuse it. */
   readonly statementMs?: number
   /** `idle_in_transaction_session_timeout` of the session. Poolers refuse it. */
@@ -35,15 +35,15 @@ export interface ConnectOptions {
 // SQLSTATE of read_only_sql_transaction: the error of a write on a read-only server.
 const READ_ONLY = '25006'
 // sqlserver_rejected_establishment_of_sqlconnection
-const REJECTED = '08004'
+const CONNECTION_REJECTED = '08004'
 // Grace period in ms to read an answer that arrived while the process was blocked.
-const GRACE_MS = 100
-const NO_ANSWER = 'Connection terminated: the database does not answer'
-const CONNECT_MS = 5_000
-const CONNECT_ONE_OF_MS = 2_000
+const GRACE_PERIOD_MS = 100
+const NO_ANSWER_MESSAGE = 'Connection terminated: the database does not answer'
+const CONNECT_TIMEOUT_MS = 5_000
+const MULTI_HOST_CONNECT_TIMEOUT_MS = 2_000
 
 /** A group of open connections that are closed together when the database stops answering. */
-export class Connections {
+export class ConnectionGroup {
   readonly #open = new Set<ServerClient>()
 
   add(client: ServerClient): void {
@@ -58,14 +58,14 @@ export class Connections {
   isRefusing = false
 
   /** Closes all connections, which fails every statement in flight. */
-  break(): void {
-    for (const client of this.#open) client.break()
+  closeAll(): void {
+    for (const client of this.#open) client.destroySocket()
   }
 
   /** Closes all connections and opens none until {@link accept}. */
   refuse(): void {
     this.isRefusing = true
-    this.break()
+    this.closeAll()
   }
 
   accept(): void {
@@ -84,11 +84,12 @@ export class ServerClient extends pg.Client {
   readonly #connectMs: number
 
   constructor(options: ConnectOptions) {
-    const servers = serversOf(options.url)
+    const servers = parseServers(options.url)
     const { urls } = servers
     const index = (nextServers.get(options.url) ?? 0) % urls.length
     const { applicationName, statementMs, idleInTransactionMs, startOptions, pipeline = false } = options
-    const connectMs = options.connectMs ?? (urls.length > 1 ? CONNECT_ONE_OF_MS : CONNECT_MS)
+    const connectMs =
+      options.connectMs ?? (urls.length > 1 ? MULTI_HOST_CONNECT_TIMEOUT_MS : CONNECT_TIMEOUT_MS)
     super({
       connectionString: urls[index]!,
       application_name: applicationName,
@@ -121,17 +122,17 @@ export class ServerClient extends pg.Client {
 
   async #open(): Promise<this> {
     const { url, connections } = this.#options
-    const { urls, wanted } = this.#servers
-    if (connections?.isRefusing) throw new Error(NO_ANSWER)
+    const { urls, requiredRole } = this.#servers
+    if (connections?.isRefusing) throw new Error(NO_ANSWER_MESSAGE)
     connections?.add(this)
     this.once('end', () => connections?.delete(this))
     try {
       await super.connect()
-      if (wanted !== 'any') await this.#assertRole(wanted)
+      if (requiredRole !== 'any') await this.#assertRole(requiredRole)
       nextServers.set(url, this.#index)
       return this
     } catch (error) {
-      this.break()
+      this.destroySocket()
       connections?.delete(this)
       nextServers.set(url, (this.#index + 1) % urls.length)
       throw error
@@ -146,13 +147,14 @@ export class ServerClient extends pg.Client {
     ).finally(() => limit.clear())
     const { read_only: readOnly, is_standby: isStandby } = rows[0]!
     if (wanted === 'primary' && readOnly === 'on')
-      throw serverError('The server accepts no writes: it is a standby or read-only', READ_ONLY)
-    if (wanted === 'standby' && !isStandby) throw serverError('The server is not a standby', REJECTED)
+      throw createServerError('The server accepts no writes: it is a standby or read-only', READ_ONLY)
+    if (wanted === 'standby' && !isStandby)
+      throw createServerError('The server is not a standby', CONNECTION_REJECTED)
   }
 
   /** Destroys the socket without notifying the server. */
-  break(): void {
-    this.socket.destroy(new Error(NO_ANSWER))
+  destroySocket(): void {
+    this.socket.destroy(new Error(NO_ANSWER_MESSAGE))
   }
 
   get socket(): Socket {
@@ -160,7 +162,8 @@ export class ServerClient extends pg.Client {
   }
 }
 
-const serverError = (message: string, code: string): Error => Object.assign(new Error(message), { code })
+const createServerError = (message: string, code: string): Error =>
+  Object.assign(new Error(message), { code })
 
 type QueryCallback = (...answer: unknown[]) => void
 
@@ -192,7 +195,7 @@ class AnswerTimer {
   constructor(client: ServerClient, ms: number) {
     // A second timer follows, because after a freeze timers fire before pending input is read.
     this.#timer = setTimeout(() => {
-      this.#timer = setTimeout(() => client.break(), GRACE_MS)
+      this.#timer = setTimeout(() => client.destroySocket(), GRACE_PERIOD_MS)
     }, ms)
   }
 
@@ -214,7 +217,7 @@ class AnswerTimer {
 
 /** Opens a client on the first server that accepts it. The caller must handle `end` and close the client. */
 export async function connect(options: ConnectOptions): Promise<Client> {
-  for (let attempts = serversOf(options.url).urls.length; ; attempts--) {
+  for (let attempts = parseServers(options.url).urls.length; ; attempts--) {
     try {
       return await new ServerClient(options).connect()
     } catch (error) {

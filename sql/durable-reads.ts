@@ -15,10 +15,10 @@ export interface DurableReads extends Reads {
 }
 
 /** Writes an empty WAL record. Its commit waits for the synchronous standby, if there is one. */
-export const commitBarrier = (): Query<unknown> =>
+export const writeCommitBarrier = (): Query<unknown> =>
   sql.type(z.unknown())`select pg_logical_emit_message(true, 'millrace.confirmed', '')`
 
-/** Creates durable reads. @param confirm runs {@link commitBarrier} and resolves after its commit. */
+/** Creates durable reads. @param confirm runs {@link writeCommitBarrier} and resolves after its commit. */
 export function createDurableReads(reader: Reader, confirm: () => Promise<unknown>): DurableReads {
   // Number of the connection whose reads are confirmed to survive a failover.
   let confirmedConnection = 0

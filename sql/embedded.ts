@@ -94,7 +94,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
       try {
         await server.stop()
         rmSync(sockets, { recursive: true, force: true })
-        if (ephemeral && location.moved) rmSync(location.home, { recursive: true, force: true })
+        if (ephemeral && location.isMoved) rmSync(location.home, { recursive: true, force: true })
       } finally {
         unlock()
       }

@@ -20,7 +20,7 @@ interface ErrorRow {
   readonly code?: string
 }
 
-const table = {
+const errorTable = {
   'request.malformed': { detail: 'The request could not be read: {reason}' },
   'request.invalid': { detail: '{reason}' },
   'request.too_large': { detail: 'The body is larger than the limit of {limit} bytes' },
@@ -216,10 +216,10 @@ const table = {
   internal: { detail: 'Internal error (request {requestId})' },
 } as const satisfies Record<string, ErrorRow>
 
-export type ErrorCode = keyof typeof table
+export type ErrorCode = keyof typeof errorTable
 
 /** Maps the name of a violated constraint to an error code. */
-const constraints: Readonly<Record<string, ErrorCode>> = {
+const codeByConstraint: Readonly<Record<string, ErrorCode>> = {
   account_email_key: 'account.email_taken',
   account_last_admin: 'account.last_admin',
   // The account was deleted while its request was running.
@@ -289,7 +289,7 @@ export class Failure extends Error {
   }
 
   get retryable(): boolean {
-    return 'retry' in table[this.code]
+    return 'retry' in errorTable[this.code]
   }
 }
 
@@ -302,23 +302,25 @@ export function fail(
   data: Readonly<Record<string, string | number>> = {},
   options?: FailureOptions,
 ): Failure {
-  const detail = table[code].detail.replace(/\{(\w+)\}/g, (_, name: string) => String(data[name] ?? name))
+  const detail = errorTable[code].detail.replace(/\{(\w+)\}/g, (_, name: string) =>
+    String(data[name] ?? name),
+  )
   return new Failure(code, detail, options)
 }
 
 /** Returns the table row of a code. Its text still contains the placeholders. */
-export function errorRow(code: ErrorCode): ErrorRow {
-  return table[code]
+export function getErrorRow(code: ErrorCode): ErrorRow {
+  return errorTable[code]
 }
 
 /** Returns the `code` for error bodies: the row's own code, or else the error code. */
-export function publicCode(code: ErrorCode): string {
-  return errorRow(code).code ?? code
+export function getPublicCode(code: ErrorCode): string {
+  return getErrorRow(code).code ?? code
 }
 
 /** Restores the failure from a job's stored `{code, detail}`. Codes that this version does not know become `internal`. */
 export function restoreFailure(stored: { code: string; detail: string }): Failure {
-  return new Failure(stored.code in table ? (stored.code as ErrorCode) : 'internal', stored.detail)
+  return new Failure(stored.code in errorTable ? (stored.code as ErrorCode) : 'internal', stored.detail)
 }
 
 interface DatabaseError {
@@ -340,11 +342,11 @@ export function mapDatabaseError(error: unknown): unknown {
     // PostgreSQL quotes whole rows here, including password hashes, and logs print every property of an error.
     delete (e as { detail?: unknown }).detail
     if (typeof constraint === 'string') {
-      const mapped = constraints[constraint]
+      const mapped = codeByConstraint[constraint]
       if (mapped !== undefined) return fail(mapped, {}, { cause: error })
     }
-    if (OUTAGE_TEXT.test(e.message)) return fail('database.down', {}, { cause: error })
-    isLost ||= CONNECTION_ERRORS.has(e.constructor.name)
+    if (OUTAGE_MESSAGE_PATTERN.test(e.message)) return fail('database.down', {}, { cause: error })
+    isLost ||= CONNECTION_ERROR_NAMES.has(e.constructor.name)
     if (typeof code !== 'string') continue
     hasCode = true
     if (code.startsWith('40')) return fail('database.busy', {}, { cause: error })
@@ -378,11 +380,11 @@ const OUTAGE_CODES = new Set([
   'ETIMEDOUT',
 ])
 // Names of slonik's connection errors, whose instances do not set `name`.
-const CONNECTION_ERRORS = new Set([
+const CONNECTION_ERROR_NAMES = new Set([
   'BackendTerminatedError',
   'BackendTerminatedUnexpectedlyError',
   'ConnectionError',
 ])
 // Messages of `pg` errors that have no code.
-const OUTAGE_TEXT =
+const OUTAGE_MESSAGE_PATTERN =
   /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed)/

@@ -1,5 +1,5 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { identify } from './embedded/processes.ts'
+import { identifyProcess } from './embedded/processes.ts'
 import { StartError } from './start-error.ts'
 
 /**
@@ -10,44 +10,44 @@ import { StartError } from './start-error.ts'
  */
 export function acquireLock(file: string, refusal: (pid: number) => Error): () => void {
   const ownFile = `${file}.${process.pid}`
-  const record = JSON.stringify({ pid: process.pid, started: identify(process.pid) })
+  const record = JSON.stringify({ pid: process.pid, started: identifyProcess(process.pid) })
   writeFileSync(ownFile, record, { mode: 0o600 })
   try {
     // Linking creates the lock together with its content, or not at all.
-    while (!succeeds(() => linkSync(ownFile, file), 'EEXIST')) removeStale(file, refusal)
+    while (!succeeds(() => linkSync(ownFile, file), 'EEXIST')) removeStaleLock(file, refusal)
   } finally {
     rmSync(ownFile, { force: true })
   }
   let held = true
   return () => {
-    if (held && readRecord(file) === record) rmSync(file, { force: true })
+    if (held && readLockRecord(file) === record) rmSync(file, { force: true })
     held = false // A second call must not release a lock that this process acquired later.
   }
 }
 
-function removeStale(file: string, refusal: (pid: number) => Error): void {
-  const seen = readRecord(file)
+function removeStaleLock(file: string, refusal: (pid: number) => Error): void {
+  const seen = readLockRecord(file)
   if (seen === undefined) return
-  const owner = liveOwner(seen)
+  const owner = findLiveOwner(seen)
   if (owner !== undefined) throw refusal(owner)
   // Two processes may find the same stale lock. The slower one then moves away the new lock of the faster one, and must
   // restore it.
   const aside = `${file}.stale.${process.pid}`
   if (!succeeds(() => renameSync(file, aside), 'ENOENT')) return
-  if (readRecord(aside) !== seen) succeeds(() => linkSync(aside, file), 'EEXIST')
+  if (readLockRecord(aside) !== seen) succeeds(() => linkSync(aside, file), 'EEXIST')
   rmSync(aside, { force: true })
 }
 
-function liveOwner(record: string): number | undefined {
+function findLiveOwner(record: string): number | undefined {
   try {
     const { pid, started } = JSON.parse(record) as { pid: number; started: string }
-    return identify(pid) === started ? pid : undefined
+    return identifyProcess(pid) === started ? pid : undefined
   } catch {
     return undefined // A lock appears with its content, so this is not one of ours being written.
   }
 }
 
-function readRecord(file: string): string | undefined {
+function readLockRecord(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {

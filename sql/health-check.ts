@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Client, type Connections, connect } from './driver.ts'
+import { type Client, type ConnectionGroup, connect } from './driver.ts'
 import { mapDatabaseError } from './errors.ts'
 
 /** `read-only` responds but refuses writes. `silent` is unresponsive or unreachable. */
@@ -27,7 +27,7 @@ export interface HealthCheckOptions {
   readonly url: string
   readonly applicationName: string
   /** Connections of the process. They are closed when the database goes silent or becomes read-only. */
-  readonly connections: Connections
+  readonly connections: ConnectionGroup
   readonly onChange: (state: DatabaseState, error: unknown) => void
   /** Runs when the clock difference rises above 10 s, and when it falls below again. */
   readonly onClock?: (offsetMs: number) => void
@@ -40,13 +40,13 @@ export interface HealthCheckOptions {
 }
 
 // These limits together detect silence less than 3 s after the last answer.
-const INTERVAL_MS = 1_000
-const ANSWER_MS = 1_500
-const RETRY_MS = 250
+const PROBE_INTERVAL_MS = 1_000
+const ANSWER_TIMEOUT_MS = 1_500
+const RETRY_DELAY_MS = 250
 // Number of parts of the wait for an answer. After a freeze, pending input is read between two of them.
-const CHECKS = 5
+const TIMEOUT_PARTS = 5
 
-class Silence extends Error {}
+class SilenceError extends Error {}
 
 const isSkewed = (offsetMs: number): boolean => Math.abs(offsetMs) > 10_000
 
@@ -123,7 +123,7 @@ class PeriodicHealthCheck implements HealthCheck {
   }
 
   async #run(first: Client | null): Promise<void> {
-    const { intervalMs = INTERVAL_MS } = this.#options
+    const { intervalMs = PROBE_INTERVAL_MS } = this.#options
     let client: Client | null = first
     let hasAnswered = client !== null
     while (!this.#isStopped) {
@@ -135,13 +135,13 @@ class PeriodicHealthCheck implements HealthCheck {
       } catch (error) {
         // Replaces a connection that the server closed before reporting silence. A connection that never answered is
         // not replaced, because a pooler accepts clients while its server is down.
-        const isReplaced = hasAnswered && !(error instanceof Silence)
+        const isReplaced = hasAnswered && !(error instanceof SilenceError)
         hasAnswered = false
         client?.end().catch(() => {})
         client = null
         if (isReplaced) continue
         this.#setState('silent', error)
-        await this.#pause(RETRY_MS, null)
+        await this.#pause(RETRY_DELAY_MS, null)
       }
     }
     await client?.end().catch(() => {})
@@ -152,7 +152,7 @@ class PeriodicHealthCheck implements HealthCheck {
   }
 
   #connect(): Promise<Client> {
-    const { url, applicationName, answerMs = ANSWER_MS } = this.#options
+    const { url, applicationName, answerMs = ANSWER_TIMEOUT_MS } = this.#options
     // Belongs to no group, because the probe must connect while other connections are refused.
     return connect({ url, applicationName, connectMs: answerMs })
   }
@@ -174,11 +174,11 @@ class PeriodicHealthCheck implements HealthCheck {
   }
 
   async #awaitAnswer<T>(answer: Promise<T>): Promise<T> {
-    const { answerMs = ANSWER_MS } = this.#options
+    const { answerMs = ANSWER_TIMEOUT_MS } = this.#options
     const abort = new AbortController()
     try {
-      for (let check = 0; check < CHECKS; check++) {
-        const timeout = delay(answerMs / CHECKS, null, { ref: false, signal: abort.signal })
+      for (let check = 0; check < TIMEOUT_PARTS; check++) {
+        const timeout = delay(answerMs / TIMEOUT_PARTS, null, { ref: false, signal: abort.signal })
         const answered = await Promise.race([answer.then((value) => ({ value })), timeout])
         if (answered !== null) return answered.value
       }
@@ -186,7 +186,7 @@ class PeriodicHealthCheck implements HealthCheck {
       abort.abort()
     }
     answer.catch(() => {})
-    throw new Silence(`Connection terminated: the database has not answered for ${answerMs} ms`)
+    throw new SilenceError(`Connection terminated: the database has not answered for ${answerMs} ms`)
   }
 
   #setState(state: DatabaseState, error: unknown): void {
@@ -197,7 +197,7 @@ class PeriodicHealthCheck implements HealthCheck {
     // The server is gone or demoted, so it will not answer statements in flight.
     if (state === 'silent') connections.refuse()
     else connections.accept()
-    if (state === 'read-only') connections.break()
+    if (state === 'read-only') connections.closeAll()
     this.#options.onChange(state, mapDatabaseError(error))
     if (before === 'silent') for (const effect of this.#effects) effect()
   }

@@ -6,12 +6,12 @@ export interface Servers {
   /** One connection string per server, in the order in which to try them. */
   readonly urls: readonly string[]
   /** Kind of server that `target_session_attrs` requires: `read-write` and `primary` both require a writable one. */
-  readonly wanted: 'any' | 'primary' | 'standby'
+  readonly requiredRole: 'any' | 'primary' | 'standby'
 }
 
 const ATTRIBUTES = 'target_session_attrs'
 const URL_PARTS = /^(postgres(?:ql)?:\/\/)([^@/]*@)?([^/?]*)(\/[^?]*)?(\?.*)?$/
-const WANTED: ReadonlyMap<string, Servers['wanted']> = new Map([
+const ROLE_BY_ATTRIBUTE: ReadonlyMap<string, Servers['requiredRole']> = new Map([
   ['any', 'any'],
   ['read-write', 'primary'],
   ['primary', 'primary'],
@@ -23,26 +23,28 @@ const WANTED: ReadonlyMap<string, Servers['wanted']> = new Map([
  *
  * @throws a TypeError that describes the problem without quoting the string, which contains a password.
  */
-export function serversOf(url: string): Servers {
+export function parseServers(url: string): Servers {
   const parts = URL_PARTS.exec(url)
   if (parts === null) throw new TypeError('must be postgresql://USER:PASSWORD@HOST:PORT/NAME')
   const [, scheme = '', user = '', hosts = '', path = '', search = ''] = parts
   const parameters = new URLSearchParams(search)
   const attributes = parameters.get(ATTRIBUTES) ?? 'any'
-  const wanted = WANTED.get(attributes)
+  const wanted = ROLE_BY_ATTRIBUTE.get(attributes)
   if (wanted === undefined)
-    throw new TypeError(`${ATTRIBUTES} must be ${[...WANTED.keys()].join(', ')}, not ${attributes}`)
+    throw new TypeError(
+      `${ATTRIBUTES} must be ${[...ROLE_BY_ATTRIBUTE.keys()].join(', ')}, not ${attributes}`,
+    )
   parameters.delete(ATTRIBUTES)
   const rest = parameters.size === 0 ? '' : `?${parameters}`
   return {
     urls: hosts.split(',').map((host) => `${scheme}${user}${host}${path}${rest}`),
-    wanted,
+    requiredRole: wanted,
   }
 }
 
 /** Returns the connection string with `target_session_attrs=standby` added if needed. */
-export function standbyUrl(url: string): string {
-  if (serversOf(url).wanted === 'standby') return url
+export function requireStandby(url: string): string {
+  if (parseServers(url).requiredRole === 'standby') return url
   const [servers, parameters = ''] = url.split('?')
   return `${servers}?${ATTRIBUTES}=standby&${parameters}`
 }

@@ -1,19 +1,19 @@
 import { createHash, randomFillSync } from 'node:crypto'
 
-const pool = Buffer.alloc(16 * 256)
-let used = pool.length
+const randomPool = Buffer.alloc(16 * 256)
+let usedBytes = randomPool.length
 
 /**
  * Returns a UUID version 7 (RFC 9562): 48 bits of milliseconds, then random bits. Later ids sort later, so indexes on
  * them grow at one end.
  */
 export function uuidv7(now = Date.now()): string {
-  if (used === pool.length) {
-    randomFillSync(pool)
-    used = 0
+  if (usedBytes === randomPool.length) {
+    randomFillSync(randomPool)
+    usedBytes = 0
   }
-  const bytes = pool.subarray(used, used + 16)
-  used += 16
+  const bytes = randomPool.subarray(usedBytes, usedBytes + 16)
+  usedBytes += 16
   bytes.writeUIntBE(now, 0, 6)
   bytes[6] = (bytes[6]! & 0x0f) | 0x70
   bytes[8] = (bytes[8]! & 0x3f) | 0x80
@@ -22,7 +22,7 @@ export function uuidv7(now = Date.now()): string {
 }
 
 /** Derives the n-th child id of a parent id. The result is deterministic and sorts near the parent. */
-export function childId(parent: string, n: number): string {
+export function deriveChildId(parent: string, n: number): string {
   const hash = createHash('sha256').update(`${parent}:${n}`).digest('hex')
   return `${parent.slice(0, 14)}7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
 }

@@ -30,8 +30,8 @@ export interface JobSpec {
   readonly trace_parent?: string
 }
 
-const Enqueued = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined: z.boolean() })
-export type Enqueued = z.output<typeof Enqueued>
+const EnqueuedJob = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined: z.boolean() })
+export type EnqueuedJob = z.output<typeof EnqueuedJob>
 
 /**
  * Adds jobs in the caller's transaction. Each spec yields a row with the job that was added or joined. `waitingQuota`
@@ -39,8 +39,8 @@ export type Enqueued = z.output<typeof Enqueued>
  *
  * @throws fail('quota.waiting_jobs') if an owner would exceed the quota.
  */
-export const enqueueJobs = (specs: readonly JobSpec[], waitingQuota: number): Query<Enqueued> =>
-  sql.prepared('job_enqueue', Enqueued)`
+export const enqueueJobs = (specs: readonly JobSpec[], waitingQuota: number): Query<EnqueuedJob> =>
+  sql.prepared('job_enqueue', EnqueuedJob)`
     select spec_ordinal, job_id, joined from job_enqueue(${JSON.stringify(specs)}::jsonb, ${waitingQuota}::bigint) order by spec_ordinal`
 
 const Id = z.object({ id: z.string() })
@@ -83,16 +83,16 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
   sql.prepared(
     'job_finish',
     Id,
-  )`select id from job_finish(${JSON.stringify(entries.map(parseResult))}::jsonb, ${SUSPECT_FROM}, ${SUSPECT_FROM + MAX_CRASHES}) as id`
+  )`select id from job_finish(${JSON.stringify(entries.map(withParsedResult))}::jsonb, ${SUSPECT_FROM}, ${SUSPECT_FROM + MAX_CRASHES}) as id`
 
-const parseResult = ({ result, ...entry }: FinishEntry) =>
+const withParsedResult = ({ result, ...entry }: FinishEntry) =>
   result === undefined ? entry : { ...entry, result: JSON.parse(result) }
 
 /**
  * Ends attempts with the outcome `done` and their results. Returns a row for each attempt that is no longer the current
  * one.
  */
-export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
+export const finishDoneAttempts = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
   sql.prepared('job_done', Id)`
     select id from job_done(${`{${entries.map(({ id }) => id).join()}}`}::uuid[],
       ${`{${entries.map(({ attempt }) => attempt).join()}}`}::int4[],
@@ -109,7 +109,7 @@ export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string 
 export async function endAttempts(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
   if (entries.some(({ outcome, limited }) => outcome !== 'done' || limited === undefined))
     return new Set((await db.any(finishJobs(entries))).map(({ id }) => id))
-  const refused = new Set((await db.any(finishDone(entries))).map(({ id }) => id))
+  const refused = new Set((await db.any(finishDoneAttempts(entries))).map(({ id }) => id))
   return new Set(entries.flatMap(({ id }) => (refused.has(id) ? [] : id)))
 }
 
@@ -172,7 +172,7 @@ const JobOutcome = z.object({
 })
 
 /** Returns the outcome of a job; no row before the job ends or after it is deleted. */
-export const jobOutcome = (id: string): Query<z.output<typeof JobOutcome>> =>
+export const findJobOutcome = (id: string): Query<z.output<typeof JobOutcome>> =>
   sql.type(JobOutcome)`
     select status, result, case when error_code is not null
       then json_build_object('code', error_code, 'detail', error_detail) end as error
@@ -209,7 +209,7 @@ const Heartbeat = z.object({
 export type Heartbeat = z.output<typeof Heartbeat>
 
 // Workers renew a lease with three quarters of its time left. If less than a quarter is left, two renewals have failed.
-const LATE_DIVISOR = 4
+const LATE_RENEWAL_DIVISOR = 4
 
 /**
  * Renews a lease and returns the running jobs that the database has for it; no row if the lease is lost. `of` limits
@@ -223,7 +223,7 @@ export const renewLease = (
 ): Query<Heartbeat> =>
   sql.prepared('lease_renew', Heartbeat)`
     update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
-      steady_since = case when expires_at < now() + make_interval(secs => ${ttlMs / LATE_DIVISOR / 1000}::float8) then now()
+      steady_since = case when expires_at < now() + make_interval(secs => ${ttlMs / LATE_RENEWAL_DIVISOR / 1000}::float8) then now()
         else steady_since end,
       pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, busy = ${use.busy},
       memory_bytes = ${use.memoryBytes}
@@ -270,21 +270,21 @@ export const JOB_JSON = 'job_json(job)'
  */
 export const PRIVATE_QUEUES = `('accounts', 'payments', 'webhooks')`
 /** Returns the SQL condition that the caller ($1, an admin if $2) may see the job in `row`. */
-export const visibleRow = (row: string): string =>
+export const buildVisibleCondition = (row: string): string =>
   `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE_QUEUES}))`
-const VISIBLE_JOB = visibleRow('job')
+const VISIBLE_JOB_CONDITION = buildVisibleCondition('job')
 
 /**
  * Returns the SQL condition that a job has not ended, or ended within `seconds` (a parameter). It hides older jobs that
  * the pruner has not deleted yet.
  */
-export const retainedJob = (seconds: string): string =>
+export const buildRetainedCondition = (seconds: string): string =>
   `(job.finished_at is null or job.finished_at > now() - make_interval(secs => ${seconds}::float8))`
 
 /** One job. */
 export const readJob: ReadStatement<VisibleJob> = {
   name: 'job',
-  text: `select ${JOB_JSON}::text from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${retainedJob('$4')}`,
+  text: `select ${JOB_JSON}::text from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
 }
 
 /**
@@ -293,12 +293,12 @@ export const readJob: ReadStatement<VisibleJob> = {
  */
 export const readJobIsOwn: ReadStatement<VisibleJob> = {
   name: 'job_is_own',
-  text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${retainedJob('$4')}`,
+  text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
 }
 
 // One line per event: job id, seq, kind, status, owner, frame. The owner is empty for a job without one, and 0 if only
 // admins can see the job. Tabs separate the fields, since JSON text never contains a raw tab.
-const statusFrame = (
+const buildStatusFrame = (
   status: string,
   label: string,
   current: string,
@@ -309,9 +309,14 @@ const statusFrame = (
     then json_build_object('current', ${current}, 'total', ${total}) end,
   'error', case when ${status} = 'failed' then json_build_object('code', job.error_code, 'detail', job.error_detail) end))::jsonb
   || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
-const eventLine = (seq: string, kind: string, status: string, frame: string): string =>
+const buildEventLine = (seq: string, kind: string, status: string, frame: string): string =>
   `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE_QUEUES} then '0' else '' end), (${frame})::text)`
-const CURRENT_FRAME = statusFrame('job.status', 'job.label', 'job.progress_current', 'job.progress_total')
+const CURRENT_FRAME = buildStatusFrame(
+  'job.status',
+  'job.label',
+  'job.progress_current',
+  'job.progress_total',
+)
 
 /** Maximum events of one job per read. A subscriber that is further behind reads repeatedly. */
 export const MAX_EVENTS_PER_READ = 500
@@ -320,11 +325,11 @@ export const MAX_EVENTS_PER_READ = 500
 export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
   name: 'job_events_after',
   text: `
-    select ${eventLine(
+    select ${buildEventLine(
       'e.seq',
       'e.kind',
       `coalesce(e.data ->> 'status', '')`,
-      `case when e.kind = 'status' then ${statusFrame(
+      `case when e.kind = 'status' then ${buildStatusFrame(
         `(e.data ->> 'status')`,
         `(e.data ->> 'label')`,
         `(e.data ->> 'current')::int`,
@@ -338,17 +343,17 @@ export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: r
 }
 
 /** Current states of jobs as event lines, in the order of the given ids. */
-export const readStates: ReadStatement<[ids: readonly string[]]> = {
+export const readCurrentStates: ReadStatement<[ids: readonly string[]]> = {
   name: 'job_states',
   text: `
-    select ${eventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)}
+    select ${buildEventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)}
     from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
 /** Current state of one job as an event line; no row if the caller cannot see the job. */
 export const readVisibleState: ReadStatement<VisibleJob> = {
   name: 'job_visible_state',
-  text: `select ${eventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)} from job where ${VISIBLE_JOB} and job.id = $3::uuid and ${retainedJob('$4')}`,
+  text: `select ${buildEventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)} from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
 }
 
 /** Maximum number of ended jobs per visibility check. A subscriber that is further behind reads repeatedly. */
@@ -359,10 +364,10 @@ export const MAX_ENDED_PER_READ = 1000
  * `id<tab>moment<tab>visible` (1 or 0). Invisible jobs count towards the limit: there can be millions, and no statement
  * on this connection may take long.
  */
-export const readEndedIds: ReadStatement<[...Viewer, moment: number, after: string]> = {
+export const readEndedJobIds: ReadStatement<[...Viewer, moment: number, after: string]> = {
   name: 'job_ended_ids',
   text: `
-    select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000, (${VISIBLE_JOB})::int) from job
+    select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000, (${VISIBLE_JOB_CONDITION})::int) from job
     where job.finished_at >= to_timestamp($3::float8 / 1000)
       and (job.finished_at > to_timestamp($3::float8 / 1000) or job.id > $4::uuid)
     order by job.finished_at, job.id limit ${MAX_ENDED_PER_READ}`,

@@ -20,15 +20,15 @@ export const countRequest = (
  * Returns the key of the counter for failed logins to an address. Each known device has its own counter; all unknown
  * devices (null) share one. The key begins with the first 16 bytes of the digest of the address.
  */
-export const loginSubject = (address: Buffer, device: Buffer | null): Buffer =>
+export const deriveLoginSubject = (address: Buffer, device: Buffer | null): Buffer =>
   device === null
     ? address
     : Buffer.concat([address.subarray(0, SHARED_BYTES), device.subarray(0, address.length - SHARED_BYTES)])
 
 const SHARED_BYTES = 16
 
-const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
-export type LoginOutcome = (typeof LOGIN_ENDS)[number]
+const LOGIN_OUTCOMES = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
+export type LoginOutcome = (typeof LOGIN_OUTCOMES)[number]
 
 /** The second factor that a login presents. */
 export interface PresentedFactor {
@@ -40,14 +40,14 @@ export interface PresentedFactor {
 }
 
 /** Returns a row if the login subject is locked. */
-export const lockedLogin = (subject: Buffer): Query<{ locked: boolean }> =>
+export const findLoginLock = (subject: Buffer): Query<{ locked: boolean }> =>
   sql.prepared('locked_login', z.object({ locked: z.boolean() }))`
     select true as locked from login_failure
     where subject = ${sql.binary(subject)} and locked_until > clock_timestamp()`
 
 /**
  * Decides the outcome of a login after the password check and uses up the presented code. `subject` comes from {@link
- * loginSubject}.
+ * deriveLoginSubject}.
  */
 export const decideLogin = (
   subject: Buffer,
@@ -57,7 +57,7 @@ export const decideLogin = (
   factor: PresentedFactor | null = null,
 ): Query<{ outcome: LoginOutcome }> => {
   const recovery = factor?.recovery ?? null
-  return sql.prepared('login_decide', z.object({ outcome: z.enum(LOGIN_ENDS) }))`
+  return sql.prepared('login_decide', z.object({ outcome: z.enum(LOGIN_OUTCOMES) }))`
     select login_decide(${sql.binary(subject)}, ${matches}, ${maxFailures}, make_interval(secs => ${lockSeconds}),
       ${factor?.totpId ?? null}::uuid, ${factor?.step ?? null}::bigint,
       ${recovery === null ? null : sql.binary(recovery)}::bytea) as outcome`
@@ -71,7 +71,7 @@ export const unlockLogin = (address: Buffer): Query<unknown> => {
     delete from login_failure where subject between ${sql.binary(first!)} and ${sql.binary(last!)}`
 }
 
-const deleteExpired = (
+const deleteExpiredRows = (
   table: ReturnType<typeof sql.fragment>,
   key: ReturnType<typeof sql.fragment>,
   batch: number,
@@ -86,12 +86,12 @@ const deleteExpired = (
     select count(*)::int as count from expired`
 
 /** Deletes expired webhook rates and returns their number. */
-export const deleteExpiredRates = (batch: number): Query<{ count: number }> =>
-  deleteExpired(sql.fragment`webhook_rate`, sql.fragment`account_id, host`, batch)
+export const deleteExpiredWebhookRates = (batch: number): Query<{ count: number }> =>
+  deleteExpiredRows(sql.fragment`webhook_rate`, sql.fragment`account_id, host`, batch)
 
 /** Deletes expired request counts and returns their number. */
-export const deleteExpiredLimits = (batch: number): Query<{ count: number }> =>
-  deleteExpired(sql.fragment`request_limit`, sql.fragment`name, subject`, batch)
+export const deleteExpiredRequestCounts = (batch: number): Query<{ count: number }> =>
+  deleteExpiredRows(sql.fragment`request_limit`, sql.fragment`name, subject`, batch)
 
 /** Deletes login failures older than `keepSeconds`, unless they still lock a login; returns their number. */
 export const deleteOldLoginFailures = (keepSeconds: number, batch: number): Query<{ count: number }> =>

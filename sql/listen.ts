@@ -7,7 +7,7 @@ import { type Client, type ConnectOptions, connect } from './driver.ts'
  */
 export interface Listener {
   close(): Promise<void>
-  readonly connected: boolean
+  readonly isConnected: boolean
 }
 
 export interface ListenOptions extends ConnectOptions {
@@ -42,7 +42,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       client = opened
       first.resolve()
       options.onReconnect()
-      await Promise.race([ended, heartbeat(opened, options, stop.signal)])
+      await Promise.race([ended, runHeartbeat(opened, options, stop.signal)])
     } finally {
       client = null
       opened.end().catch(() => {})
@@ -64,7 +64,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const running = run()
   await Promise.race([first.promise, running])
   return {
-    get connected() {
+    get isConnected() {
       return client !== null
     },
     close: async () => {
@@ -75,7 +75,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 }
 
 /** Regularly queries the number of active channels. Throws if a channel is missing or no answer arrives in time. */
-async function heartbeat(client: Client, options: ListenOptions, signal: AbortSignal): Promise<void> {
+async function runHeartbeat(client: Client, options: ListenOptions, signal: AbortSignal): Promise<void> {
   const wanted = Object.keys(options.channels).length
   for (;;) {
     try {

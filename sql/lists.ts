@@ -35,12 +35,12 @@ export interface List {
   readonly order: Readonly<Record<string, KeyType>>
   readonly direction: 'asc' | 'desc'
   /** True if the rows of each page are shown in reverse order, such as the latest messages with the oldest first. */
-  readonly reversed?: boolean
+  readonly isReversed?: boolean
   /**
    * True (the default) if pages can also be requested by number. The statement then looks up the rows of a page by key,
    * so each skipped row costs only an index entry. Otherwise no rows can be skipped.
    */
-  readonly numbered?: boolean
+  readonly hasPageNumbers?: boolean
   /** A subquery for the stored number of rows. If absent, rows are counted up to `MAX_COUNTED`. */
   readonly total?: string
   /** True if `total` may be null, in which case the rows are counted. */
@@ -52,7 +52,7 @@ export interface List {
 }
 
 /** Creates a statement for each of several sort orders, in both directions. */
-export const inOrders = <Column extends string, S>(
+export const mapOrders = <Column extends string, S>(
   orders: Readonly<Record<Column, List['order']>>,
   make: (column: Column, order: List['order'], direction: List['direction']) => S,
 ): Readonly<Record<Column, Readonly<Record<List['direction'], S>>>> =>
@@ -87,19 +87,20 @@ export const pairConditions = (some: readonly string[], others: readonly string[
 export const inTimeSpan = (time: string, from: string, to: string): string =>
   `(${from}::timestamptz is null or ${time} >= ${from}::timestamptz) and (${to}::timestamptz is null or ${time} < ${to}::timestamptz)`
 
-const conditions = (where: List['where']): readonly string[] => (typeof where === 'string' ? [where] : where)
+const toConditions = (where: List['where']): readonly string[] =>
+  typeof where === 'string' ? [where] : where
 
-const pageParameters = ({ parameters }: List) => ({
+const getPageParameters = ({ parameters }: List) => ({
   cursor: `$${parameters + 1}::jsonb`,
   offset: `$${parameters + 2}::int`,
   size: `$${parameters + 3}::int`,
 })
 
 // Prevents a join of whole tables, because the planner cannot know which partitions hold the rows.
-const ROW_BY_ROW = 'offset 0'
+const PREVENT_JOIN = 'offset 0'
 
 /** Returns a subquery with one row: `items`, a JSON array as text, and `next`, the cursor of the next page or null. */
-export function pageOf(list: List): string {
+export function buildPageSubquery(list: List): string {
   const {
     table,
     row,
@@ -107,24 +108,26 @@ export function pageOf(list: List): string {
     where,
     order,
     direction,
-    reversed = false,
-    numbered = true,
+    isReversed = false,
+    hasPageNumbers = true,
     join = '',
     item,
   } = list
-  const { cursor, offset, size } = pageParameters(list)
+  const { cursor, offset, size } = getPageParameters(list)
   const keys = Object.keys(order)
   const ordered = (columns: readonly string[]): string =>
     columns.map((column) => `${column} ${direction}`).join(', ')
   const bounds = Object.values(order).map((type, index) => `(${cursor} ->> ${index})::${type}`)
   const after = `(${cursor} is null or (${keys.join(', ')}) ${direction === 'asc' ? '>' : '<'} (${bounds.join(', ')}))`
-  const selected = numbered ? id.map((column) => `${row}.${column} as id_${column}`) : [`${item} as item`]
+  const selected = hasPageNumbers
+    ? id.map((column) => `${row}.${column} as id_${column}`)
+    : [`${item} as item`]
   const columns = [...selected, ...keys.map((key, n) => `${key} as key_${n}`)]
   const pageKeys = keys.map((_, n) => `key_${n}`)
   const slice = `offset ${offset} limit ${size} + 1`
-  const branches = conditions(where).map(
+  const branches = toConditions(where).map(
     (condition) =>
-      `select ${columns.join(', ')} from ${table} ${row} ${numbered ? '' : join} where (${condition}) and ${after}
+      `select ${columns.join(', ')} from ${table} ${row} ${hasPageNumbers ? '' : join} where (${condition}) and ${after}
         order by ${ordered(keys)}`,
   )
   const merged = branches.map((branch) => `(${branch} limit ${offset} + ${size} + 1)`).join(' union all ')
@@ -134,14 +137,14 @@ export function pageOf(list: List): string {
       : `select * from (${merged}) branch order by ${ordered(pageKeys)} ${slice}`
   const sameRow = id.map((column) => `${row}.${column} = ids.id_${column}`).join(' and ')
   return `(
-    select concat('[', string_agg(item::text, ',' order by page_row ${reversed ? 'desc' : 'asc'})
+    select concat('[', string_agg(item::text, ',' order by page_row ${isReversed ? 'desc' : 'asc'})
         filter (where page_row <= ${size}), ']') as items,
       case when count(*) > ${size}
         then max(${cursorOf(pageKeys)}) filter (where page_row = ${size}) end as next
     from (
       select *, row_number() over (order by ${ordered(pageKeys)}) as page_row from (${page}) page
     ) ids
-    ${numbered ? `left join lateral (select ${item} as item from ${table} ${row} ${join} where ${sameRow} and page_row <= ${size} ${ROW_BY_ROW}) shown on true` : ''})`
+    ${hasPageNumbers ? `left join lateral (select ${item} as item from ${table} ${row} ${join} where ${sameRow} and page_row <= ${size} ${PREVENT_JOIN}) shown on true` : ''})`
 }
 
 /**
@@ -151,17 +154,17 @@ export const cursorOf = (values: readonly string[]): string =>
   `translate(rtrim(encode(convert_to(json_build_array(${values.join(', ')})::text, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')`
 
 /** Returns a subquery with one row: `n`, the number of rows, and `exact`, true if `n` is not just a lower bound. */
-function totalOf(list: List): string {
+function buildTotalSubquery(list: List): string {
   const { total, isTotalPartial = false } = list
-  if (total === undefined) return countOf(list)
+  if (total === undefined) return buildCountSubquery(list)
   if (!isTotalPartial) return `(select (${total}) as n, true as exact)`
   return `(select coalesce(kept.n, counted.n) as n, kept.n is not null or counted.exact as exact
-    from (select (${total}) as n) kept cross join lateral ${countOf(list, 'kept.n is null')} counted)`
+    from (select (${total}) as n) kept cross join lateral ${buildCountSubquery(list, 'kept.n is null')} counted)`
 }
 
-function countOf({ table, row, where }: List, when = 'true'): string {
+function buildCountSubquery({ table, row, where }: List, when = 'true'): string {
   const limit = `limit ${MAX_COUNTED + 1}`
-  const branches = conditions(where).map(
+  const branches = toConditions(where).map(
     (condition) => `(select from ${table} ${row} where (${condition}) and ${when} ${limit})`,
   )
   return `(select least(count(*), ${MAX_COUNTED}) as n, count(*) <= ${MAX_COUNTED} as exact
@@ -172,17 +175,17 @@ function countOf({ table, row, where }: List, when = 'true'): string {
  * Returns a statement that yields `{NAME: [...], total, total_is_exact, page, page_size, next}`. While the condition
  * `isWhole` is false, the total counts as inexact, because more rows may exist than the list can find.
  */
-export function listText(name: string, list: List, isWhole = 'true'): string {
-  const { offset, size } = pageParameters(list)
+export function buildListText(name: string, list: List, isWhole = 'true'): string {
+  const { offset, size } = getPageParameters(list)
   return `
     select concat('{"${name}":', items, ',"total":', n, ',"total_is_exact":', (exact and ${isWhole})::text,
       ',"page":', ${offset} / ${size} + 1, ',"page_size":', ${size}, ',"next":', coalesce('"' || next || '"', 'null'), '}')
-    from ${pageOf(list)} page, ${totalOf(list)} total`
+    from ${buildPageSubquery(list)} page, ${buildTotalSubquery(list)} total`
 }
 
 /**
  * Returns a statement that yields a first line with the cursor of the next page (empty on the last page), then a JSON
  * array.
  */
-export const arrayText = (list: List): string =>
-  `select concat(next, E'\\n', items) from ${pageOf(list)} page`
+export const buildArrayText = (list: List): string =>
+  `select concat(next, E'\\n', items) from ${buildPageSubquery(list)} page`

@@ -28,7 +28,7 @@ export type Price = z.output<typeof Price>
  * Returns the price of a model on a UTC day (`YYYY-MM-DD`; null means today). No row if the model is not in the catalog
  * or its price on that day is unknown.
  */
-export const priceOn = (vendor: string, modelId: string, day: string | null): Query<Price> =>
+export const findPriceOn = (vendor: string, modelId: string, day: string | null): Query<Price> =>
   sql.type(Price)`
     select input::text, output::text, cache_read::text, reasoning::text, tiers from (
       select * from llm_price where vendor = ${vendor} and model_id = ${modelId}
@@ -36,30 +36,30 @@ export const priceOn = (vendor: string, modelId: string, day: string | null): Qu
       order by valid_from desc limit 1) last
     where input is not null`
 
-const Chosen = z.object({
+const ChosenModel = z.object({
   vendor: z.string(),
   model_id: z.string(),
   temperature: z.number().nullable(),
   max_tokens: z.number().nullable(),
 })
 /** A model that an admin has chosen. Null fields use the settings. */
-export type Chosen = z.output<typeof Chosen>
+export type ChosenModel = z.output<typeof ChosenModel>
 
 /** Returns the model that an admin has chosen; no row if the model from the settings is in use. */
-export const chosenModel = (): Query<Chosen> =>
-  sql.type(Chosen)`select vendor, model_id, temperature, max_tokens from llm_current`
+export const findChosenModel = (): Query<ChosenModel> =>
+  sql.type(ChosenModel)`select vendor, model_id, temperature, max_tokens from llm_current`
 
 /**
  * Result of applying a model list: the numbers of its vendors and models, and of added, removed and repriced models.
  */
-export const Applied = z.strictObject({
+export const AppliedList = z.strictObject({
   vendors: z.number(),
   models: z.number(),
   added: z.number(),
   gone: z.number(),
   repriced: z.number(),
 })
-export type Applied = z.output<typeof Applied>
+export type AppliedList = z.output<typeof AppliedList>
 
 /** A model in the format of a list. */
 export interface ListedModel {
@@ -94,8 +94,8 @@ export const applyList = (
   list: ModelList,
   url: string,
   day: string | null = null,
-): Query<{ applied: Applied }> =>
-  sql.type(z.object({ applied: Applied }))`
+): Query<{ applied: AppliedList }> =>
+  sql.type(z.object({ applied: AppliedList }))`
     select llm_apply(${JSON.stringify(list)}::jsonb, 'sync', ${url},
       coalesce(${day}::date, (now() at time zone 'UTC')::date)) as applied`
 
@@ -110,7 +110,7 @@ const KnownModel = z.object({
 export type KnownModel = z.output<typeof KnownModel>
 
 /** Returns the enabled models of the given vendors with their latest prices. */
-export const knownModels = (vendors: readonly string[]): Query<KnownModel> =>
+export const listKnownModels = (vendors: readonly string[]): Query<KnownModel> =>
   sql.type(KnownModel)`
     select m.vendor, m.model_id, p.input, p.output, exists (select from llm_list where source = 'sync') as synced
     from llm_model m left join lateral (
@@ -118,30 +118,33 @@ export const knownModels = (vendors: readonly string[]): Query<KnownModel> =>
       order by valid_from desc limit 1) p on true
     where m.vendor = any(${sql.array([...vendors], 'text')}) and not m.disabled`
 
-const ListAttempt = z.object({ url: z.string(), hours: z.number() })
+const ListSyncAttempt = z.object({ url: z.string(), hours: z.number() })
 
 /** Returns the URL of the list that was last applied or refused, and the hours since then. */
-export const lastAttempt = (): Query<z.output<typeof ListAttempt>> =>
-  sql.type(ListAttempt)`
+export const findLastListAttempt = (): Query<z.output<typeof ListSyncAttempt>> =>
+  sql.type(ListSyncAttempt)`
     select url, extract(epoch from now() - greatest(applied_at, refused_at)) / 3600 as hours from llm_list
     where url is not null`
 
 /** Stores the reason why a list was refused. The next applied list clears it. */
-export const storeRefusal = (url: string, refusal: string): Query<unknown> =>
+export const storeListRefusal = (url: string, refusal: string): Query<unknown> =>
   sql.type(noRows)`update llm_list set url = ${url}, refused_at = now(), refusal = ${refusal}`
 
-const Candidate = z.object({ vendor: z.string(), disabled: z.boolean(), chats: z.boolean() })
+const ModelCandidate = z.object({ vendor: z.string(), disabled: z.boolean(), chats: z.boolean() })
 
 /** Returns the models with an id at the given vendors. A lock prevents their deletion until the transaction ends. */
-export const modelsNamed = (modelId: string, vendors: readonly string[]): Query<z.output<typeof Candidate>> =>
-  sql.type(Candidate)`
+export const lockModelsById = (
+  modelId: string,
+  vendors: readonly string[],
+): Query<z.output<typeof ModelCandidate>> =>
+  sql.type(ModelCandidate)`
     select vendor, disabled, concat(family, ' ', model_id) !~ 'embed' and input_modalities @> '{text}'
       and output_modalities @> '{text}' as chats
     from llm_model where model_id = ${modelId} and vendor = any(${sql.array([...vendors], 'text')})
     order by vendor for key share`
 
 /** Chooses a model. Null fields use the settings. */
-export const chooseModel = (c: Chosen & { readonly chosenBy: number | null }): Query<unknown> =>
+export const chooseModel = (c: ChosenModel & { readonly chosenBy: number | null }): Query<unknown> =>
   sql.type(noRows)`
     insert into llm_current (vendor, model_id, temperature, max_tokens, chosen_by)
     values (${c.vendor}, ${c.model_id}, ${c.temperature}, ${c.max_tokens}, ${c.chosenBy})

@@ -8,7 +8,7 @@ import { StartError } from './start-error.ts'
  */
 
 /** Timing of lock attempts. */
-export interface LockWait {
+export interface LockTiming {
   /** Maximum time for which a statement waits for a lock. */
   readonly waitMs: number
   /** Pause before the next attempt, during which blocked statements can proceed. */
@@ -19,10 +19,10 @@ export interface LockWait {
 
 // `waitMs` exceeds PostgreSQL's deadlock_timeout (1 s), after which PostgreSQL cancels an autovacuum that blocks us. It
 // is below the server's limit for a read (1.8 s, from READ_TIMEOUT_SECONDS).
-export const LOCK_WAIT: LockWait = { waitMs: 1200, pauseMs: 3000, limitMs: 300_000 }
+export const LOCK_TIMING: LockTiming = { waitMs: 1200, pauseMs: 3000, limitMs: 300_000 }
 
 // SQLSTATEs of lock_not_available and deadlock_detected.
-const LOCK_FAILURES = new Set(['55P03', '40P01'])
+const LOCK_FAILURE_CODES = new Set(['55P03', '40P01'])
 
 /**
  * Query for the oldest transaction, which usually holds the lock. Transactions of other roles are visible only with
@@ -40,10 +40,10 @@ const OLDEST_TRANSACTION = `
  *
  * @param subject the first words of a message, such as `Migration NAME`.
  */
-export async function retryLocks<T>(
+export async function retryUntilLocked<T>(
   client: Client,
   subject: string,
-  { wait, log }: { readonly wait: LockWait; readonly log: (line: string) => void },
+  { wait, log }: { readonly wait: LockTiming; readonly log: (line: string) => void },
   attempt: () => Promise<T>,
 ): Promise<T> {
   const startedAt = performance.now()
@@ -51,7 +51,7 @@ export async function retryLocks<T>(
     try {
       return await attempt()
     } catch (error) {
-      if (!LOCK_FAILURES.has(codeOf(error))) throw error
+      if (!LOCK_FAILURE_CODES.has(sqlStateOf(error))) throw error
       const reason = await describeOldestTransaction(client)
       if (performance.now() - startedAt >= wait.limitMs)
         throw new StartError(
@@ -63,7 +63,7 @@ export async function retryLocks<T>(
   }
 }
 
-function codeOf(error: unknown): string {
+function sqlStateOf(error: unknown): string {
   const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } }
   return String(code ?? cause?.code)
 }

@@ -3,36 +3,36 @@ import { Logger, runMigrations } from 'graphile-worker'
 import { checkAppRole, grantAppRole } from './app-role.ts'
 import { buildIndex, isConcurrent } from './concurrent-index.ts'
 import { type Client, connect, createQueuePool } from './driver.ts'
-import { LOCK_WAIT, type LockWait, retryLocks } from './lock-retry.ts'
+import { LOCK_TIMING, type LockTiming, retryUntilLocked } from './lock-retry.ts'
 import {
-  APPLIED_FUNCTIONS,
-  type AppliedFunctions,
+  type AppliedFunctionArea,
   BASELINE,
   BEFORE_BASELINE,
-  changedAreas,
-  functionAreas,
-  MIGRATIONS,
-  migrationNames,
-  migrationText,
+  listChangedAreas,
+  listMigrationNames,
+  MIGRATIONS_FOLDER,
+  readFunctionAreas,
+  readMigration,
   SEEDS,
+  SELECT_APPLIED_FUNCTIONS,
 } from './migrations.ts'
-import { poolerProblem } from './pooler.ts'
+import { findPoolerProblem } from './pooler.ts'
 import { StartError } from './start-error.ts'
 
-const LOCK = 7_236_501_144
+const MIGRATION_LOCK_KEY = 7_236_501_144
 const LOCK_RETRY_MS = 200
 
 export interface MigrateOptions {
   /** Folder of the migrations that follow the baseline. */
   readonly folder?: URL
-  readonly wait?: LockWait
+  readonly wait?: LockTiming
   /** Receives a line whenever an attempt fails to get a lock. */
   readonly log?: (line: string) => void
   /** Role of edges and workers, which is granted access to rows. If undefined, they connect as the owner. */
   readonly appRole?: string | undefined
 }
 
-interface Run extends Required<Omit<MigrateOptions, 'appRole'>> {
+interface MigrationRun extends Required<Omit<MigrateOptions, 'appRole'>> {
   readonly url: string
   readonly client: Client
 }
@@ -57,7 +57,7 @@ export function migrate(url: string, options: MigrateOptions = {}): Promise<read
     const functions = await applyFunctions(run)
     if (pending.includes(SEEDS)) await applyMigration(run, SEEDS)
     if (appRole !== undefined)
-      await inTransaction(run, 'The rights of DATABASE_APP_ROLE', () => grantAppRole(run.client, appRole))
+      await runInTransaction(run, 'The rights of DATABASE_APP_ROLE', () => grantAppRole(run.client, appRole))
     return pending.includes(BASELINE) ? pending : [...pending, ...functions]
   })
 }
@@ -68,7 +68,7 @@ export function migrate(url: string, options: MigrateOptions = {}): Promise<read
  *
  * @param last the last migration of that version.
  */
-export function migrateEmpty(url: string, last: string): Promise<void> {
+export function createEmptySchema(url: string, last: string): Promise<void> {
   return withLock(url, {}, async (run) => {
     await migrateQueue(run)
     for (const name of await listPending(run))
@@ -80,36 +80,36 @@ export function migrateEmpty(url: string, last: string): Promise<void> {
 
 async function withLock<T>(
   url: string,
-  { folder = MIGRATIONS, wait = LOCK_WAIT, log = () => {} }: MigrateOptions,
-  work: (run: Run) => Promise<T>,
+  { folder = MIGRATIONS_FOLDER, wait = LOCK_TIMING, log = () => {} }: MigrateOptions,
+  work: (run: MigrationRun) => Promise<T>,
 ): Promise<T> {
   const applicationName = 'millrace-migrate'
   // A pooler would keep the connection, and with it the lock, long after this process has exited.
-  const problem = await poolerProblem({ url, directUrl: url, applicationName })
+  const problem = await findPoolerProblem({ url, directUrl: url, applicationName })
   if (problem !== null) throw new StartError(problem)
   const client = await connect({ url, applicationName })
   try {
     // The limits of the role or the database are meant for requests. Creating an index may take hours.
     await client.query('set statement_timeout = 0; set lock_timeout = 0')
     await acquireLock(client)
-    await client.query(CREATE_RECORDS)
+    await client.query(CREATE_RECORD_TABLES)
     return await work({ url, client, folder, wait, log })
   } finally {
     await client.end()
   }
 }
 
-async function listPending({ client, folder }: Run): Promise<string[]> {
+async function listPending({ client, folder }: MigrationRun): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>('select name from migration')
   const applied = new Set(rows.map((row) => row.name))
-  if (applied.has(BEFORE_BASELINE)) throw new StartError(TOO_OLD)
-  return (await migrationNames(folder)).filter((name) => !applied.has(name))
+  if (applied.has(BEFORE_BASELINE)) throw new StartError(TOO_OLD_MESSAGE)
+  return (await listMigrationNames(folder)).filter((name) => !applied.has(name))
 }
 
-const TOO_OLD =
+const TOO_OLD_MESSAGE =
   "A version before 1.0.0 created this database, which can't be migrated: start with an empty one (move DATA_DIR away, or set another DATABASE_URL)"
 
-const CREATE_RECORDS = `
+const CREATE_RECORD_TABLES = `
   create table if not exists migration (name text constraint migration_pkey primary key, applied_at timestamptz not null default now());
   create table if not exists migration_functions (area text constraint migration_functions_pkey primary key, digest text not null)`
 
@@ -120,30 +120,32 @@ const CREATE_RECORDS = `
 async function acquireLock(client: Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock($1) as locked', [
-      LOCK,
+      MIGRATION_LOCK_KEY,
     ])
     if (rows[0]!.locked) return
     await setTimeout(LOCK_RETRY_MS)
   }
 }
 
-async function applyMigration(run: Run, name: string): Promise<void> {
+async function applyMigration(run: MigrationRun, name: string): Promise<void> {
   const { client, folder } = run
-  const text = await migrationText(name, folder)
+  const text = await readMigration(name, folder)
   const concurrent = isConcurrent(text)
   if (concurrent) await buildIndex(client, name, text)
-  await inTransaction(run, `Migration ${name}`, async () => {
+  await runInTransaction(run, `Migration ${name}`, async () => {
     await client.query('insert into migration (name) values ($1)', [name])
     if (!concurrent) await client.query(text)
   })
 }
 
 /** Applies changed functions and returns their areas as `functions/AREA`. */
-async function applyFunctions(run: Run): Promise<string[]> {
+async function applyFunctions(run: MigrationRun): Promise<string[]> {
   const { client } = run
-  const changed = await changedAreas((await client.query<AppliedFunctions>(APPLIED_FUNCTIONS)).rows)
+  const changed = await listChangedAreas(
+    (await client.query<AppliedFunctionArea>(SELECT_APPLIED_FUNCTIONS)).rows,
+  )
   for (const { name, text, digest } of changed)
-    await inTransaction(run, `The functions of ${name}`, async () => {
+    await runInTransaction(run, `The functions of ${name}`, async () => {
       await client.query(text)
       await client.query(
         'insert into migration_functions (area, digest) values ($1, $2) on conflict (area) do update set digest = excluded.digest',
@@ -154,10 +156,10 @@ async function applyFunctions(run: Run): Promise<string[]> {
 }
 
 /** Skips functions that refer to tables or columns of later migrations; `migrate` applies them all. */
-async function applyCompatibleFunctions(run: Run): Promise<void> {
+async function applyCompatibleFunctions(run: MigrationRun): Promise<void> {
   const { client } = run
-  const files = (await functionAreas()).flatMap((area) => area.files)
-  await inTransaction(run, 'The functions', async () => {
+  const files = (await readFunctionAreas()).flatMap((area) => area.files)
+  await runInTransaction(run, 'The functions', async () => {
     for (const text of files) {
       await client.query('savepoint before')
       await client.query(text).catch(() => client.query('rollback to savepoint before'))
@@ -165,9 +167,9 @@ async function applyCompatibleFunctions(run: Run): Promise<void> {
   })
 }
 
-function inTransaction(run: Run, subject: string, work: () => Promise<void>): Promise<void> {
+function runInTransaction(run: MigrationRun, subject: string, work: () => Promise<void>): Promise<void> {
   const { client, wait } = run
-  return retryLocks(client, subject, run, async () => {
+  return retryUntilLocked(client, subject, run, async () => {
     // Disable body checks, because function bodies may refer to objects that are created later.
     await client.query(
       `begin; set local lock_timeout = ${wait.waitMs}; set local check_function_bodies = off`,
@@ -182,13 +184,13 @@ function inTransaction(run: Run, subject: string, work: () => Promise<void>): Pr
   })
 }
 
-async function migrateQueue(run: Run): Promise<void> {
+async function migrateQueue(run: MigrationRun): Promise<void> {
   const { url, client, wait } = run
   const pgPool = createQueuePool({ url, applicationName: 'millrace-migrate', size: 1, onError: () => {} })
   // The setting must apply before graphile-worker runs its first statement.
   pgPool.on('connect', (one) => void one.query(`set lock_timeout = ${wait.waitMs}`).catch(() => {}))
   try {
-    await retryLocks(client, "The queue's own migrations", run, () =>
+    await retryUntilLocked(client, "The queue's own migrations", run, () =>
       runMigrations({ pgPool, logger: new Logger(() => () => {}) }),
     )
   } finally {

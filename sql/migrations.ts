@@ -29,40 +29,42 @@ export interface FunctionArea {
 const resolveUrl = (path: string): URL => new URL(path, import.meta.url)
 
 /** Folder of the migrations that follow the baseline. */
-export const MIGRATIONS = resolveUrl('./migrations/')
+export const MIGRATIONS_FOLDER = resolveUrl('./migrations/')
 
 /** Returns the names of the baseline, the initial rows and all migrations, in numeric order. */
-export async function migrationNames(folder: URL = MIGRATIONS): Promise<string[]> {
+export async function listMigrationNames(folder: URL = MIGRATIONS_FOLDER): Promise<string[]> {
   const numbered = (await listSqlFiles(folder)).filter((name) => /^\d{6}-[a-z0-9-]+\.sql$/.test(name))
   return [BASELINE, SEEDS, ...numbered]
 }
 
 /** Reads the SQL of a named migration. */
-export async function migrationText(name: string, folder: URL = MIGRATIONS): Promise<string> {
+export async function readMigration(name: string, folder: URL = MIGRATIONS_FOLDER): Promise<string> {
   if (name === BASELINE) return (await readSqlFiles(resolveUrl('./schema/'))).join('\n')
   if (name === SEEDS) return (await readSqlFiles(resolveUrl('./seeds/'))).join('\n')
   return readFile(new URL(name, folder), 'utf8')
 }
 
 /** A function area and its digest, as recorded in a database. */
-export interface AppliedFunctions {
+export interface AppliedFunctionArea {
   readonly area: string
   readonly digest: string
 }
 
-export const APPLIED_FUNCTIONS = 'select area, digest from migration_functions'
+export const SELECT_APPLIED_FUNCTIONS = 'select area, digest from migration_functions'
 
 /** Returns the areas whose functions differ from the applied ones. */
-export async function changedAreas(applied: readonly AppliedFunctions[]): Promise<readonly FunctionArea[]> {
+export async function listChangedAreas(
+  applied: readonly AppliedFunctionArea[],
+): Promise<readonly FunctionArea[]> {
   const known = new Map(applied.map(({ area, digest }) => [area, digest]))
-  return (await functionAreas()).filter(({ name, digest }) => known.get(name) !== digest)
+  return (await readFunctionAreas()).filter(({ name, digest }) => known.get(name) !== digest)
 }
 
 /**
  * Reads the functions of all areas. Apply them with check_function_bodies off, since function bodies may refer to
  * objects that are created later.
  */
-export async function functionAreas(): Promise<readonly FunctionArea[]> {
+export async function readFunctionAreas(): Promise<readonly FunctionArea[]> {
   const areas = (await readdir(resolveUrl('./functions/'))).sort()
   return Promise.all(
     areas.map(async (name) => {

@@ -20,19 +20,19 @@ export const notifyWorkerChange = (): Query<unknown> =>
 /** Notifies subscribers of changed jobs directly, for code without a {@link Publisher}. */
 export const notifyJobChanges = (ids: readonly string[]): Query<unknown> =>
   sql.prepared('notify', z.unknown())`
-    select pg_notify(${JOB_EVENTS}, payload) from unnest(${sql.array(payloadsOf(ids), 'text')}) payload`
+    select pg_notify(${JOB_EVENTS}, payload) from unnest(${sql.array(createPayloads(ids), 'text')}) payload`
 
 /** Maximum number of job ids in a payload. NOTIFY limits a payload to 7999 bytes; 200 ids of 37 characters fit. */
 export const MAX_IDS_PER_PAYLOAD = 200
 // Sends `*` beyond this number of payloads: subscribers then find their jobs sooner by rereading them than by scanning
 // the ids.
 const MAX_PAYLOADS = 50
-const INTERVAL_MS = 25
+const BATCH_INTERVAL_MS = 25
 // Short delay for live output, such as a model's words, which is already batched when it gets here.
-const SOON_MS = 2
+const SOON_DELAY_MS = 2
 // A commit that notifies and writes holds a cluster-wide lock while it flushes, so limit it to ten per second per
 // process.
-const CLAIM_INTERVAL_MS = 100
+const CLAIM_NOTIFY_INTERVAL_MS = 100
 
 /**
  * Notifies subscribers of changed jobs, in its own transactions. A commit that notifies holds a cluster-wide lock, so
@@ -78,11 +78,11 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
   }
 
   const pause = async (): Promise<void> => {
-    await new Promise<void>((resolve) => setTimeout(resolve, SOON_MS))
+    await new Promise<void>((resolve) => setTimeout(resolve, SOON_DELAY_MS))
     if (isSoon) return
     await new Promise<void>((resolve) => {
       flush = resolve
-      setTimeout(resolve, INTERVAL_MS - SOON_MS)
+      setTimeout(resolve, BATCH_INTERVAL_MS - SOON_DELAY_MS)
     })
     flush = null
   }
@@ -97,7 +97,7 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
       sending ??= (urgency === 'later' ? pause() : Promise.resolve()).then(send)
     },
     claimNotify: () => {
-      if (sending !== null || Date.now() - claimedAt < CLAIM_INTERVAL_MS) return false
+      if (sending !== null || Date.now() - claimedAt < CLAIM_NOTIFY_INTERVAL_MS) return false
       claimedAt = Date.now()
       sending = pause().then(send)
       return true
@@ -108,7 +108,7 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
   }
 }
 
-function payloadsOf(ids: readonly string[]): string[] {
+function createPayloads(ids: readonly string[]): string[] {
   if (ids.length > MAX_IDS_PER_PAYLOAD * MAX_PAYLOADS) return ['*']
   const payloads: string[] = []
   for (let start = 0; start < ids.length; start += MAX_IDS_PER_PAYLOAD) {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
-import { arrayText, type PageValues } from './lists.ts'
+import { buildArrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Organizations, their members and invites. */
@@ -13,7 +13,7 @@ export const ORGANIZATION_ORDER = { 'o.id': 'bigint' } as const
 /** All organizations, newest first. */
 export const readOrganizations: ReadStatement<PageValues> = {
   name: 'organizations',
-  text: arrayText({
+  text: buildArrayText({
     table: 'organization',
     row: 'o',
     parameters: 0,
@@ -27,15 +27,19 @@ export const readOrganizations: ReadStatement<PageValues> = {
 // This condition is cheap: an index covers only deleted organizations, and few of them wait for the purge.
 const IN_DELETED_ORGANIZATION = `exists (select from organization d where d.id = m.organization_id and d.deleted_at is not null)`
 
-const MEMBERSHIP = { table: 'organization_member', row: 'm', id: ['user_id', 'organization_id'] } as const
+const MEMBERSHIP_TABLE = {
+  table: 'organization_member',
+  row: 'm',
+  id: ['user_id', 'organization_id'],
+} as const
 
 export const OWN_ORGANIZATION_ORDER = { 'm.organization_id': 'bigint' } as const
 
 /** The organizations of an account, newest first. */
 export const readOrganizationsOf: ReadStatement<[account: number, ...page: PageValues]> = {
   name: 'organizations_of',
-  text: arrayText({
-    ...MEMBERSHIP,
+  text: buildArrayText({
+    ...MEMBERSHIP_TABLE,
     parameters: 1,
     where: `m.user_id = $1::int and not ${IN_DELETED_ORGANIZATION}`,
     order: OWN_ORGANIZATION_ORDER,
@@ -50,8 +54,8 @@ export const MEMBERSHIP_ORDER = { 'm.user_id': 'bigint', 'm.organization_id': 'b
 /** All memberships, ordered by account. */
 export const readMemberships: ReadStatement<PageValues> = {
   name: 'memberships',
-  text: arrayText({
-    ...MEMBERSHIP,
+  text: buildArrayText({
+    ...MEMBERSHIP_TABLE,
     parameters: 0,
     where: `not ${IN_DELETED_ORGANIZATION}`,
     order: MEMBERSHIP_ORDER,
@@ -65,7 +69,7 @@ export const readMemberships: ReadStatement<PageValues> = {
  * Returns a query for JSON about organization $1 if caller $2 has one of `roles`. A null caller may see everything.
  * Other callers get their role instead of JSON, or `none`. No row if the organization does not exist.
  */
-export const visibleTo = (roles: readonly OrgRole[], json: string): string => `
+export const buildVisibleQuery = (roles: readonly OrgRole[], json: string): string => `
     select case when $2::int is null or own.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text
       else coalesce(own.role, 'none') end
     from organization o left join organization_member own on own.organization_id = o.id and own.user_id = $2::int
@@ -75,14 +79,14 @@ export type OrganizationViewer = [organization: number, caller: number | null]
 /** One organization. */
 export const readOrganization: ReadStatement<OrganizationViewer> = {
   name: 'organization',
-  text: visibleTo(ORG_ROLES, 'organization_json(o)'),
+  text: buildVisibleQuery(ORG_ROLES, 'organization_json(o)'),
 }
 
 export const MEMBER_ORDER = { 'm.id': 'bigint' } as const
 
 // The list excludes members whose deleted accounts wait for the purge.
-const memberList = (item: string, join = ''): string =>
-  arrayText({
+const buildMemberList = (item: string, join = ''): string =>
+  buildArrayText({
     table: 'organization_member',
     row: 'm',
     parameters: 2,
@@ -97,15 +101,15 @@ const memberList = (item: string, join = ''): string =>
 /** Members of an organization in the order in which they joined. */
 export const readMembers: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'members',
-  text: visibleTo(ORG_ROLES, memberList('member_json(m)')),
+  text: buildVisibleQuery(ORG_ROLES, buildMemberList('member_json(m)')),
 }
 
 /** Members of an organization in the order in which they joined, with account data. */
 export const readMemberDetails: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'member_details',
-  text: visibleTo(
+  text: buildVisibleQuery(
     ORG_ROLES,
-    memberList(
+    buildMemberList(
       `json_build_object('user_id', m.user_id, 'email', a.email, 'full_name', a.full_name, 'role', m.role,
         'joined_at', iso(m.joined_at))`,
       'join account a on a.id = m.user_id',
@@ -118,9 +122,9 @@ export const INVITE_ORDER = { 'i.id': 'bigint' } as const
 /** Pending invites of an organization, oldest first, without their tokens. */
 export const readInvites: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'invites',
-  text: visibleTo(
+  text: buildVisibleQuery(
     ['owner', 'admin'],
-    arrayText({
+    buildArrayText({
       table: 'organization_invite',
       row: 'i',
       parameters: 2,
@@ -132,14 +136,14 @@ export const readInvites: ReadStatement<[...OrganizationViewer, ...page: PageVal
   ),
 }
 
-const Standing = z.object({ role: z.enum(ORG_ROLES).nullable() })
+const CallerRole = z.object({ role: z.enum(ORG_ROLES).nullable() })
 
 /**
  * Locks an organization for a change and returns the caller's role; null if the caller is not a member. No row if the
  * organization does not exist.
  */
-export const lockOrganization = (id: number, caller: number | null): Query<z.output<typeof Standing>> =>
-  sql.prepared('lock_organization', Standing)`select role from organization_lock(${id}, ${caller}::int)`
+export const lockOrganization = (id: number, caller: number | null): Query<z.output<typeof CallerRole>> =>
+  sql.prepared('lock_organization', CallerRole)`select role from organization_lock(${id}, ${caller}::int)`
 
 export interface NewOrganization {
   readonly name: string
@@ -150,15 +154,15 @@ export interface NewOrganization {
   readonly ownerId: number | null
 }
 
-const Created = z.object({ id: z.number(), json: z.string() })
+const CreatedOrganization = z.object({ id: z.number(), json: z.string() })
 
 /**
  * Adds an organization.
  *
  * @throws org.slug_invalid, org.slug_taken
  */
-export const insertOrganization = (o: NewOrganization): Query<z.output<typeof Created>> =>
-  sql.type(Created)`
+export const insertOrganization = (o: NewOrganization): Query<z.output<typeof CreatedOrganization>> =>
+  sql.type(CreatedOrganization)`
     with created as (
       insert into organization (name, slug, description, is_active, created_by)
       values (${o.name}, ${o.slug}, ${o.description}, ${o.isActive}, ${o.ownerId}::int)
@@ -188,7 +192,7 @@ export const updateOrganization = (id: number, fields: OrganizationFields): Quer
     where id = ${id} returning organization_json(organization)::text as json`
 
 /** Marks a locked organization as deleted. The task `accounts.purge` later deletes its rows. */
-export const hideOrganization = (id: number): Query<{ slug: string }> =>
+export const markOrganizationDeleted = (id: number): Query<{ slug: string }> =>
   sql.type(z.object({ slug: z.string() }))`
     with found as (select id, slug from organization where id = ${id} and deleted_at is null), hidden as (
       update organization o set deleted_at = now(), slug = null from found where o.id = found.id
@@ -200,11 +204,11 @@ export const hideOrganization = (id: number): Query<{ slug: string }> =>
 const Member = z.object({ user_id: z.number(), role: z.enum(ORG_ROLES), json: z.string() })
 export type Member = z.output<typeof Member>
 
-const MEMBER = sql.fragment`user_id, role, member_json(organization_member)::text as json`
+const MEMBER_COLUMNS = sql.fragment`user_id, role, member_json(organization_member)::text as json`
 
 export const findMember = (organizationId: number, userId: number): Query<Member> =>
   sql.type(Member)`
-    select ${MEMBER} from organization_member where organization_id = ${organizationId} and user_id = ${userId}`
+    select ${MEMBER_COLUMNS} from organization_member where organization_id = ${organizationId} and user_id = ${userId}`
 
 /**
  * Adds a member.
@@ -214,9 +218,9 @@ export const findMember = (organizationId: number, userId: number): Query<Member
 export const insertMember = (organizationId: number, userId: number, role: OrgRole): Query<Member> =>
   sql.type(Member)`
     insert into organization_member (organization_id, user_id, role) values (${organizationId}, ${userId}, ${role})
-    returning ${MEMBER}`
+    returning ${MEMBER_COLUMNS}`
 
-const ids = (all: readonly number[]) => sql.array([...all], 'int4')
+const toIntegerArray = (all: readonly number[]) => sql.array([...all], 'int4')
 
 /**
  * Adds the accounts that are not members yet and returns them.
@@ -230,14 +234,14 @@ export const insertMembers = (
 ): Query<Member> =>
   sql.type(Member)`
     insert into organization_member (organization_id, user_id, role)
-    select ${organizationId}, given, ${role} from (select distinct unnest(${ids(userIds)}) as given) all_given order by given
+    select ${organizationId}, given, ${role} from (select distinct unnest(${toIntegerArray(userIds)}) as given) all_given order by given
     on conflict on constraint organization_member_organization_id_user_id_key do nothing
-    returning ${MEMBER}`
+    returning ${MEMBER_COLUMNS}`
 
 /** Returns those of the given ids that have no account. */
-export const unknownAccounts = (userIds: readonly number[]): Query<{ id: number }> =>
+export const listUnknownAccounts = (userIds: readonly number[]): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
-    select distinct given as id from unnest(${ids(userIds)}) given
+    select distinct given as id from unnest(${toIntegerArray(userIds)}) given
     where not exists (select from account where account.id = given and deleted_at is null) order by given`
 
 /**
@@ -248,7 +252,7 @@ export const unknownAccounts = (userIds: readonly number[]): Query<{ id: number 
 export const setMemberRole = (organizationId: number, userId: number, role: OrgRole): Query<Member> =>
   sql.type(Member)`
     update organization_member set role = ${role} where organization_id = ${organizationId} and user_id = ${userId}
-    returning ${MEMBER}`
+    returning ${MEMBER_COLUMNS}`
 
 /**
  * Removes a member.
@@ -284,7 +288,7 @@ export const readInvitee = (organizationId: number, email: string): Query<z.outp
     from account where email = ${email}`
 
 /** Checks for a pending invite of an address to an organization; `any` is true if there is one. */
-export const hasPendingInvite = (organizationId: number, email: string): Query<{ any: boolean }> =>
+export const checkPendingInvite = (organizationId: number, email: string): Query<{ any: boolean }> =>
   sql.type(z.object({ any: z.boolean() }))`
     select exists (select from organization_invite
       where organization_id = ${organizationId} and email = ${email} and status = 'pending') as any`
@@ -296,21 +300,21 @@ export interface NewInvite {
   readonly invitedBy: number | null
   readonly lifetimeSeconds: number
   /** True if the address has an account. The account then becomes a member immediately. */
-  readonly accepted: boolean
+  readonly isAccepted: boolean
 }
 
-const Invited = z.object({ id: z.number(), email: z.string(), json: z.string() })
+const CreatedInvite = z.object({ id: z.number(), email: z.string(), json: z.string() })
 
 /**
  * Adds an invite.
  *
  * @throws invite.pending
  */
-export const insertInvite = (i: NewInvite): Query<z.output<typeof Invited>> =>
-  sql.type(Invited)`
+export const insertInvite = (i: NewInvite): Query<z.output<typeof CreatedInvite>> =>
+  sql.type(CreatedInvite)`
     insert into organization_invite (organization_id, email, role, status, invited_by, expires_at, accepted_at)
-    values (${i.organizationId}, ${i.email}, ${i.role}, ${i.accepted ? 'accepted' : 'pending'}, ${i.invitedBy},
-      now() + make_interval(secs => ${i.lifetimeSeconds}), case when ${i.accepted} then now() end)
+    values (${i.organizationId}, ${i.email}, ${i.role}, ${i.isAccepted ? 'accepted' : 'pending'}, ${i.invitedBy},
+      now() + make_interval(secs => ${i.lifetimeSeconds}), case when ${i.isAccepted} then now() end)
     returning id, email, invite_json(organization_invite)::text as json`
 
 const Invite = z.object({
@@ -323,7 +327,7 @@ const Invite = z.object({
 export type Invite = z.output<typeof Invite>
 
 /** Returns an invite. An overdue pending invite is returned as expired. */
-export const inviteById = (id: number): Query<Invite> =>
+export const findInvite = (id: number): Query<Invite> =>
   sql.type(Invite)`
     select id, organization_id, email, role,
       case when status = 'pending' and expires_at <= now() then 'expired' else status end as status
@@ -344,7 +348,7 @@ export const closeInvite = (
     update organization_invite set status = ${status}, accepted_at = case when ${status} = 'accepted' then now() end
     where id = ${id} and status = 'pending' returning invite_json(organization_invite)::text as json`
 
-const Accepted = z.object({
+const AcceptedInvite = z.object({
   invite_id: z.number(),
   organization_id: z.number(),
   role: z.enum(ORG_ROLES),
@@ -352,9 +356,9 @@ const Accepted = z.object({
 })
 
 /** Accepts all pending invites of an address that has just become an account's address; returns them. */
-export const acceptInvites = (accountId: number, email: string): Query<z.output<typeof Accepted>> =>
+export const acceptInvites = (accountId: number, email: string): Query<z.output<typeof AcceptedInvite>> =>
   sql.type(
-    Accepted,
+    AcceptedInvite,
   )`select invite_id, organization_id, role, was_member from invites_accept(${accountId}, ${email})`
 
 const InviteMail = z.object({
@@ -366,7 +370,7 @@ const InviteMail = z.object({
 })
 
 /** Returns the data for an invite's email. */
-export const inviteMail = (id: number): Query<z.output<typeof InviteMail>> =>
+export const findInviteMail = (id: number): Query<z.output<typeof InviteMail>> =>
   sql.type(InviteMail)`
     select i.email, i.role, case when i.status = 'pending' and i.expires_at <= now() then 'expired' else i.status end as status,
       o.name as organization, coalesce(a.full_name, a.email) as invited_by

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
-import { arrayText, type PageValues } from './lists.ts'
+import { buildArrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Pages of documents and the extractions that read them. */
 
-const OWNED = 'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
+const OWNED_CONDITION =
+  'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
 const PAGE_FIELDS = `'page_number', p.page_number, 'status', p.status, 'method', p.method, 'model', p.model, 'detail', p.detail,
   'has_image', p.width is not null, 'width', p.width, 'height', p.height`
@@ -15,7 +16,7 @@ export const PAGE_ORDER = { 'p.page_number': 'bigint' } as const
 /** A range of the pages of a document, without their texts. Null if the document does not exist. */
 export const readPages: ReadStatement<[id: number, owner: number | null, ...page: PageValues]> = {
   name: 'document_pages',
-  text: `select (${arrayText({
+  text: `select (${buildArrayText({
     table: 'document_page',
     row: 'p',
     id: ['document_id', 'page_number'],
@@ -24,7 +25,7 @@ export const readPages: ReadStatement<[id: number, owner: number | null, ...page
     order: PAGE_ORDER,
     direction: 'asc',
     item: `json_build_object(${PAGE_FIELDS})`,
-  })}) from document d where ${OWNED}`,
+  })}) from document d where ${OWNED_CONDITION}`,
 }
 
 /** The running extraction of a document, or else the next queued one. Null if the document does not exist. */
@@ -34,7 +35,7 @@ export const readExtraction: ReadStatement<[id: number, owner: number | null]> =
     select json_build_object('job_id', coalesce(
       (select job.id from job where job.mailbox = 'document:' || d.id and job.status = 'running' and job.mailbox_limit = 1),
       (select job.id from job where job.mailbox = 'document:' || d.id and job.status = 'queued' order by job.ordinal limit 1)))::text
-    from document d where ${OWNED}`,
+    from document d where ${OWNED_CONDITION}`,
 }
 
 /** One page of a document with its text. */
@@ -42,7 +43,7 @@ export const readPage: ReadStatement<[id: number, owner: number | null, number: 
   name: 'document_page',
   text: `
     select json_build_object(${PAGE_FIELDS}, 'text', p.text)::text
-    from document d join document_page p on p.document_id = d.id and p.page_number = $3::int where ${OWNED}`,
+    from document d join document_page p on p.document_id = d.id and p.page_number = $3::int where ${OWNED_CONDITION}`,
 }
 
 const PageImage = z.object({
@@ -53,7 +54,7 @@ const PageImage = z.object({
 })
 
 /** Returns the image of a page; null if none is stored. The ETag stays the same until the page is reread. */
-export const pageImage = (
+export const findPageImage = (
   id: number,
   owner: number | null,
   page: number,
@@ -65,11 +66,11 @@ export const pageImage = (
 
 // Rendering.
 
-const Unrendered = z.object({ job_id: z.string() })
+const UnrenderedPage = z.object({ job_id: z.string() })
 
 /** Returns the extraction that read a page if the page's image still has to be rendered, otherwise no row. */
-export const unrenderedPage = (id: number, page: number): Query<z.output<typeof Unrendered>> =>
-  sql.type(Unrendered)`
+export const findUnrenderedPage = (id: number, page: number): Query<z.output<typeof UnrenderedPage>> =>
+  sql.type(UnrenderedPage)`
     select job_id from document_page
     where document_id = ${id} and page_number = ${page} and image is null and width is not null`
 
@@ -94,7 +95,7 @@ export const storeImage = (id: number, page: number, readBy: string, image: Pict
 /** `true` if the bytes of a document are stored, otherwise `false`. Null if the document does not exist. */
 export const readHasBytes: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_has_bytes',
-  text: `select (exists (select from blob b where b.sha256 = d.sha256))::text from document d where ${OWNED}`,
+  text: `select (exists (select from blob b where b.sha256 = d.sha256))::text from document d where ${OWNED_CONDITION}`,
 }
 
 /**
@@ -116,7 +117,7 @@ export const cancelExtractions = (ids: readonly number[], owner: number | null):
     where job_cancel(job.id)`
 
 /** Returns the documents among `ids` that belong to the owner; `stored` is true if their bytes are stored. */
-export const ownedDocuments = (
+export const listOwnedDocuments = (
   ids: readonly number[],
   owner: number | null,
 ): Query<{ id: number; stored: boolean }> =>
@@ -124,7 +125,7 @@ export const ownedDocuments = (
     select id, exists (select from blob b where b.sha256 = d.sha256) as stored from document d
     where id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is null order by id`
 
-const Source = z.object({
+const ExtractionSource = z.object({
   blob_id: z.number().nullable(),
   byte_size: z.number(),
   media_type: z.string(),
@@ -135,8 +136,8 @@ const Source = z.object({
 })
 
 /** Returns the input of an extraction; no row if the document is deleted. */
-export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
-  sql.type(Source)`
+export const findExtractionSource = (id: number): Query<z.output<typeof ExtractionSource>> =>
+  sql.type(ExtractionSource)`
     select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, d.attached_to_id, d.attachments_due,
       d.sealed_password
     from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id} and d.deleted_at is null`
@@ -147,13 +148,13 @@ const ExtractedPage = z.object({ page_number: z.number(), settled: z.boolean(), 
  * Returns the pages that earlier runs have stored. Only a forced extraction rereads `settled` pages. This job stored
  * the `mine` ones.
  */
-export const extractedPages = (id: number, jobId: string): Query<z.output<typeof ExtractedPage>> =>
+export const listExtractedPages = (id: number, jobId: string): Query<z.output<typeof ExtractedPage>> =>
   sql.type(ExtractedPage)`
     select page_number, status = 'read' or given_up as settled, job_id = ${jobId}::uuid as mine
     from document_page where document_id = ${id}`
 
 /** Returns the size of a document's text in bytes, without the text of the given pages. */
-export const textBytesExcept = (id: number, pages: readonly number[]): Query<{ bytes: number }> =>
+export const countTextBytesExcept = (id: number, pages: readonly number[]): Query<{ bytes: number }> =>
   sql.type(z.object({ bytes: z.int() }))`
     select coalesce(sum(octet_length(text)), 0)::bigint as bytes
     from document_page where document_id = ${id} and page_number <> all(${sql.array(pages, 'int4')})`
@@ -187,14 +188,14 @@ export interface PageRow {
     readonly height: number
   } | null
   /** True if only a forced extraction rereads the page. */
-  readonly givenUp?: boolean
+  readonly isGivenUp?: boolean
 }
 
 export interface NumberedPage extends PageRow {
   readonly number: number
 }
 
-const Stored = z.object({ stored: z.boolean() })
+const StoreResult = z.object({ stored: z.boolean() })
 
 /**
  * Stores a batch of pages if the attempt is still the current one; otherwise `stored` is false. Call `storeWords` once
@@ -204,10 +205,10 @@ export const storePages = (
   id: number,
   job: { readonly id: string; readonly attempt: number },
   rows: readonly NumberedPage[],
-): Query<z.output<typeof Stored>> => {
+): Query<z.output<typeof StoreResult>> => {
   const column = <T>(pick: (row: NumberedPage) => T): readonly T[] => rows.map(pick)
   // An empty image means no image, because slonik accepts no nulls in this array.
-  return sql.prepared('store_pages', Stored)`
+  return sql.prepared('store_pages', StoreResult)`
     with fenced as materialized (select job_fence(${job.id}::uuid, ${job.attempt}::int) is true as is_current),
     stored as (
       insert into document_page (document_id, owner_id, page_number, status, method, model, detail, text, search, image, width,
@@ -218,8 +219,8 @@ export const storePages = (
         ${sql.array(
           column(({ number }) => number),
           'int4',
-        )}, ${texts(rows, 'status')}, ${texts(rows, 'method')}, ${texts(rows, 'model')}, ${texts(rows, 'detail')},
-        ${texts(rows, 'text')}, ${sql.array(
+        )}, ${toTextColumn(rows, 'status')}, ${toTextColumn(rows, 'method')}, ${toTextColumn(rows, 'model')}, ${toTextColumn(rows, 'detail')},
+        ${toTextColumn(rows, 'text')}, ${sql.array(
           column(({ image }) => Buffer.from(image?.png ?? [])),
           'bytea',
         )}, ${sql.array(
@@ -229,7 +230,7 @@ export const storePages = (
           column(({ image }) => image?.height ?? null),
           'int4',
         )}, ${sql.array(
-          column(({ givenUp = false }) => givenUp),
+          column(({ isGivenUp = false }) => isGivenUp),
           'bool',
         )}) as page (number, status, method, model, detail, text, image, width, height, given_up)
       where is_current
@@ -240,7 +241,10 @@ export const storePages = (
     select is_current as stored from fenced`
 }
 
-const texts = (rows: readonly NumberedPage[], field: 'status' | 'method' | 'model' | 'detail' | 'text') =>
+const toTextColumn = (
+  rows: readonly NumberedPage[],
+  field: 'status' | 'method' | 'model' | 'detail' | 'text',
+) =>
   sql.array(
     rows.map((row) => row[field]),
     'text',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
-import { arrayText, type PageValues } from './lists.ts'
+import { buildArrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Passkeys and the challenges that their authenticators sign. */
@@ -15,13 +15,13 @@ export const PASSKEY_ORDER = { 'p.id': 'uuid' } as const
 /** The passkeys of an account, newest first. */
 export const readPasskeys: ReadStatement<[account: number, ...page: PageValues]> = {
   name: 'passkeys',
-  text: arrayText({
+  text: buildArrayText({
     table: 'passkey',
     row: 'p',
     parameters: 1,
     where: 'p.account_id = $1::int',
     order: PASSKEY_ORDER,
-    numbered: false,
+    hasPageNumbers: false,
     direction: 'desc',
     item: 'passkey_json(p)',
   }),
@@ -33,14 +33,14 @@ export const insertChallenge = (challenge: Buffer, accountId: number | null): Qu
     insert into passkey_challenge (challenge, account_id, expires_at)
     values (${sql.binary(challenge)}, ${accountId}, now() + make_interval(secs => ${CHALLENGE_SECONDS}))`
 
-const Found = z.object({ found: z.boolean() })
+const ChallengeFound = z.object({ found: z.boolean() })
 
 /**
  * Consumes a challenge, even if the caller's check then fails. No row if the challenge is unknown, expired or meant for
  * another purpose.
  */
 export const consumeChallenge = (challenge: Buffer, accountId: number | null): Query<{ found: boolean }> =>
-  sql.type(Found)`
+  sql.type(ChallengeFound)`
     delete from passkey_challenge
     where challenge = ${sql.binary(challenge)} and account_id is not distinct from ${accountId}::int and expires_at > now()
     returning true as found`
@@ -50,7 +50,7 @@ const CredentialId = z.object({ credential_id: z.instanceof(Uint8Array), transpo
 /**
  * Returns the credentials of an account. The authenticator excludes them, so that it does not create a second passkey.
  */
-export const registeredCredentials = (accountId: number): Query<z.output<typeof CredentialId>> =>
+export const listCredentialIds = (accountId: number): Query<z.output<typeof CredentialId>> =>
   sql.type(
     CredentialId,
   )`select credential_id, transports from passkey where account_id = ${accountId} order by id`
@@ -90,7 +90,7 @@ export const deletePasskey = (accountId: number, id: string): Query<{ name: stri
     z.object({ name: z.string() }),
   )`delete from passkey where id = ${id}::uuid and account_id = ${accountId} returning name`
 
-const Known = z.object({
+const KnownPasskey = z.object({
   id: z.string(),
   account_id: z.number(),
   public_key: z.instanceof(Uint8Array),
@@ -98,8 +98,8 @@ const Known = z.object({
 })
 
 /** Returns the passkey with a credential id; no row if no account has it. */
-export const findPasskey = (credentialId: Buffer): Query<z.output<typeof Known>> =>
-  sql.type(Known)`
+export const findPasskey = (credentialId: Buffer): Query<z.output<typeof KnownPasskey>> =>
+  sql.type(KnownPasskey)`
     select p.id, p.account_id, p.public_key, p.counter::float8 as counter
     from passkey p join account a on a.id = p.account_id and a.deleted_at is null
     where p.credential_id = ${sql.binary(credentialId)}`
@@ -113,11 +113,11 @@ export const recordPasskeyUse = (id: string, counter: number, isSynced: boolean)
     update passkey set counter = ${counter}::bigint, is_synced = ${isSynced}, last_used_at = now()
     where id = ${id}::uuid and (counter < ${counter}::bigint or (counter = 0 and ${counter}::bigint = 0)) returning id`
 
-const Touched = z.object({ role: z.string(), is_active: z.boolean() })
+const SignedInAccount = z.object({ role: z.string(), is_active: z.boolean() })
 
 /** Records a sign-in without a password. See `recordLogin` for sign-ins with one. */
-export const recordPasskeyLogin = (id: number): Query<z.output<typeof Touched>> =>
-  sql.type(Touched)`
+export const recordPasskeyLogin = (id: number): Query<z.output<typeof SignedInAccount>> =>
+  sql.type(SignedInAccount)`
     update account set last_login = case when is_active then now() else last_login end
     where id = ${id} and deleted_at is null returning role, is_active`
 

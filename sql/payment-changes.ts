@@ -31,11 +31,11 @@ export const storeEvent = (event: NewEvent): Query<z.output<typeof StoredEvent>>
 export const linkEventToJob = (id: string, jobId: string): Query<unknown> =>
   sql.prepared('payment_event_tie', noRows)`update payment_event set job_id = ${jobId}::uuid where id = ${id}`
 
-const Pending = z.object({ type: z.string(), at: z.number(), data: z.unknown() })
+const PendingEvent = z.object({ type: z.string(), at: z.number(), data: z.unknown() })
 
 /** Returns an event that is not applied yet, otherwise no row. */
-export const pendingEvent = (id: string): Query<z.output<typeof Pending>> =>
-  sql.prepared('payment_event_pending', Pending)`
+export const findPendingEvent = (id: string): Query<z.output<typeof PendingEvent>> =>
+  sql.prepared('payment_event_pending', PendingEvent)`
     select type, extract(epoch from created_at)::bigint as at, data from payment_event where id = ${id} and applied_at is null`
 
 /** Applies a stored event and clears its data. `applied` is false if it had already been applied. */
@@ -46,7 +46,7 @@ export const applyStoredEvent = (id: string, changes: readonly object[]): Query<
 const UnappliedEvent = z.object({ id: z.string(), type: z.string(), created: z.number(), data: z.unknown() })
 
 /** Locks and returns unapplied events without a live job, oldest first. */
-export const unappliedEvents = (max: number): Query<z.output<typeof UnappliedEvent>> =>
+export const lockUnappliedEvents = (max: number): Query<z.output<typeof UnappliedEvent>> =>
   sql.type(UnappliedEvent)`
     select e.id, e.type, extract(epoch from e.created_at)::bigint as created, e.data from payment_event e
     where e.applied_at is null and not exists (
@@ -54,7 +54,7 @@ export const unappliedEvents = (max: number): Query<z.output<typeof UnappliedEve
     order by e.received_at limit ${max} for update of e skip locked`
 
 /** Returns those of the given events that are not stored yet. */
-export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
+export const listUnknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
     select given as id from unnest(${sql.array(ids, 'text')}) given
     where not exists (select from payment_event e where e.id = given)`
@@ -63,22 +63,22 @@ const ReconciledTime = z.object({ now: z.number(), at: z.number().nullable() })
 
 // Ignores a stored time in the future, which comes from a clock that was ahead. It would stop reconciliation until
 // then.
-const PLAUSIBLE = sql.fragment`r.read_until < now() + interval '10 minutes'`
+const IS_PLAUSIBLE_TIME = sql.fragment`r.read_until < now() + interval '10 minutes'`
 
 /**
  * Returns the current time, and the time up to which the provider's events have been read (null if never). Both are in
  * seconds since the epoch.
  */
-export const reconciledTime = (): Query<z.output<typeof ReconciledTime>> =>
+export const getReconciledTime = (): Query<z.output<typeof ReconciledTime>> =>
   sql.type(ReconciledTime)`
     select floor(extract(epoch from now()))::float8 as now,
-      (select extract(epoch from r.read_until)::float8 from payment_reconciliation r where ${PLAUSIBLE}) as at`
+      (select extract(epoch from r.read_until)::float8 from payment_reconciliation r where ${IS_PLAUSIBLE_TIME}) as at`
 
 export const setReconciledTime = (seconds: number): Query<unknown> =>
   sql.type(noRows)`
     insert into payment_reconciliation as r (read_until) values (to_timestamp(${seconds}::float8))
     on conflict on constraint payment_reconciliation_pkey do update
-    set read_until = greatest(case when ${PLAUSIBLE} then r.read_until end, excluded.read_until)`
+    set read_until = greatest(case when ${IS_PLAUSIBLE_TIME} then r.read_until end, excluded.read_until)`
 
 // Customers.
 
@@ -90,7 +90,7 @@ const Payer = z.object({
 })
 
 /** Returns an account as a payer. `provider_customer_id` is null until the account is a customer at the provider. */
-export const payer = (userId: number): Query<z.output<typeof Payer>> =>
+export const findPayer = (userId: number): Query<z.output<typeof Payer>> =>
   sql.type(Payer)`
     select a.id, a.email, a.full_name, c.provider_customer_id
     from account a left join payment_customer c on c.user_id = a.id where a.id = ${userId} and a.deleted_at is null`
@@ -112,13 +112,13 @@ export const replaceCustomer = (userId: number, former: string, providerCustomer
     insert into payment_customer (provider_customer_id, replaced_by) select ${former}, id from replaced`
 
 /** Returns the provider's customer id of an account; no row if the account is not a customer. */
-export const customerByAccount = (userId: number): Query<{ provider_customer_id: string }> =>
+export const findCustomerByAccount = (userId: number): Query<{ provider_customer_id: string }> =>
   sql.type(z.object({ provider_customer_id: z.string() }))`
     select provider_customer_id from payment_customer where user_id = ${userId}`
 
 // Refunds.
 
-const Reserved = z.object({
+const ReservedRefund = z.object({
   refund_id: z.number().nullable(),
   problem: z.enum(['status', 'amount']).nullable(),
   status: z.string(),
@@ -131,8 +131,8 @@ export const reserveRefund = (
   ownerId: number | null,
   amount: number | null,
   reason: string | null,
-): Query<z.output<typeof Reserved>> =>
-  sql.type(Reserved)`
+): Query<z.output<typeof ReservedRefund>> =>
+  sql.type(ReservedRefund)`
     select refund_id, problem, status, available
     from payment_refund_reserve(${id}, ${ownerId}::int, ${ownerId === null}, ${amount}::bigint, ${reason}::text)`
 
@@ -154,7 +154,7 @@ const Refund = z.object({
 export type Refund = z.output<typeof Refund>
 
 /** Returns a refund and the ids of its payment. */
-export const refundById = (id: number): Query<Refund> =>
+export const findRefund = (id: number): Query<Refund> =>
   sql.type(Refund)`
     select r.id, r.amount, r.reason, r.provider_refund_id, r.facts #> '{refusal,1}' as refusal, r.job_id,
       c.provider_charge_id as charge, c.provider_payment_intent_id as payment_intent,
@@ -174,7 +174,7 @@ export const refuseRefund = (id: number, refusal: { code: string; detail: string
     from charge where r.id = ${id} and r.charge_id = charge.id and not r.shown`
 
 /** Returns the public JSON of the transaction with a provider id. */
-export const transactionJson = (providerId: string): Query<{ json: string }> =>
+export const findTransactionJson = (providerId: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     select payment_transaction_json(t)::text as json
     from payment_transaction t join payment_reference p on p.transaction_id = t.id where p.provider_id = ${providerId}`
@@ -182,7 +182,7 @@ export const transactionJson = (providerId: string): Query<{ json: string }> =>
 const RefundId = z.object({ id: z.number() })
 
 /** Returns pending refunds with an unknown outcome: their job is gone, or ended more than `graceSeconds` ago. */
-export const unresolvedRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
+export const listUnresolvedRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
   sql.type(RefundId)`
     select t.id from payment_transaction t left join job on job.id = t.job_id
     where t.charge_id is not null and not t.shown and t.status = 'pending'
@@ -209,21 +209,24 @@ export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>
 const Subscription = z.object({ id: z.number(), provider_subscription_id: z.string(), status: z.string() })
 
 /** Returns a subscription of an owner; null matches any owner. */
-export const ownedSubscription = (id: number, ownerId: number | null): Query<z.output<typeof Subscription>> =>
+export const findOwnedSubscription = (
+  id: number,
+  ownerId: number | null,
+): Query<z.output<typeof Subscription>> =>
   sql.type(Subscription)`
     select s.id, s.provider_subscription_id, s.status from payment_subscription s
     where s.id = ${id} and (${ownerId === null}
       or s.customer_id = (select c.id from payment_customer c where c.user_id = ${ownerId}::int))`
 
 /** Returns the subscriptions of an account that will renew: neither canceled nor set to end with their period. */
-export const runningSubscriptions = (userId: number): Query<{ provider_subscription_id: string }> =>
+export const listRunningSubscriptions = (userId: number): Query<{ provider_subscription_id: string }> =>
   sql.type(z.object({ provider_subscription_id: z.string() }))`
     select s.provider_subscription_id from payment_subscription s
     where s.customer_id = (select c.id from payment_customer c where c.user_id = ${userId})
       and s.status <> 'canceled' and not s.cancel_at_period_end
     order by s.id`
 
-const Cancelled = z.object({ status: z.string(), cancel_at_period_end: z.boolean() })
+const SubscriptionState = z.object({ status: z.string(), cancel_at_period_end: z.boolean() })
 
-export const subscriptionState = (id: number): Query<z.output<typeof Cancelled>> =>
-  sql.type(Cancelled)`select status, cancel_at_period_end from payment_subscription where id = ${id}`
+export const findSubscriptionState = (id: number): Query<z.output<typeof SubscriptionState>> =>
+  sql.type(SubscriptionState)`select status, cancel_at_period_end from payment_subscription where id = ${id}`

@@ -1,9 +1,9 @@
 import {
   branchByValue,
-  inOrders,
+  buildListText,
   inTimeSpan,
   type List,
-  listText,
+  mapOrders,
   type PageValues,
   pairConditions,
 } from './lists.ts'
@@ -14,7 +14,7 @@ import type { ReadStatement, ReadValue } from './reader.ts'
  * null `owner` and is for deployments without authentication.
  */
 export type Scope = 'own' | 'all'
-type Scoped<M extends readonly ReadValue[]> = Readonly<
+type ScopedStatement<M extends readonly ReadValue[]> = Readonly<
   Record<Scope, ReadStatement<[owner: number | null, ...more: M]>>
 >
 
@@ -24,10 +24,10 @@ export const scopeOf = (ownerId: number | null): Scope => (ownerId === null ? 'a
  * Builds a statement for both scopes. `owned` returns the condition that a customer column is in the scope. `summed` is
  * the same condition for tables of sums, where customer 0 holds the totals.
  */
-function scopedStatement<M extends readonly ReadValue[]>(
+function createScopedStatement<M extends readonly ReadValue[]>(
   name: string,
   text: (owned: (column: string) => string, summed: string) => string,
-): Scoped<M> {
+): ScopedStatement<M> {
   const own = (column: string): string =>
     `${column} = (select c.id from payment_customer c where c.user_id = $1::int)`
   return {
@@ -37,7 +37,7 @@ function scopedStatement<M extends readonly ReadValue[]>(
 }
 
 // There are two conditions, without and with a filter, because each uses its own index.
-const matchesStatus = (owned: string, column: string): readonly string[] => [
+const buildStatusConditions = (owned: string, column: string): readonly string[] => [
   `${owned} and $2::text is null`,
   `${owned} and ${column} = $2::text`,
 ]
@@ -58,19 +58,19 @@ export const TRANSACTION_ORDERS = {
 } as const satisfies Record<string, List['order']>
 
 /** A page of transactions, filtered by status and time. A null filter matches any transaction. */
-export const readTransactions = inOrders(TRANSACTION_ORDERS, (column, order, direction) =>
-  scopedStatement<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
+export const readTransactions = mapOrders(TRANSACTION_ORDERS, (column, order, direction) =>
+  createScopedStatement<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
     `payment_transactions_by_${column}_${direction}`,
     (owned) => {
       const listed = `${owned('t.customer_id')} and t.shown and ${inTimeSpan('t.created_at', '$3', '$4')}`
-      return listText('transactions', {
+      return buildListText('transactions', {
         table: 'payment_transaction',
         row: 't',
         parameters: 4,
         where:
           column === 'amount'
             ? pairConditions(branchByValue('t.status', '$2::text', TRANSACTION_STATUSES), [listed])
-            : matchesStatus(listed, 't.status'),
+            : buildStatusConditions(listed, 't.status'),
         order,
         direction,
         item: 'payment_transaction_json(t)',
@@ -80,7 +80,7 @@ export const readTransactions = inOrders(TRANSACTION_ORDERS, (column, order, dir
 )
 
 /** One transaction. */
-export const readTransaction = scopedStatement<[id: number]>(
+export const readTransaction = createScopedStatement<[id: number]>(
   'payment_transaction',
   (owned) => `select payment_transaction_json(t)::text from payment_transaction t
     where ${owned('t.customer_id')} and t.shown and t.id = $2::bigint`,
@@ -89,14 +89,14 @@ export const readTransaction = scopedStatement<[id: number]>(
 export const SUBSCRIPTION_ORDER = { 's.id': 'bigint' } as const
 
 /** A page of subscriptions, newest first, filtered by status; null matches any status. */
-export const readSubscriptions = scopedStatement<[status: string | null, ...page: PageValues]>(
+export const readSubscriptions = createScopedStatement<[status: string | null, ...page: PageValues]>(
   'payment_subscriptions',
   (owned) =>
-    listText('subscriptions', {
+    buildListText('subscriptions', {
       table: 'payment_subscription',
       row: 's',
       parameters: 2,
-      where: matchesStatus(owned('s.customer_id'), 's.status'),
+      where: buildStatusConditions(owned('s.customer_id'), 's.status'),
       order: SUBSCRIPTION_ORDER,
       direction: 'desc',
       item: 'payment_subscription_json(s)',
@@ -107,33 +107,33 @@ export const readSubscriptions = scopedStatement<[status: string | null, ...page
 export const OPEN_DISPUTES = ['warning_issued', 'needs_response', 'under_review'] as const
 
 export const DISPUTE_ORDER = { 'd.id': 'bigint' } as const
-const DISPUTED_TRANSACTION = 'left join payment_transaction t on t.id = d.transaction_id'
+const DISPUTED_TRANSACTION_JOIN = 'left join payment_transaction t on t.id = d.transaction_id'
 
 /** A page of disputes, newest first, filtered by status or `open`; null matches any status. */
-export const readDisputes = scopedStatement<[status: string | null, ...page: PageValues]>(
+export const readDisputes = createScopedStatement<[status: string | null, ...page: PageValues]>(
   'payment_disputes',
   (owned) =>
-    listText('disputes', {
+    buildListText('disputes', {
       table: 'payment_dispute',
       row: 'd',
       parameters: 2,
       where: [
-        ...matchesStatus(owned('d.customer_id'), 'd.status'),
+        ...buildStatusConditions(owned('d.customer_id'), 'd.status'),
         ...OPEN_DISPUTES.map(
           (status) => `${owned('d.customer_id')} and $2::text = 'open' and d.status = '${status}'`,
         ),
       ],
       order: DISPUTE_ORDER,
       direction: 'desc',
-      join: DISPUTED_TRANSACTION,
+      join: DISPUTED_TRANSACTION_JOIN,
       item: 'payment_dispute_json(d, t)',
     }),
 )
 
 /** One dispute. */
-export const readDispute = scopedStatement<[id: number]>(
+export const readDispute = createScopedStatement<[id: number]>(
   'payment_dispute',
-  (owned) => `select payment_dispute_json(d, t)::text from payment_dispute d ${DISPUTED_TRANSACTION}
+  (owned) => `select payment_dispute_json(d, t)::text from payment_dispute d ${DISPUTED_TRANSACTION_JOIN}
     where ${owned('d.customer_id')} and d.id = $2::bigint`,
 )
 
@@ -145,7 +145,7 @@ const MAIN_CURRENCY = `coalesce((
   group by currency order by count(*) desc, currency limit 1), 'usd')`
 
 /** Counts and sums of payments. `enabled` and `isTestMode` describe the provider's key. */
-export const readSummary = scopedStatement<[enabled: boolean, isTestMode: boolean]>(
+export const readSummary = createScopedStatement<[enabled: boolean, isTestMode: boolean]>(
   'payment_summary',
   (_, summed) => `
     with main as (select ${MAIN_CURRENCY} as currency), sums as (
@@ -165,7 +165,7 @@ export const readSummary = scopedStatement<[enabled: boolean, isTestMode: boolea
  * Revenue per UTC day for the last `days`, including days without any. A null currency means the main one. A refund
  * counts on the day of its payment, so that the days add up to the summary's revenue.
  */
-export const readRevenue = scopedStatement<[days: number, currency: string | null]>(
+export const readRevenue = createScopedStatement<[days: number, currency: string | null]>(
   'payment_revenue',
   (_, summed) => `
     with given as (

@@ -5,11 +5,11 @@ import { END_OF_WAL } from './wal.ts'
 type Row = Record<string, unknown>
 
 // OIDs from pg_type of types and their array types. NUMBERS become JSON numbers, TEXTS stay text.
-const NUMBERS: readonly (readonly [oid: number, array: number])[] = [
+const NUMBER_TYPES: readonly (readonly [oid: number, array: number])[] = [
   [20, 1016], // int8
   [1700, 1231], // numeric
 ]
-const TEXTS: readonly (readonly [oid: number, array: number])[] = [
+const TEXT_TYPES: readonly (readonly [oid: number, array: number])[] = [
   [1184, 1185], // timestamptz
   [1082, 1182], // date
 ]
@@ -84,11 +84,11 @@ async function queryWithPosition<T>(
 function setTypeParsers(client: ServerClient): void {
   const texts = typeParserOf(TEXT_ARRAY as number, 'text') as (text: string) => (string | null)[]
   const number = (text: string | null): number | null => (text === null ? null : Number(text))
-  for (const [oid, array] of NUMBERS) {
+  for (const [oid, array] of NUMBER_TYPES) {
     client.setTypeParser(oid, Number)
     client.setTypeParser(array, (text: string) => texts(text).map(number))
   }
-  for (const [oid, array] of TEXTS) {
+  for (const [oid, array] of TEXT_TYPES) {
     client.setTypeParser(oid, (text: string) => text)
     client.setTypeParser(array, texts)
   }

@@ -8,10 +8,10 @@ import { type Client, type ConnectOptions, connect } from './driver.ts'
  */
 export type PoolerMode = 'direct' | 'session' | 'transaction' | 'mixed up'
 
-const STATEMENT = 'millrace_probe'
+const PROBE_STATEMENT = 'millrace_probe'
 // SQLSTATEs that reveal another client's statements: duplicate_prepared_statement for a name that this client has not
 // prepared, invalid_sql_statement_name for one that it has.
-const MIXED_UP = new Set(['42P05', '26000'])
+const MIXED_UP_CODES = new Set(['42P05', '26000'])
 
 /**
  * Detects the mode with at most two connections. A pooler in transaction mode looks like session mode if it has a
@@ -25,7 +25,7 @@ async function detectMode(options: ConnectOptions): Promise<PoolerMode> {
     if (held === (first as Client & { readonly processID: number | null }).processID) return 'direct'
     return await detectPoolerMode(options, held)
   } catch (error) {
-    if (MIXED_UP.has((error as { code?: string }).code ?? '')) return 'mixed up'
+    if (MIXED_UP_CODES.has((error as { code?: string }).code ?? '')) return 'mixed up'
     throw error
   } finally {
     await first.end()
@@ -49,7 +49,7 @@ async function detectPoolerMode(options: ConnectOptions, held: number): Promise<
 }
 
 async function fetchBackendPid(client: Client, text: string): Promise<number> {
-  const { rows } = await client.query<{ pid: number }>({ name: STATEMENT, text })
+  const { rows } = await client.query<{ pid: number }>({ name: PROBE_STATEMENT, text })
   return rows[0]!.pid
 }
 
@@ -62,7 +62,7 @@ export interface ConnectionUrls {
 }
 
 /** Returns a one-line description of a problem with these connections for the operator; null if there is none. */
-export async function poolerProblem({
+export async function findPoolerProblem({
   url,
   directUrl,
   applicationName,

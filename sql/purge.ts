@@ -7,13 +7,13 @@ import { noRows, type Query, sql } from './db.ts'
  */
 
 /** Rows that refer to a deleted row. */
-export interface Dependents {
+export interface DependentRows {
   /** Name of these rows in progress reports. */
   readonly label: string
   readonly table: string
-  readonly by: string
+  readonly referenceColumn: string
   /** True if the purge keeps the rows and only clears their reference. */
-  readonly clears?: boolean
+  readonly clearsReference?: boolean
   /** Maps each table with many rows per dependent row to its referring column. */
   readonly children?: Readonly<Record<string, string>>
   /** Maximum number of rows per batch; default {@link PURGE_BATCH}. */
@@ -24,17 +24,27 @@ export interface Dependents {
 export const PURGE_BATCH = 500
 
 /** Dependent rows of an account. Jobs come first, so that they stop adding rows to the other tables. */
-export const ACCOUNT_DEPENDENTS: readonly Dependents[] = [
-  { label: 'jobs', table: 'job', by: 'owner_id', children: { job_event_row: 'job_id' } },
-  { label: 'sessions', table: 'session', by: 'account_id', children: { refresh_token: 'session_id' } },
-  { label: 'tokens', table: 'account_token', by: 'account_id' },
-  { label: 'exports', table: 'account_export', by: 'account_id' },
-  { label: 'keys', table: 'api_key', by: 'account_id', children: { api_key_allowance: 'key_id' } },
-  { label: 'passkeys', table: 'passkey', by: 'account_id' },
+export const ACCOUNT_DEPENDENTS: readonly DependentRows[] = [
+  { label: 'jobs', table: 'job', referenceColumn: 'owner_id', children: { job_event_row: 'job_id' } },
+  {
+    label: 'sessions',
+    table: 'session',
+    referenceColumn: 'account_id',
+    children: { refresh_token: 'session_id' },
+  },
+  { label: 'tokens', table: 'account_token', referenceColumn: 'account_id' },
+  { label: 'exports', table: 'account_export', referenceColumn: 'account_id' },
+  {
+    label: 'keys',
+    table: 'api_key',
+    referenceColumn: 'account_id',
+    children: { api_key_allowance: 'key_id' },
+  },
+  { label: 'passkeys', table: 'passkey', referenceColumn: 'account_id' },
   {
     label: 'webhooks',
     table: 'webhook_endpoint',
-    by: 'account_id',
+    referenceColumn: 'account_id',
     children: { webhook_delivery: 'endpoint_id', job_callback: 'endpoint_id' },
     max: 20,
   },
@@ -42,39 +52,45 @@ export const ACCOUNT_DEPENDENTS: readonly Dependents[] = [
   {
     label: 'collections',
     table: 'rag_collection',
-    by: 'owner_id',
+    referenceColumn: 'owner_id',
     children: { rag_file: 'collection_id' },
     max: 20,
   },
   {
     label: 'documents',
     table: 'document',
-    by: 'owner_id',
+    referenceColumn: 'owner_id',
     children: { document_page: 'document_id', document_tag: 'document_id' },
   },
-  { label: 'transcriptions', table: 'voice_transcription', by: 'owner_id' },
+  { label: 'transcriptions', table: 'voice_transcription', referenceColumn: 'owner_id' },
   {
     label: 'conversations',
     table: 'ai_conversation',
-    by: 'owner_id',
+    referenceColumn: 'owner_id',
     children: { ai_message: 'conversation_id' },
   },
   // The batch is small, because each update rebuilds the JSON of a post and makes its editors wait.
-  { label: 'posts', table: 'blog_post', by: 'author_id', clears: true, max: 50 },
-  { label: 'messages', table: 'comms_send', by: 'owner_id', clears: true },
-  { label: 'usage', table: 'ai_usage', by: 'owner_id', clears: true },
-  { label: 'organizations', table: 'organization', by: 'created_by', clears: true },
-  { label: 'invites', table: 'organization_invite', by: 'invited_by', clears: true },
+  { label: 'posts', table: 'blog_post', referenceColumn: 'author_id', clearsReference: true, max: 50 },
+  { label: 'messages', table: 'comms_send', referenceColumn: 'owner_id', clearsReference: true },
+  { label: 'usage', table: 'ai_usage', referenceColumn: 'owner_id', clearsReference: true },
+  { label: 'organizations', table: 'organization', referenceColumn: 'created_by', clearsReference: true },
+  { label: 'invites', table: 'organization_invite', referenceColumn: 'invited_by', clearsReference: true },
 ]
 
-export const ORGANIZATION_DEPENDENTS: readonly Dependents[] = [
-  { label: 'invites', table: 'organization_invite', by: 'organization_id' },
-  { label: 'members', table: 'organization_member', by: 'organization_id' },
+export const ORGANIZATION_DEPENDENTS: readonly DependentRows[] = [
+  { label: 'invites', table: 'organization_invite', referenceColumn: 'organization_id' },
+  { label: 'members', table: 'organization_member', referenceColumn: 'organization_id' },
 ]
 
-export const COLLECTION_DEPENDENTS: readonly Dependents[] = [
+export const COLLECTION_DEPENDENTS: readonly DependentRows[] = [
   // The batch is small, because a file's vectors are deleted with it.
-  { label: 'files', table: 'rag_file', by: 'collection_id', children: { rag_chunk: 'file_id' }, max: 200 },
+  {
+    label: 'files',
+    table: 'rag_file',
+    referenceColumn: 'collection_id',
+    children: { rag_chunk: 'file_id' },
+    max: 200,
+  },
 ]
 
 const Count = z.object({ count: z.number() })
@@ -84,21 +100,21 @@ const Count = z.object({ count: z.number() })
  * other transactions have locked.
  */
 export const purgeRows = (
-  { table, by, clears = false, children = {}, max = PURGE_BATCH }: Dependents,
+  { table, referenceColumn, clearsReference = false, children = {}, max = PURGE_BATCH }: DependentRows,
   id: number,
 ): Query<{ count: number }> =>
   sql.type(Count)`
-    select purge_rows(${table}::regclass, ${by}, ${id}, ${max}::int, ${clears}, ${textArray(Object.keys(children))}::regclass[],
-      ${textArray(Object.values(children))}::name[]) as count`
+    select purge_rows(${table}::regclass, ${referenceColumn}, ${id}, ${max}::int, ${clearsReference}, ${toTextArray(Object.keys(children))}::regclass[],
+      ${toTextArray(Object.values(children))}::name[]) as count`
 
-const textArray = (all: readonly string[]) => sql.array([...all], 'text')
+const toTextArray = (all: readonly string[]) => sql.array([...all], 'text')
 
 const Id = z.object({ id: z.number() })
 
-export const deletedAccounts = (): Query<{ id: number }> =>
+export const listDeletedAccounts = (): Query<{ id: number }> =>
   sql.type(Id)`select id from account where deleted_at is not null order by id`
 
-export const deletedOrganizations = (): Query<{ id: number }> =>
+export const listDeletedOrganizations = (): Query<{ id: number }> =>
   sql.type(Id)`select id from organization where deleted_at is not null order by id`
 
 /** Deletes the row of a deleted account. Call it after its dependent rows are deleted. */

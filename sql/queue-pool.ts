@@ -14,8 +14,8 @@ export interface QueuePoolOptions extends ConnectOptions {
 }
 
 // The channels of graphile-worker, and the notification that makes its runners fetch missed jobs.
-const CHANNELS = ['jobs:insert', 'worker:migrate']
-const WAKE_RUNNERS = { channel: 'jobs:insert', payload: '{"count":1}' }
+const GRAPHILE_CHANNELS = ['jobs:insert', 'worker:migrate']
+const WAKE_PAYLOAD = { channel: 'jobs:insert', payload: '{"count":1}' }
 
 type ListenCallback = (error: undefined, client: SharedListenClient, release: () => void) => void
 
@@ -42,14 +42,14 @@ export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePoo
     ...(connections && { connections }),
     channels: {
       ...Object.fromEntries(
-        CHANNELS.map((name) => [name, (payload: string) => notifyClients(name, payload)]),
+        GRAPHILE_CHANNELS.map((name) => [name, (payload: string) => notifyClients(name, payload)]),
       ),
       ...Object.fromEntries(
         (extraChannels?.channels ?? []).map((name) => [name, () => extraChannels?.onChange()]),
       ),
     },
     onReconnect: () => {
-      notifyClients(WAKE_RUNNERS.channel, WAKE_RUNNERS.payload)
+      notifyClients(WAKE_PAYLOAD.channel, WAKE_PAYLOAD.payload)
       extraChannels?.onChange()
     },
     onError,

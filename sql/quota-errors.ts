@@ -1,13 +1,13 @@
 /** Errors of quotas. `errors.ts` adds them to its table. */
-const remedy = 'delete some or ask an admin for a higher quota'
+const QUOTA_REMEDY = 'delete some or ask an admin for a higher quota'
 
 export const quotaErrors = {
   'quota.documents': {
-    detail: `This would exceed the account quota of {quota} documents (QUOTA_DOCUMENTS); ${remedy}`,
+    detail: `This would exceed the account quota of {quota} documents (QUOTA_DOCUMENTS); ${QUOTA_REMEDY}`,
     code: 'quota.documents',
   },
   'quota.bytes': {
-    detail: `This would exceed the account quota of {quota} bytes of documents (QUOTA_BYTES); ${remedy}`,
+    detail: `This would exceed the account quota of {quota} bytes of documents (QUOTA_BYTES); ${QUOTA_REMEDY}`,
     code: 'quota.bytes',
   },
   'quota.file_bytes': {
@@ -15,19 +15,19 @@ export const quotaErrors = {
     code: 'quota.bytes',
   },
   'quota.pages': {
-    detail: `This would exceed the account quota of {quota} pages of documents (QUOTA_PAGES); ${remedy}`,
+    detail: `This would exceed the account quota of {quota} pages of documents (QUOTA_PAGES); ${QUOTA_REMEDY}`,
     code: 'quota.pages',
   },
   'quota.organizations': {
-    detail: `This would exceed the account quota of {quota} created organizations (QUOTA_ORGANIZATIONS); ${remedy}`,
+    detail: `This would exceed the account quota of {quota} created organizations (QUOTA_ORGANIZATIONS); ${QUOTA_REMEDY}`,
     code: 'quota.organizations',
   },
   'quota.keys': {
-    detail: `This would exceed the account quota of {quota} API keys (QUOTA_KEYS); ${remedy}`,
+    detail: `This would exceed the account quota of {quota} API keys (QUOTA_KEYS); ${QUOTA_REMEDY}`,
     code: 'quota.keys',
   },
   'quota.webhook_endpoints': {
-    detail: `This would exceed the account quota of {quota} webhook endpoints (QUOTA_WEBHOOK_ENDPOINTS); ${remedy}`,
+    detail: `This would exceed the account quota of {quota} webhook endpoints (QUOTA_WEBHOOK_ENDPOINTS); ${QUOTA_REMEDY}`,
     code: 'quota.webhook_endpoints',
   },
   'quota.pending_deliveries': {
@@ -35,11 +35,11 @@ export const quotaErrors = {
     code: 'quota.pending_deliveries',
   },
   'quota.conversations': {
-    detail: `This would exceed the account quota of {quota} conversations (QUOTA_CONVERSATIONS); ${remedy}`,
+    detail: `This would exceed the account quota of {quota} conversations (QUOTA_CONVERSATIONS); ${QUOTA_REMEDY}`,
     code: 'quota.conversations',
   },
   'quota.collections': {
-    detail: `This would exceed the account quota of {quota} collections (QUOTA_COLLECTIONS); ${remedy}`,
+    detail: `This would exceed the account quota of {quota} collections (QUOTA_COLLECTIONS); ${QUOTA_REMEDY}`,
     code: 'quota.collections',
   },
   'quota.waiting_jobs': {

@@ -5,7 +5,7 @@ import type { ReadStatement } from './reader.ts'
 
 /** Account quotas. Each kind is declared here; the SQL function `quota_usage` counts its usage. */
 
-interface Kind {
+interface QuotaKindDefinition {
   /** Default quota; 0 means no limit. */
   readonly quota: number
   /** Name of the counted things in descriptions. */
@@ -24,22 +24,22 @@ export const QUOTA_KINDS = {
   conversations: { quota: 1_000_000, text: 'conversations' },
   collections: { quota: 1000, text: 'document collections' },
   waiting_jobs: { quota: 1_000_000, text: 'waiting jobs' },
-} as const satisfies Record<string, Kind>
+} as const satisfies Record<string, QuotaKindDefinition>
 
 export type QuotaKind = keyof typeof QUOTA_KINDS
 export const QUOTA_NAMES = Object.keys(QUOTA_KINDS) as readonly QuotaKind[]
 /** Quotas from the settings; 0 means no limit. */
 export type Quotas = Readonly<Record<QuotaKind, number>>
 
-const Exceeded = z.object({ kind: z.enum(QUOTA_NAMES), quota: z.number() })
+const ExceededQuota = z.object({ kind: z.enum(QUOTA_NAMES), quota: z.number() })
 
-const exceededQuotas = (
+const listExceededQuotas = (
   accountId: number,
   kinds: readonly QuotaKind[],
   quotas: Quotas,
-): Query<z.output<typeof Exceeded>> => {
+): Query<z.output<typeof ExceededQuota>> => {
   const defaults = kinds.map((kind) => quotas[kind])
-  return sql.prepared('quota_exceeded', Exceeded)`
+  return sql.prepared('quota_exceeded', ExceededQuota)`
     select kind, quota from quota_exceeded(${accountId}::int, ${sql.array([...kinds], 'text')}, ${sql.array(defaults, 'int8')})`
 }
 
@@ -47,14 +47,14 @@ const exceededQuotas = (
  * Returns the first of these kinds whose quota the account exceeds, including this transaction's additions; null if
  * there is none.
  */
-export async function exceededQuota(
+export async function findExceededQuota(
   tx: Queries,
   accountId: number | null,
   kinds: readonly QuotaKind[],
   quotas: Quotas,
-): Promise<z.output<typeof Exceeded> | null> {
+): Promise<z.output<typeof ExceededQuota> | null> {
   if (accountId === null) return null
-  const [exceeded] = await tx.any(exceededQuotas(accountId, kinds, quotas))
+  const [exceeded] = await tx.any(listExceededQuotas(accountId, kinds, quotas))
   return exceeded ?? null
 }
 
@@ -69,7 +69,7 @@ export async function requireQuota(
   kinds: readonly QuotaKind[],
   quotas: Quotas,
 ): Promise<void> {
-  const exceeded = await exceededQuota(tx, accountId, kinds, quotas)
+  const exceeded = await findExceededQuota(tx, accountId, kinds, quotas)
   if (exceeded !== null) throw fail(`quota.${exceeded.kind}`, { quota: exceeded.quota })
 }
 

@@ -33,7 +33,7 @@ export type LiveFile = z.output<typeof LiveFile>
  * search in memory. A collection without such files yields one row with a null file; a deleted collection yields no
  * row.
  */
-export const liveFiles = (collection: number): Query<LiveFile> =>
+export const listLiveFiles = (collection: number): Query<LiveFile> =>
   sql.type(LiveFile)`
     select c.id, c.version, c.embedding_model as model, c.dimensions, c.has_neighbours,
       f.id as file, f.chunk_count, v.file_id is not null as embedded from rag_collection c
@@ -109,18 +109,18 @@ const KnownFile = z.object({
 export type KnownFile = z.output<typeof KnownFile>
 
 /** Returns the files that a build has added so far; a null build returns the live files of the collection. */
-export const knownFiles = (collection: number, build: string | null): Query<KnownFile> =>
+export const listKnownFiles = (collection: number, build: string | null): Query<KnownFile> =>
   sql.type(KnownFile)`
     select id, source, encode(sha256, 'hex') as sha256, analysis, chunk_count from rag_file
     where collection_id = ${collection} and ${build === null ? sql.fragment`build_id is null` : sql.fragment`build_id = ${build}::uuid`}`
 
 /** Deletes the files of other builds of the collection, which failed or were killed. */
-export const dropOtherBuilds = (collection: number, build: string): Query<unknown> =>
+export const deleteOtherBuilds = (collection: number, build: string): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id is not null and build_id <> ${build}::uuid`
 
 /** Deletes some files of a build. */
-export const dropBuildFiles = (build: string, files: readonly number[]): Query<unknown> =>
+export const deleteBuildFiles = (build: string, files: readonly number[]): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_file where id = any(${sql.array(files, 'int8')}) and build_id = ${build}::uuid`
 
@@ -179,14 +179,14 @@ export async function addFiles(
     returning id, source`)
   const ids = new Map(rows.map(({ id, source }) => [source, id]))
   const chunks = files.flatMap((file) =>
-    file.chunks.map((chunk, ordinal) => chunkRow(ids.get(file.source)!, ordinal, chunk)),
+    file.chunks.map((chunk, ordinal) => toChunkRow(ids.get(file.source)!, ordinal, chunk)),
   )
   if (chunks.length > 0) await tx.run(insertChunks(chunks))
 }
 
-type ChunkRow = ReturnType<typeof chunkRow>
+type ChunkRow = ReturnType<typeof toChunkRow>
 
-function chunkRow(file: number, ordinal: number, chunk: NewChunk) {
+function toChunkRow(file: number, ordinal: number, chunk: NewChunk) {
   return [
     file,
     ordinal,
@@ -218,43 +218,43 @@ const insertChunks = (rows: readonly ChunkRow[]): Query<unknown> =>
       'bytea',
     ])}`
 
-export interface Swap {
+export interface BuildSwap {
   readonly collection: number
   readonly build: string
   /** Live files to delete, because their source no longer exists. */
-  readonly gone: readonly number[]
+  readonly goneFiles: readonly number[]
   readonly request: object
   /** The embedding model; null keeps the existing vectors. */
   readonly model: string | null
 }
 
-const Swapped = z.object({ document_count: z.number(), chunk_count: z.number() })
+const SwapResult = z.object({ document_count: z.number(), chunk_count: z.number() })
 
 /** Makes the files of a build live; no row if the collection was deleted meanwhile. */
 export const swapBuild = ({
   collection,
   build,
-  gone,
+  goneFiles,
   request,
   model,
-}: Swap): Query<z.output<typeof Swapped>> =>
-  sql.type(Swapped)`
-    select document_count, chunk_count from rag_swap(${collection}, ${build}::uuid, ${sql.array(gone, 'int8')},
+}: BuildSwap): Query<z.output<typeof SwapResult>> =>
+  sql.type(SwapResult)`
+    select document_count, chunk_count from rag_swap(${collection}, ${build}::uuid, ${sql.array(goneFiles, 'int8')},
       ${JSON.stringify(request)}::jsonb, ${model}::text)`
 
 // Vectors.
 
-const Unembedded = z.object({ id: z.number(), chunk_count: z.number() })
+const UnembeddedFile = z.object({ id: z.number(), chunk_count: z.number() })
 
 /** Returns the files that will be live after the swap and have no vectors of the model yet. */
-export const unembeddedFiles = (
-  { collection, build, gone }: Pick<Swap, 'collection' | 'build' | 'gone'>,
+export const listUnembeddedFiles = (
+  { collection, build, goneFiles }: Pick<BuildSwap, 'collection' | 'build' | 'goneFiles'>,
   model: string,
-): Query<z.output<typeof Unembedded>> =>
-  sql.type(Unembedded)`
+): Query<z.output<typeof UnembeddedFile>> =>
+  sql.type(UnembeddedFile)`
     select f.id, f.chunk_count from rag_file f
     where f.collection_id = ${collection} and f.chunk_count > 0 and (f.build_id = ${build}::uuid or (f.build_id is null
-        and f.id <> all(${sql.array(gone, 'int8')}) and not exists (select from rag_file n
+        and f.id <> all(${sql.array(goneFiles, 'int8')}) and not exists (select from rag_file n
           where n.collection_id = f.collection_id and n.build_id = ${build}::uuid and n.source = f.source)))
       and not exists (select from rag_vector v where v.file_id = f.id and v.model = ${model})
     order by f.id`
@@ -262,7 +262,7 @@ export const unembeddedFiles = (
 const ChunkText = z.object({ file_id: z.number(), text: z.string() })
 
 /** Returns the chunk texts of files, in order, each preceded by its heading. */
-export const chunkTexts = (files: readonly number[]): Query<z.output<typeof ChunkText>> =>
+export const listChunkTexts = (files: readonly number[]): Query<z.output<typeof ChunkText>> =>
   sql.type(ChunkText)`
     select file_id, concat_ws(E'\n', heading, content) as text from rag_chunk
     where file_id = any(${sql.array(files, 'int8')}) order by file_id, ordinal`
@@ -288,7 +288,7 @@ export const addVectors = (model: string, rows: readonly NewVectors[]): Query<un
  * Creates the table for pgvector's index if needed. `ready` is false if pgvector is missing or `dimensions` exceeds its
  * limit of 2000.
  */
-export const prepareNeighbours = (dimensions: number): Query<{ ready: boolean }> =>
+export const createNeighbourTable = (dimensions: number): Query<{ ready: boolean }> =>
   sql.type(z.object({ ready: z.boolean() }))`select rag_neighbours_prepare(${dimensions}) as ready`
 
 export interface Neighbour {
@@ -311,7 +311,7 @@ export const addNeighbours = (
       rows.map(({ ordinal }) => ordinal),
       'int4',
     )}, ${sql.array(
-      rows.map(({ vector }) => textOfVector(vector)),
+      rows.map(({ vector }) => formatVector(vector)),
       'text',
     )})`
 
@@ -322,18 +322,18 @@ export const addNeighbours = (
 export const floatsOf = (bytes: Uint8Array): Float32Array => new Float32Array(Uint8Array.from(bytes).buffer)
 
 /** Converts a vector to pgvector's text format. */
-export const textOfVector = (vector: Float32Array): string => `[${vector.join(',')}]`
+export const formatVector = (vector: Float32Array): string => `[${vector.join(',')}]`
 
 // Deleting.
 
 /** Marks a collection as deleted, which hides it; no row if it is already deleted. */
-export const hideCollection = (id: number): Query<{ id: number }> =>
+export const markCollectionDeleted = (id: number): Query<{ id: number }> =>
   sql.type(
     Row,
   )`update rag_collection set deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
 /** Returns the deleted collections whose rows still exist. */
-export const deletedCollections = (): Query<{ id: number }> =>
+export const listDeletedCollections = (): Query<{ id: number }> =>
   sql.type(Row)`select id from rag_collection where deleted_at is not null order by id`
 
 /** Deletes a batch of files that belong to builds whose jobs have ended; returns their number. */
@@ -353,7 +353,7 @@ export const deleteEmptyCollections = (): Query<unknown> =>
       and not exists (select from rag_file f where f.collection_id = c.id)`
 
 /** Statements that reclaim the space of deleted rows. They cannot run in a transaction. */
-export const VACUUMS: readonly Query<unknown>[] = [
+export const VACUUM_STATEMENTS: readonly Query<unknown>[] = [
   sql.type(noRows)`vacuum (analyze) rag_file`,
   sql.type(noRows)`vacuum (analyze) rag_chunk`,
   sql.type(noRows)`vacuum (analyze) rag_vector`,

@@ -50,11 +50,11 @@ export interface ReadOptions {
 // A plan that was cached for a small, unanalyzed table still scans the whole table after the table has grown. It stays
 // cached until the next analyze, which can be minutes away. Replanning everything costs a few milliseconds. Behind a
 // pooler, this reaches only the most recently used server connection.
-const REPLAN_MS = 10_000
+const REPLAN_INTERVAL_MS = 10_000
 const REPLAN: WireStatement = { name: 'replan', text: 'discard plans', isAuxiliary: true }
 // The setting lasts until the end of the transaction, which covers all statements under one Sync. A slow statement is
 // planned for its own values, since the best index depends on them and on current table sizes.
-const LIMIT: WireStatement = {
+const LIMIT_STATEMENT: WireStatement = {
   name: 'limit',
   isAuxiliary: true,
   text: "select set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true)",
@@ -67,14 +67,14 @@ export interface ReaderOptions extends ConnectOptions {
   readonly pooled?: boolean
 }
 
-const ANSWER_MS = 5_000
+const DEFAULT_ANSWER_MS = 5_000
 
 /**
  * Creates a reader that connects on the first read. After its connection breaks, the next read opens a new one, and an
  * interrupted read is retried once.
  */
-export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Reader {
-  const { answerMs = ANSWER_MS, pooled, connections } = options
+export function createReader(options: ReaderOptions, replanMs = REPLAN_INTERVAL_MS): Reader {
+  const { answerMs = DEFAULT_ANSWER_MS, pooled, connections } = options
   const open = async (): Promise<Wire> => {
     // The server's limit is lower than ours, so a responsive server cancels the statement and the connection survives.
     const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
@@ -100,7 +100,7 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
 
   const runRead: RunRead = (read, pick) => {
     if (connections?.isRefusing) return Promise.reject(fail('database.down'))
-    const answer = wire === null || wire.broken ? readOnOpen(read) : read(wire)
+    const answer = wire === null || wire.isBroken ? readOnOpen(read) : read(wire)
     return answer.then(pick, async (error) => {
       // Reads change nothing, so a read that a lost connection interrupted can be retried on a new connection.
       if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw mapDatabaseError(error)
@@ -109,12 +109,12 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
       })
     })
   }
-  const readOnOpen = async <R>(read: Send<R>): Promise<R> =>
-    read(wire === null || (wire.broken && !closed) ? await reopen() : wire)
+  const readOnOpen = async <R>(read: SendRead<R>): Promise<R> =>
+    read(wire === null || (wire.isBroken && !closed) ? await reopen() : wire)
 
   // Errors are ignored, because the next read reports the same problem.
   const replan = (): void => {
-    if (wire?.broken === false) wire.read(REPLAN, []).catch(() => {})
+    if (wire?.isBroken === false) wire.read(REPLAN, []).catch(() => {})
   }
   const replanning = setInterval(replan, replanMs).unref()
 
@@ -133,8 +133,8 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
   }
 }
 
-type Send<R> = (wire: Wire) => Promise<R>
-type RunRead = <R, T>(read: Send<R>, pick: (rows: R) => T) => Promise<T>
+type SendRead<R> = (wire: Wire) => Promise<R>
+type RunRead = <R, T>(read: SendRead<R>, pick: (rows: R) => T) => Promise<T>
 
 function runStatement<T>(
   runRead: RunRead,
@@ -147,7 +147,7 @@ function runStatement<T>(
   if (precheck === undefined) return runRead(read, pick)
   // The precheck and the statement are sent in order under one Sync, and are retried together after the connection
   // breaks.
-  const both: Send<[WireRows, WireRows]> = (wire) =>
+  const both: SendRead<[WireRows, WireRows]> = (wire) =>
     Promise.all([wire.read(precheck.statement, []), read(wire)])
   return runRead(both, ([checked, answer]) => {
     precheck.check(firstRow(checked))
@@ -159,11 +159,11 @@ function createSend(
   statement: WireStatement,
   values: readonly ReadValue[],
   limitMs: number | undefined,
-): Send<WireRows> {
+): SendRead<WireRows> {
   return (wire) => {
     // The limit and the statement are sent together. If the connection is lost, the statement fails as well, so the
     // limit's error is ignored.
-    if (limitMs !== undefined) wire.read(LIMIT, [`${limitMs}ms`]).catch(() => {})
+    if (limitMs !== undefined) wire.read(LIMIT_STATEMENT, [`${limitMs}ms`]).catch(() => {})
     return wire.read(statement, values)
   }
 }

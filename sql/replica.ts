@@ -1,7 +1,7 @@
-import { Connections } from './driver.ts'
+import { ConnectionGroup } from './driver.ts'
 import { Failure } from './errors.ts'
 import { createHealthCheck } from './health-check.ts'
-import { standbyUrl } from './hosts.ts'
+import { requireStandby } from './hosts.ts'
 import type { ReadOptions, ReadStatement } from './reader.ts'
 import {
   createSlowReads,
@@ -50,18 +50,18 @@ export const MAX_LAG_MS = 10_000
 
 // A server that is not a standby reports position 0/0. A standby that changes its timeline reports the change after its
 // next restartpoint (checkpoint_timeout), and is unused until then.
-const PROGRESS = `concat_ws(' ',
+const PROGRESS_EXPRESSION = `concat_ws(' ',
   case when pg_is_in_recovery() then coalesce(pg_last_wal_replay_lsn(), '0/0') else '0/0' end,
   (select system_identifier from pg_control_system()) || '/' ||
   greatest((select timeline_id from pg_control_checkpoint()), (select min_recovery_end_timeline from pg_control_recovery())))`
 const READ_PROGRESS: ReadStatement<[]> = {
   name: 'replica_progress',
-  text: `select ${PROGRESS}`,
+  text: `select ${PROGRESS_EXPRESSION}`,
   isAuxiliary: true,
 }
 
 /** The server has not replayed the required position, or is not a standby of our primary. */
-class NotCaughtUp extends Error {}
+class NotCaughtUpError extends Error {}
 
 /** Creates replica reads. Connecting starts immediately but is not awaited. */
 export function createReplicaReads(options: ReplicaOptions): ReplicaReads {
@@ -72,7 +72,7 @@ class StandbyReads implements ReplicaReads {
   state: ReplicaState = 'away'
   readonly counts = { replica: 0, primary: 0 }
   readonly #options: ReplicaOptions
-  readonly #connections = new Connections()
+  readonly #connections = new ConnectionGroup()
   readonly #reads: SlowReads
   readonly #healthCheck: { close(): Promise<void> }
   #isStateKnown = false
@@ -80,13 +80,13 @@ class StandbyReads implements ReplicaReads {
 
   constructor(options: ReplicaOptions) {
     const { applicationName, intervalMs } = options
-    const common = { url: standbyUrl(options.url), connections: this.#connections }
+    const common = { url: requireStandby(options.url), connections: this.#connections }
     this.#options = options
     this.#reads = createSlowReads({ ...options, ...common })
     this.#healthCheck = createHealthCheck({
       ...common,
       applicationName: `${applicationName}-health`,
-      expression: PROGRESS,
+      expression: PROGRESS_EXPRESSION,
       onValue: (value) => this.#updateState(value),
       onChange: (state, error) => {
         if (state === 'silent') this.#setState('away', error)
@@ -100,7 +100,7 @@ class StandbyReads implements ReplicaReads {
   }
 
   readsFor(caller: number, kind: ReadKind, since: Position): Reads {
-    const read = async <T>(send: Send<T>): Promise<T> => {
+    const read = async <T>(send: SendRead<T>): Promise<T> => {
       const found = await this.#tryStandby(caller, kind, since, send)
       this.counts[found === null ? 'primary' : 'replica']++
       return found === null ? send(this.#options.primary.readsFor(caller, kind)) : found.value
@@ -120,7 +120,7 @@ class StandbyReads implements ReplicaReads {
     caller: number,
     kind: ReadKind,
     since: Position,
-    send: Send<T>,
+    send: SendRead<T>,
   ): Promise<{ readonly value: T } | null> {
     const floor = this.#options.wal.lagFloor()
     if (this.state !== 'used' || floor === null) return null
@@ -141,12 +141,12 @@ class StandbyReads implements ReplicaReads {
   /**
    * Checks the progress that the server reported.
    *
-   * @throws NotCaughtUp if the server has not replayed `wanted`, or is not a standby of our primary.
+   * @throws NotCaughtUpError if the server has not replayed `wanted`, or is not a standby of our primary.
    */
   #assertCaughtUp(text: string, wanted: Position): void {
     const { replayed, lineage } = this.#parseProgress(text)
     this.#replayed = replayed
-    if (lineage !== this.#options.wal.lineage || replayed < wanted) throw new NotCaughtUp()
+    if (lineage !== this.#options.wal.lineage || replayed < wanted) throw new NotCaughtUpError()
   }
 
   #updateState(text: string): void {
@@ -165,8 +165,8 @@ class StandbyReads implements ReplicaReads {
     const replayed = parsePosition(position)!
     if (replayed > 0) return { replayed, lineage }
     // Disconnect, so that new connections look for a standby again.
-    this.#connections.break()
-    throw new NotCaughtUp('The server is not a standby')
+    this.#connections.closeAll()
+    throw new NotCaughtUpError('The server is not a standby')
   }
 
   #setState(state: ReplicaState, error: unknown = null): void {
@@ -177,7 +177,7 @@ class StandbyReads implements ReplicaReads {
   }
 }
 
-type Send<T> = (reads: Reads, readOptions?: ReadOptions) => Promise<T>
+type SendRead<T> = (reads: Reads, readOptions?: ReadOptions) => Promise<T>
 
 // Fraction of a read's time limit. A read that the server cancels earlier was not too slow, so the primary may repeat
 // it.
@@ -185,7 +185,7 @@ const EARLY_FRACTION = 0.8
 
 /** Returns true if the primary may answer despite this error of the standby, such as a conflict with replay. */
 function canRetryOnPrimary(error: unknown, isEarly: boolean): boolean {
-  if (!(error instanceof Failure)) return error instanceof NotCaughtUp
+  if (!(error instanceof Failure)) return error instanceof NotCaughtUpError
   return (
     ['database.busy', 'database.down'].includes(error.code) || (error.code === 'database.too_slow' && isEarly)
   )

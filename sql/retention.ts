@@ -19,16 +19,16 @@ export type RetentionName =
   | 'webhooks'
   | 'exports'
 
-const Swept = z.object({ count: z.number(), deleted: z.number() })
+const PruneResult = z.object({ count: z.number(), deleted: z.number() })
 /** Result of a batch: `count` rows were processed, and `deleted` of them were deleted. */
-export type Swept = z.output<typeof Swept>
+export type PruneResult = z.output<typeof PruneResult>
 
 type Fragment = ReturnType<typeof sql.fragment>
 
 /** The condition that selects the rows to prune. */
-export interface Old {
+export interface AgeCondition {
   /** Time column of the rows, which must have an index. */
-  readonly at: string
+  readonly timeColumn: string
   readonly where: Fragment
 }
 
@@ -37,36 +37,39 @@ export interface PrunedTable {
   readonly table: string
   readonly keep: RetentionName
   /** Selects the rows to prune. Absent if only `prune` can find them. */
-  readonly old?: Old
+  readonly condition?: AgeCondition
   /** Tables whose rows are deleted together with these rows. */
-  readonly along?: readonly string[]
+  readonly cascadedTables?: readonly string[]
   /** Processes at most `max` rows older than `days`. */
-  readonly prune: (days: number, max: number) => Query<Swept>
+  readonly prune: (days: number, max: number) => Query<PruneResult>
 }
 
 /** Tables whose old monthly partitions are dropped. */
 export const PARTITIONED_TABLES = [{ table: 'audit_event', keep: 'audit' }] as const
 
-const Months = z.object({ made: z.number(), dropped: z.number() })
+const PartitionChanges = z.object({ made: z.number(), dropped: z.number() })
 
 /** Creates the next monthly partitions of a table and drops those that ended `days` ago. 0 drops none. */
-export const maintainPartitions = (table: string, days: number): Query<z.output<typeof Months>> =>
-  sql.type(Months)`select made, dropped from partitions_maintain(${table}::regclass, ${days})`
+export const maintainPartitions = (table: string, days: number): Query<z.output<typeof PartitionChanges>> =>
+  sql.type(PartitionChanges)`select made, dropped from partitions_maintain(${table}::regclass, ${days})`
 
 /** Returns a table whose rows are pruned by the column `at`, which must have an index. */
-const pruneByAge = (
+const definePrunedTable = (
   table: string,
   keep: RetentionName,
   at: string,
-  { where = sql.fragment`true`, along = [] }: Partial<Pick<Old, 'where'> & Pick<PrunedTable, 'along'>> = {},
+  {
+    where = sql.fragment`true`,
+    cascadedTables = [],
+  }: Partial<Pick<AgeCondition, 'where'> & Pick<PrunedTable, 'cascadedTables'>> = {},
 ): PrunedTable => {
   const [name, time] = [sql.identifier([table]), sql.identifier([at])]
   return {
     table,
     keep,
-    old: { at, where },
-    along,
-    prune: (days, max) => sql.type(Swept)`
+    condition: { timeColumn: at, where },
+    cascadedTables,
+    prune: (days, max) => sql.type(PruneResult)`
       with old as (
         delete from ${name} where ctid = any(array(
           select ctid from ${name} where ${time} < now() - make_interval(days => ${days}::int) and ${where}
@@ -81,26 +84,28 @@ export const PRUNED_TABLES: readonly PrunedTable[] = [
   // The retention period starts at the outcome of a message, not at its request. A scheduled message is retried, and
   // its provider reports on it, long after the request. The ledger is for people, who can copy what they need for
   // longer.
-  pruneByAge('comms_send', 'sends', 'settled_at'),
+  definePrunedTable('comms_send', 'sends', 'settled_at'),
   // Pruning also removes the usage from the statistics.
-  pruneByAge('ai_usage', 'usage', 'created_at'),
-  pruneByAge('voice_preview', 'previews', 'used_at', { along: ['voice_preview_chunk'] }),
+  definePrunedTable('ai_usage', 'usage', 'created_at'),
+  definePrunedTable('voice_preview', 'previews', 'used_at', { cascadedTables: ['voice_preview_chunk'] }),
   // Invites are pruned whatever their outcome.
-  pruneByAge('organization_invite', 'invites', 'expires_at'),
+  definePrunedTable('organization_invite', 'invites', 'expires_at'),
   // Links between a pruned document and the documents that it superseded, or that superseded it, disappear with it.
-  pruneByAge('document', 'deletedDocuments', 'deleted_at', { where: sql.fragment`pruned_at is not null` }),
+  definePrunedTable('document', 'deletedDocuments', 'deleted_at', {
+    where: sql.fragment`pruned_at is not null`,
+  }),
   // The provider keeps events for 30 days, so older ones cannot arrive again.
-  pruneByAge('payment_event', 'paymentEvents', 'received_at', {
+  definePrunedTable('payment_event', 'paymentEvents', 'received_at', {
     where: sql.fragment`applied_at is not null`,
   }),
   // Pending deliveries are pruned too; those of disabled endpoints would otherwise wait forever.
-  pruneByAge('webhook_delivery', 'webhooks', 'created_at'),
+  definePrunedTable('webhook_delivery', 'webhooks', 'created_at'),
   // The bytes of exports are garbage-collected later, like those of documents.
-  pruneByAge('account_export', 'exports', 'created_at'),
+  definePrunedTable('account_export', 'exports', 'created_at'),
   {
     table: 'search_word',
     keep: 'searchWords',
     prune: (days, max) =>
-      sql.type(Swept)`select looked as count, gone as deleted from search_words_sweep(${days}, ${max})`,
+      sql.type(PruneResult)`select looked as count, gone as deleted from search_words_sweep(${days}, ${max})`,
   },
 ]

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
-import { type JobSpec, retainedJob } from './jobs.ts'
+import { buildRetainedCondition, type JobSpec } from './jobs.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** State of schedule entries: their pause and their last job. `tasks/schedule.ts` declares the entries. */
@@ -57,18 +57,18 @@ const SCHEDULE_JSON = `json_build_object('name', entry.name, 'cron', entry.cron,
     'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
     'finished_at', iso(job.finished_at)) end)`
 
-const ENTRIES = `jsonb_to_recordset($1::jsonb) as entry(name text, cron text, task text, queue text, next_run_at timestamptz)
+const ENTRIES_JOIN = `jsonb_to_recordset($1::jsonb) as entry(name text, cron text, task text, queue text, next_run_at timestamptz)
   left join schedule_control control on control.identifier = entry.name
-  left join job on job.id = control.last_job_id and ${retainedJob('$2')}`
+  left join job on job.id = control.last_job_id and ${buildRetainedCondition('$2')}`
 
 /** Entries with their state, sorted by name. `entries` is a JSON array of {@link ScheduleEntry}. */
 export const readSchedules: ReadStatement<Entries> = {
   name: 'schedules',
-  text: `select coalesce(json_agg(${SCHEDULE_JSON} order by entry.name collate "C"), '[]')::text from ${ENTRIES}`,
+  text: `select coalesce(json_agg(${SCHEDULE_JSON} order by entry.name collate "C"), '[]')::text from ${ENTRIES_JOIN}`,
 }
 
 /** State of a single entry; `entries` has one element. */
 export const readSchedule: ReadStatement<Entries> = {
   name: 'schedule',
-  text: `select ${SCHEDULE_JSON}::text from ${ENTRIES}`,
+  text: `select ${SCHEDULE_JSON}::text from ${ENTRIES_JOIN}`,
 }

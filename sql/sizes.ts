@@ -30,7 +30,7 @@ const SIZES = sql.fragment`relation as materialized (
   )`
 
 /** Stores the current sizes as those of today and returns the number of tables. */
-export const measureTables = (): Query<{ count: number }> =>
+export const storeTableSizes = (): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with ${SIZES}, measured as (
       insert into table_size (day, name, rows, bytes) select ${TODAY}, name, rows, bytes from size
@@ -43,7 +43,7 @@ export const measureTables = (): Query<{ count: number }> =>
 
 // Time column and sort order to find the oldest row of a table by an index. Omits tables that keep their rows for a day
 // at most.
-const OLDEST_ROW: Readonly<Record<string, readonly [time: string, order: string]>> = {
+const OLDEST_ROW_KEYS: Readonly<Record<string, readonly [time: string, order: string]>> = {
   account: ['created_at', 'id'],
   organization: ['created_at', 'id'],
   organization_invite: ['created_at', 'id'],
@@ -63,39 +63,39 @@ const OLDEST_ROW: Readonly<Record<string, readonly [time: string, order: string]
 /** Tables with a retention. `readTables` expects their retention days in this order. */
 export const RETAINED_TABLES: readonly { readonly table: string; readonly keep: RetentionName }[] = [
   ...PARTITIONED_TABLES,
-  ...PRUNED_TABLES.flatMap(({ table, keep, along = [] }) =>
-    [table, ...along].map((name) => ({ table: name, keep })),
+  ...PRUNED_TABLES.flatMap(({ table, keep, cascadedTables = [] }) =>
+    [table, ...cascadedTables].map((name) => ({ table: name, keep })),
   ),
 ]
 
-const retentionDays = (table: string): string =>
+const buildRetentionDays = (table: string): string =>
   `($3::float8[])[${RETAINED_TABLES.findIndex((one) => one.table === table) + 1}]`
-const cutoff = (table: string): string => `now() - ${retentionDays(table)} * interval '1 day'`
+const buildCutoff = (table: string): string => `now() - ${buildRetentionDays(table)} * interval '1 day'`
 
 // Selects the tables with prunable rows: the table, the table whose age condition decides, and the number of prunable
 // rows.
-const PRUNABLE = PRUNED_TABLES.flatMap(({ table, old, along = [] }) => {
-  if (old === undefined) return []
+const PRUNABLE_QUERIES = PRUNED_TABLES.flatMap(({ table, condition, cascadedTables = [] }) => {
+  if (condition === undefined) return []
   const rows = (cut: string): string =>
-    `select from ${table} where ${old.at} < ${cut} and ${old.where.sql} order by ${old.at}`
+    `select from ${table} where ${condition.timeColumn} < ${cut} and ${condition.where.sql} order by ${condition.timeColumn}`
   const found = `(select case when n < ${MAX_COUNTED} then n
-      else greatest(n, planned_rows(format($q$${rows('%L')}$q$, ${cutoff(table)}))) end
-    from (select count(*) as n from (${rows(cutoff(table))} limit ${MAX_COUNTED}) first) counted)`
-  const values = [table, ...along].map((name) => `('${name}')`).join(', ')
+      else greatest(n, planned_rows(format($q$${rows('%L')}$q$, ${buildCutoff(table)}))) end
+    from (select count(*) as n from (${rows(buildCutoff(table))} limit ${MAX_COUNTED}) first) counted)`
+  const values = [table, ...cascadedTables].map((name) => `('${name}')`).join(', ')
   return [
     `select name, '${table}', rows, null::bigint from (select ${found} as rows) old, (values ${values}) gone (name)`,
   ]
 })
 
 // Selects the tables with partitions to drop, and the exact bytes of those.
-const DROPPABLE = PARTITIONED_TABLES.map(
+const DROPPABLE_QUERIES = PARTITIONED_TABLES.map(
   ({
     table,
   }) => `select '${table}', '${table}', coalesce(sum(rows), 0)::bigint, coalesce(sum(bytes), 0)::bigint from relation
-    where name = '${table}' and part ~ '_\\d{4}_\\d\\d$' and to_date(right(part, 7), 'YYYY_MM') + interval '1 month' <= ${cutoff(table)}`,
+    where name = '${table}' and part ~ '_\\d{4}_\\d\\d$' and to_date(right(part, 7), 'YYYY_MM') + interval '1 month' <= ${buildCutoff(table)}`,
 )
 
-const growthOver = (days: number): string =>
+const buildGrowthJson = (days: number): string =>
   `case when p.bytes[${SHOWN_DAYS + 1 - days}] is not null then json_build_object(
     'rows', s.rows - p.rows[${SHOWN_DAYS + 1 - days}], 'bytes', s.bytes - p.bytes[${SHOWN_DAYS + 1 - days}]) end`
 
@@ -115,14 +115,14 @@ export const readTables: ReadStatement<
           on t.name = s.name and t.day = ${TODAY.sql} - ago
       group by s.name
     ), oldest (name, at) as (
-      values ${Object.entries(OLDEST_ROW)
+      values ${Object.entries(OLDEST_ROW_KEYS)
         .map(
           ([table, [time, order]]) =>
             `('${table}', (select ${time} from ${table} order by ${order} limit 1))`,
         )
         .join(', ')}
     ), old (name, base, rows, bytes) as (
-      ${[...DROPPABLE, ...PRUNABLE].join(' union all ')}
+      ${[...DROPPABLE_QUERIES, ...PRUNABLE_QUERIES].join(' union all ')}
     ), free as (
       select s.name, case when o.name = o.base then o.rows else round(s.rows * share)::bigint end as rows,
         coalesce(o.bytes, round(s.bytes * share)::bigint) as bytes
@@ -133,7 +133,7 @@ export const readTables: ReadStatement<
     )
     select json_build_object('at', iso(now()), 'bytes', (select sum(bytes)::bigint from size), 'tables', (
       select json_agg(json_build_object('name', s.name, 'rows', s.rows, 'bytes', s.bytes,
-        'growth', json_build_object('day', ${growthOver(1)}, 'week', ${growthOver(7)}, 'month', ${growthOver(30)}),
+        'growth', json_build_object('day', ${buildGrowthJson(1)}, 'week', ${buildGrowthJson(7)}, 'month', ${buildGrowthJson(30)}),
         'bytes_by_day', p.bytes || s.bytes, 'oldest_day', (o.at at time zone 'utc')::date,
         'retention', case when k.setting is not null then json_build_object('setting', k.setting, 'days', k.days,
           'rows', case when k.days is not null then f.rows end, 'bytes', case when k.days is not null then f.bytes end) end)

@@ -39,12 +39,12 @@ export interface SlowReadOptions extends Omit<ReaderOptions, 'answerMs'> {
  */
 export const CONNECTIONS = 4
 // Extra time in which the server cancels a statement that exceeds its limit. The connection then survives.
-const ANSWER_MS = 1_000
+const CANCEL_GRACE_MS = 1_000
 
 /** Creates slow reads whose connections open on demand. */
 export function createSlowReads(options: SlowReadOptions): SlowReads {
   const { limits } = options
-  const answerMs = Math.max(...Object.values(limits)) + ANSWER_MS
+  const answerMs = Math.max(...Object.values(limits)) + CANCEL_GRACE_MS
   const slots = createSlots(CONNECTIONS)
   const readers: Reader[] = []
   const idle: Reader[] = []

@@ -15,7 +15,7 @@ export interface SlowStatement {
   readonly together?: number
 }
 
-interface Named {
+interface NamedStatement {
   readonly name?: string | undefined
   readonly text: string
 }
@@ -27,7 +27,7 @@ export const isSlow = ({ thresholdMs }: SlowStatements, ms: number): boolean => 
 /** Reports a slow statement to `slow.report`. */
 export function reportSlow(
   slow: SlowStatements,
-  { name, text }: Named,
+  { name, text }: NamedStatement,
   ms: number,
   origin: unknown,
   together = 1,

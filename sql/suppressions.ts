@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
-import { arrayText, type PageValues } from './lists.ts'
+import { buildArrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Suppressed mail addresses. Provider events add them (`functions/comms`). */
@@ -10,7 +10,7 @@ export const SUPPRESSION_REASONS = ['bounced', 'complained'] as const
 const Address = z.object({ address: z.string() })
 
 /** Returns those of the given addresses that are suppressed. Ignores case. */
-export const suppressedAmong = (addresses: readonly string[]): Query<{ address: string }> =>
+export const filterSuppressed = (addresses: readonly string[]): Query<{ address: string }> =>
   sql.prepared('comms_suppressed', Address)`
     select address from comms_suppression
     where address = any(array(select lower(given) from unnest(${sql.array(addresses, 'text')}) given)) order by address`
@@ -23,13 +23,13 @@ export const SUPPRESSION_ORDER = { 's.created_at': 'timestamptz', 's.address': '
 
 export const readSuppressions: ReadStatement<PageValues> = {
   name: 'comms_suppressions',
-  text: arrayText({
+  text: buildArrayText({
     table: 'comms_suppression',
     row: 's',
     parameters: 0,
     where: 'true',
     order: SUPPRESSION_ORDER,
-    numbered: false,
+    hasPageNumbers: false,
     direction: 'desc',
     item: `json_build_object('address', s.address, 'reason', s.reason, 'send_id', s.send_id, 'created_at', iso(s.created_at))`,
   }),

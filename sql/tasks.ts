@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
 import { LIVE_COUNTS, waitingSince } from './jobs/lists.ts'
-import { retainedJob } from './jobs.ts'
+import { buildRetainedCondition } from './jobs.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Job reads for the routes under `/tasks`. */
@@ -27,7 +27,7 @@ export const readTaskResult: ReadStatement<
       'enqueued_at', iso(created_at), 'started_at', iso(started_at), 'finished_at', iso(finished_at))::text
     from job
     where id = $3::uuid and queue = any($4::text[]) and ($2::boolean or owner_id is null or owner_id = $1::int)
-      and ${retainedJob('$5')}`,
+      and ${buildRetainedCondition('$5')}`,
 }
 
 /** Numbers of queued and running jobs of each named queue, and the age of its longest-waiting job in seconds. */
@@ -47,7 +47,7 @@ const LoadProgress = z.object({
 })
 
 /** Returns the progress of a load test's jobs. */
-export const loadTestProgress = (ids: readonly string[]): Query<z.output<typeof LoadProgress>> =>
+export const getLoadTestProgress = (ids: readonly string[]): Query<z.output<typeof LoadProgress>> =>
   sql.type(LoadProgress)`
     select count(*)::int as known, (count(*) filter (where status = 'done'))::int as completed,
       (count(*) filter (where status = 'failed'))::int as failed,
@@ -69,7 +69,7 @@ const LoadTimes = z.object({
   start: Percentiles.nullable(),
 })
 
-const percentiles = (from: string, to: string) => {
+const buildPercentiles = (from: string, to: string) => {
   const values = sql.fragment`extract(epoch from ${sql.identifier([to])} - ${sql.identifier([from])})::float8 * 1000`
   return sql.fragment`
     case when count(*) > 0 then json_build_object(
@@ -83,8 +83,8 @@ const percentiles = (from: string, to: string) => {
  * Returns the times of the jobs that ran. `seconds` is the time from the first addition to the last end. `latency`
  * counts from addition to end and `start` from addition to start, both in ms.
  */
-export const loadTestTimes = (ids: readonly string[]): Query<z.output<typeof LoadTimes>> =>
+export const getLoadTestTimes = (ids: readonly string[]): Query<z.output<typeof LoadTimes>> =>
   sql.type(LoadTimes)`
     select coalesce(extract(epoch from max(finished_at) - min(created_at)), 0)::float8 as seconds,
-      ${percentiles('created_at', 'finished_at')} as latency, ${percentiles('created_at', 'started_at')} as start
+      ${buildPercentiles('created_at', 'finished_at')} as latency, ${buildPercentiles('created_at', 'started_at')} as start
     from job where id = any(${sql.array(ids, 'uuid')}) and started_at is not null and finished_at is not null`

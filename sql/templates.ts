@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
-import { arrayText, type PageValues } from './lists.ts'
+import { buildArrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Message templates. */
@@ -37,14 +37,14 @@ export const TEMPLATE_ORDER = { 't.name': 'text' } as const
 /** Templates sorted by name, without their texts, which can be long. */
 export const readTemplates: ReadStatement<PageValues> = {
   name: 'comms_templates',
-  text: arrayText({
+  text: buildArrayText({
     table: 'comms_template',
     row: 't',
     id: ['name'],
     parameters: 0,
     where: 'true',
     order: TEMPLATE_ORDER,
-    numbered: false,
+    hasPageNumbers: false,
     direction: 'asc',
     item: `json_build_object('name', t.name, 'channel', t.channel, 'subject', t.subject, 'variables', t.variables,
       'created_at', iso(t.created_at), 'updated_at', iso(t.updated_at))`,

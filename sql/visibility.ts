@@ -20,7 +20,7 @@ const SLACK_MS = 1_000
 
 // All processes of a service share one role, so each can see when the others' transactions began. The result is empty
 // on a standby, which does not show the primary's transactions, and without track_activities.
-const OLDEST = `coalesce((select case when not pg_is_in_recovery() then (extract(epoch from min(xact_start)) * 1000)::text end
+const OLDEST_TRANSACTION_START = `coalesce((select case when not pg_is_in_recovery() then (extract(epoch from min(xact_start)) * 1000)::text end
   from pg_stat_activity where datname = current_database() and backend_type = 'client backend'), '')`
 
 /**
@@ -32,7 +32,7 @@ const OLDEST = `coalesce((select case when not pg_is_in_recovery() then (extract
 export function createVisibilityTracker(limitMs: number, now: () => number): VisibilityTracker {
   let oldest = 0
   return {
-    expression: OLDEST,
+    expression: OLDEST_TRANSACTION_START,
     onValue: (value) => {
       oldest = Number(value)
     },

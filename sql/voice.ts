@@ -16,7 +16,7 @@ const VoiceSettings = z.object({
 export type VoiceSettings = z.output<typeof VoiceSettings>
 
 /** Returns the stored settings; no row if none are stored. */
-export const storedVoiceSettings = (): Query<VoiceSettings> =>
+export const findVoiceSettings = (): Query<VoiceSettings> =>
   sql.type(VoiceSettings)`
     select tts_provider, tts_model, tts_voice, tts_speed, stt_provider, stt_model, stt_language from voice_settings`
 
@@ -48,24 +48,24 @@ const Preview = z.object({ generation: z.string(), byte_size: z.number() })
 export type Preview = z.output<typeof Preview>
 
 // Condition that limits writes of `used_at` to one a day, since retention (`PREVIEWS_KEEP_DAYS`) counts days.
-const STALE = sql.fragment`used_at < now() - interval '1 day'`
+const IS_USE_OUTDATED = sql.fragment`used_at < now() - interval '1 day'`
 
 /**
  * Returns a preview whose bytes are all stored, and records its use. No row if the preview is missing or incomplete.
  */
 export const findPreview = (digest: Buffer): Query<Preview> =>
   sql.prepared('voice_preview', Preview)`
-    with used as (update voice_preview set used_at = now() where digest = ${sql.binary(digest)} and ${STALE})
+    with used as (update voice_preview set used_at = now() where digest = ${sql.binary(digest)} and ${IS_USE_OUTDATED})
     select generation, byte_size from voice_preview where digest = ${sql.binary(digest)} and byte_size is not null`
 
 /** Stores the input of a preview; if it is already stored, records its use. */
-export const requestPreview = (digest: Buffer, s: Speech): Query<unknown> =>
+export const storePreviewRequest = (digest: Buffer, s: Speech): Query<unknown> =>
   sql.type(noRows)`
     insert into voice_preview (digest, provider, model, voice, speed, text)
     values (${sql.binary(digest)}, ${s.provider}, ${s.model}, ${s.voice}, ${s.speed}, ${s.text})
     on conflict (digest) do update set used_at = now()`
 
-const Wanted = z.object({
+const RequestedPreview = z.object({
   provider: z.string(),
   model: z.string(),
   voice: z.string(),
@@ -74,8 +74,8 @@ const Wanted = z.object({
   byte_size: z.number().nullable(),
 })
 
-export const requestedPreview = (digest: Buffer): Query<z.output<typeof Wanted>> =>
-  sql.type(Wanted)`
+export const findRequestedPreview = (digest: Buffer): Query<z.output<typeof RequestedPreview>> =>
+  sql.type(RequestedPreview)`
     select provider, model, voice, speed, text, byte_size from voice_preview where digest = ${sql.binary(digest)}`
 
 /** Begins a new generation of a preview and deletes the chunks of earlier ones. No row if the preview was deleted. */
@@ -98,7 +98,7 @@ export const addPreviewChunk = (c: NewChunk): Query<unknown> =>
     insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
     values (${sql.binary(c.digest)}, ${c.generation}::uuid, ${c.ordinal}, ${c.start}, ${sql.binary(c.bytes)})`
 
-export const endPreview = (digest: Buffer, generation: string, byteSize: number): Query<unknown> =>
+export const completePreview = (digest: Buffer, generation: string, byteSize: number): Query<unknown> =>
   sql.type(noRows)`
     update voice_preview set byte_size = ${byteSize}
     where digest = ${sql.binary(digest)} and generation = ${generation}::uuid`
@@ -106,7 +106,7 @@ export const endPreview = (digest: Buffer, generation: string, byteSize: number)
 const Chunk = z.object({ start: z.number(), bytes: z.instanceof(Uint8Array) })
 
 /** Returns the chunk of a generation that contains a byte position; no row if that chunk is not stored. */
-export const previewChunk = (
+export const findPreviewChunk = (
   digest: Buffer,
   generation: string,
   position: number,

@@ -9,17 +9,21 @@ import type { Reads } from './slow-reads.ts'
 /** Position in bytes, which a number represents exactly up to 8 PiB. */
 export type Position = number
 
-const HALF = 2 ** 32
+const HIGH_WORD_FACTOR = 2 ** 32
 const POSITION = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/i
 
 /** Parses a position in PostgreSQL's notation; returns null if it is invalid. */
 export function parsePosition(text: string): Position | null {
   const parts = POSITION.exec(text)
-  return parts === null ? null : Number.parseInt(parts[1]!, 16) * HALF + Number.parseInt(parts[2]!, 16)
+  return parts === null
+    ? null
+    : Number.parseInt(parts[1]!, 16) * HIGH_WORD_FACTOR + Number.parseInt(parts[2]!, 16)
 }
 
 export function formatPosition(position: Position): string {
-  return [Math.floor(position / HALF), position % HALF].map((n) => n.toString(16).toUpperCase()).join('/')
+  return [Math.floor(position / HIGH_WORD_FACTOR), position % HIGH_WORD_FACTOR]
+    .map((n) => n.toString(16).toUpperCase())
+    .join('/')
 }
 
 /** SQL for the end of the WAL, which is at or beyond every commit record; null on a standby. */
@@ -29,7 +33,7 @@ const WAL_END: ReadStatement<[]> = { name: 'wal_end', text: `select ${END_OF_WAL
 
 // The flushed position is sampled too, because the primary sends only flushed WAL to a standby. When idle, it flushes
 // everything.
-const SAMPLE: ReadStatement<[]> = {
+const SAMPLE_STATEMENT: ReadStatement<[]> = {
   name: 'wal_sample',
   text: `select concat_ws(' ', pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn(), system_identifier || '/' ||
     ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int) from pg_control_system()`,
@@ -58,12 +62,12 @@ export interface Wal {
   close(): void
 }
 
-interface Sample {
+interface WalSample {
   readonly at: number
   readonly flushed: Position
 }
 
-const INTERVAL_MS = 1_000
+const SAMPLE_INTERVAL_MS = 1_000
 
 /** Samples the primary once a second. Keeps only the samples that a lag of up to `maxLagMs` needs. */
 export function watchWal(primary: Reader, maxLagMs: number): Wal {
@@ -75,7 +79,7 @@ class WatchedWal implements Wal {
   lineage = ''
   readonly #primary: Reader
   readonly #maxLagMs: number
-  #samples: Sample[] = []
+  #samples: WalSample[] = []
   /** The highest position seen since the last sample was requested. */
   #recent = 0
   #isClosed = false
@@ -128,9 +132,9 @@ class WatchedWal implements Wal {
     const before = this.end
     this.#recent = 0
     // If the primary is silent, no sample is added and the existing ones age.
-    const text = await this.#primary.text(SAMPLE, []).catch(() => null)
+    const text = await this.#primary.text(SAMPLE_STATEMENT, []).catch(() => null)
     if (text !== null) this.#recordSample(text, before, at)
-    if (!this.#isClosed) this.#timer = setTimeout(() => void this.#watch(), INTERVAL_MS).unref()
+    if (!this.#isClosed) this.#timer = setTimeout(() => void this.#watch(), SAMPLE_INTERVAL_MS).unref()
   }
 
   #recordSample(text: string, before: Position, at: number): void {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
-import { arrayText, type PageValues, pairConditions } from './lists.ts'
-import { type OrganizationViewer, visibleTo } from './orgs.ts'
+import { buildArrayText, type PageValues, pairConditions } from './lists.ts'
+import { buildVisibleQuery, type OrganizationViewer } from './orgs.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Callers' webhook endpoints, their deliveries, and job callbacks. */
@@ -24,18 +24,18 @@ export const CHALLENGE = 'webhook.challenge'
 export const BACKOFF_FROM_FAILURES = 5
 
 /** Number of hours for which the previous secret also signs after a change. */
-export const ROLL_HOURS = 24
+export const PREVIOUS_SECRET_HOURS = 24
 
 export const ENDPOINT_ORDER = { 'e.id': 'bigint' } as const
 
-const endpointList = (parameters: number, where: string): string =>
-  arrayText({
+const buildEndpointList = (parameters: number, where: string): string =>
+  buildArrayText({
     table: 'webhook_endpoint',
     row: 'e',
     parameters,
     where: `${where} and e.deleted_at is null`,
     order: ENDPOINT_ORDER,
-    numbered: false,
+    hasPageNumbers: false,
     direction: 'desc',
     item: 'webhook_endpoint_json(e)',
   })
@@ -43,16 +43,16 @@ const endpointList = (parameters: number, where: string): string =>
 /** The endpoints of an account, newest first. */
 export const readEndpoints: ReadStatement<[account: number, ...page: PageValues]> = {
   name: 'webhook_endpoints',
-  text: endpointList(1, 'e.account_id = $1::int'),
+  text: buildEndpointList(1, 'e.account_id = $1::int'),
 }
 
 /** The endpoints of an organization, newest first, for the organization's admins and owners. */
 export const readOrganizationEndpoints: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
   name: 'organization_webhook_endpoints',
-  text: visibleTo(['owner', 'admin'], endpointList(2, 'e.organization_id = $1::int')),
+  text: buildVisibleQuery(['owner', 'admin'], buildEndpointList(2, 'e.organization_id = $1::int')),
 }
 
-const MANAGED = 'webhook_can_manage(e, $2::int, $3::boolean, $4::int)'
+const MANAGED_CONDITION = 'webhook_can_manage(e, $2::int, $3::boolean, $4::int)'
 /** A caller who may manage an endpoint, see `webhook_can_manage`. */
 export type EndpointManager = [account: number | null, everything: boolean, organization: number | null]
 type ManagedEndpoint = [endpoint: number, ...EndpointManager]
@@ -60,11 +60,11 @@ type ManagedEndpoint = [endpoint: number, ...EndpointManager]
 /** Returns SQL that yields `none` instead of JSON for callers who may manage an endpoint but not see its deliveries. */
 const requireOwner = (json: string): string =>
   `select case when $3::boolean or e.account_id = $2::int then (${json})::text else 'none' end
-    from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`
+    from webhook_endpoint e where e.id = $1::bigint and ${MANAGED_CONDITION}`
 
 export const readEndpoint: ReadStatement<ManagedEndpoint> = {
   name: 'webhook_endpoint',
-  text: `select webhook_endpoint_json(e)::text from webhook_endpoint e where e.id = $1::bigint and ${MANAGED}`,
+  text: `select webhook_endpoint_json(e)::text from webhook_endpoint e where e.id = $1::bigint and ${MANAGED_CONDITION}`,
 }
 
 export const DELIVERY_ORDER = { 'd.id': 'bigint' } as const
@@ -74,13 +74,13 @@ export const readDeliveries: ReadStatement<[...ManagedEndpoint, status: string |
   {
     name: 'webhook_deliveries',
     text: requireOwner(
-      arrayText({
+      buildArrayText({
         table: 'webhook_delivery',
         row: 'd',
         parameters: 5,
         where: pairConditions(['d.endpoint_id = $1::bigint'], ['$5::text is null', 'd.status = $5::text']),
         order: DELIVERY_ORDER,
-        numbered: false,
+        hasPageNumbers: false,
         direction: 'desc',
         item: 'webhook_delivery_json(d)',
       }),
@@ -114,20 +114,20 @@ export const insertEndpoint = (e: NewEndpoint): Query<{ json: string }> =>
       ${e.keyId}::uuid, (select expires_at from api_key where id = ${e.keyId}::uuid))
     returning webhook_endpoint_json(webhook_endpoint)::text as json`
 
-const Owned = z.object({
+const EndpointRow = z.object({
   account_id: z.number(),
   organization_id: z.number().nullable(),
   url: z.string().nullable(),
   events: z.array(z.enum(WEBHOOK_EVENTS)),
 })
-export type OwnedEndpoint = z.output<typeof Owned>
+export type OwnedEndpoint = z.output<typeof EndpointRow>
 
 /** Locks an endpoint and returns it; no row if the caller may not manage it. */
-export const managedEndpoint = (
+export const lockManagedEndpoint = (
   id: number,
   [account, everything, organization]: EndpointManager,
 ): Query<OwnedEndpoint> =>
-  sql.type(Owned)`
+  sql.type(EndpointRow)`
     select e.account_id, e.organization_id, e.url, e.events from webhook_endpoint e
     where e.id = ${id} and webhook_can_manage(e, ${account}::int, ${everything}::boolean, ${organization}::int)
     for no key update`
@@ -170,20 +170,20 @@ export const rollSecret = (id: number): Query<{ secret_version: number }> =>
     where id = ${id} and deleted_at is null returning secret_version`
 
 /** Marks an endpoint as deleted. The pruner deletes its deliveries. */
-export const hideEndpoint = (id: number): Query<{ id: number }> =>
+export const markEndpointDeleted = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update webhook_endpoint set is_active = false, deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
-const Redelivered = JsonText.extend({ type: z.enum(WEBHOOK_EVENTS) })
+const RedeliveredMessage = JsonText.extend({ type: z.enum(WEBHOOK_EVENTS) })
 
 /** Redelivers a message, with attempts for another day; no row if the endpoint does not have the message. */
-export const redeliverWebhook = (endpoint: number, id: number): Query<z.output<typeof Redelivered>> =>
-  sql.type(Redelivered)`
+export const redeliverWebhook = (endpoint: number, id: number): Query<z.output<typeof RedeliveredMessage>> =>
+  sql.type(RedeliveredMessage)`
     update webhook_delivery d set status = 'pending', due_at = now(), attempts = 0, ended_at = null
     where d.id = ${id} and d.endpoint_id = ${endpoint} returning d.type, webhook_delivery_json(d)::text as json`
 
 /** A job callback: a URL to notify when the job ends. */
-export interface Callback {
+export interface JobCallback {
   readonly accountId: number
   readonly url: string
   readonly host: string
@@ -192,7 +192,7 @@ export interface Callback {
 }
 
 /** Adds a callback to a job of an account. */
-export const addCallback = (jobId: string, { accountId, url, host, keyId }: Callback): Query<unknown> =>
+export const addJobCallback = (jobId: string, { accountId, url, host, keyId }: JobCallback): Query<unknown> =>
   sql.type(z.unknown())`
     select webhook_callback_add(${jobId}::uuid, ${accountId}, ${url}, ${host}, ${keyId}::uuid)`
 
@@ -217,7 +217,7 @@ export const deleteExpiredEndpoints = (): Query<unknown> =>
  * Returns pairs of endpoint and host with due deliveries. Skips disabled endpoints, and endpoints or hosts that back
  * off.
  */
-export const dueEndpoints = (): Query<{ id: number; host: string }> =>
+export const listDueEndpoints = (): Query<{ id: number; host: string }> =>
   sql.prepared('webhook_due', z.object({ id: z.number(), host: z.string() }))`
     with recursive pending as (
       (select endpoint_id as id, host from webhook_delivery where due_at is not null order by endpoint_id, host limit 1)
@@ -232,7 +232,7 @@ export const dueEndpoints = (): Query<{ id: number; host: string }> =>
     where e.is_active and a.is_active and coalesce(e.blocked_until <= now(), true) and coalesce(r.blocked_until <= now(), true)
       and exists (select from webhook_delivery d where d.endpoint_id = e.id and d.host = p.host and d.due_at <= now())`
 
-const Due = z.object({
+const DueDeliveryRow = z.object({
   id: z.number(),
   message_id: z.string(),
   type: z.string(),
@@ -243,15 +243,15 @@ const Due = z.object({
   /** The database's time, in ms since the epoch. */
   at_ms: z.number(),
 })
-export type DueDelivery = z.output<typeof Due>
+export type DueDelivery = z.output<typeof DueDeliveryRow>
 
 /**
  * Rate limits for an account's deliveries to a host: `proved` if the account has a verified endpoint there, otherwise
  * `unproved`. Null means no limit.
  */
 export interface WebhookRates {
-  readonly proved: WebhookRate | null
-  readonly unproved: WebhookRate | null
+  readonly verified: WebhookRate | null
+  readonly unverified: WebhookRate | null
 }
 interface WebhookRate {
   readonly max: number
@@ -268,19 +268,19 @@ export const claimDeliveries = (
     rates,
   }: { readonly max: number; readonly holdSeconds: number; readonly rates: WebhookRates },
 ): Query<DueDelivery> =>
-  sql.prepared('webhook_claim', Due)`
+  sql.prepared('webhook_claim', DueDeliveryRow)`
     select t.id, t.message_id, t.type, coalesce(t.url, e.url) as url, t.body, e.secret_version,
-      coalesce(e.secret_rolled_at > now() - make_interval(hours => ${ROLL_HOURS}::int), false) as is_rolling,
+      coalesce(e.secret_rolled_at > now() - make_interval(hours => ${PREVIOUS_SECRET_HOURS}::int), false) as is_rolling,
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as at_ms
     from webhook_claim(${endpoint}::bigint, ${host}, ${max}::int, ${BACKOFF_FROM_FAILURES}::int, ${holdSeconds}::float8,
-      ${rates.proved?.max ?? 0}::int, ${rates.proved?.seconds ?? 1}::int, ${rates.unproved?.max ?? 0}::int,
-      ${rates.unproved?.seconds ?? 1}::int) t
+      ${rates.verified?.max ?? 0}::int, ${rates.verified?.seconds ?? 1}::int, ${rates.unverified?.max ?? 0}::int,
+      ${rates.unverified?.seconds ?? 1}::int) t
     join webhook_endpoint e on e.id = t.endpoint_id order by t.id`
 
 export const WEBHOOK_OUTCOMES = ['delivered', 'pending', 'failed', 'disabled'] as const
 
 /** The stored result of a delivery attempt. */
-export interface WebhookAnswer {
+export interface DeliveryResult {
   /** Time of the attempt in ISO 8601 format. */
   readonly at: string
   readonly ms: number
@@ -299,14 +299,14 @@ export interface WebhookAnswer {
 export const recordDeliveryAttempt = (
   id: number,
   outcome: 'delivered' | 'failed' | 'gone',
-  answer: WebhookAnswer,
+  answer: DeliveryResult,
   waits: readonly number[],
 ): Query<{ end: (typeof WEBHOOK_OUTCOMES)[number] | null }> =>
   sql.type(z.object({ end: z.enum(WEBHOOK_OUTCOMES).nullable() }))`
     select webhook_settle(${id}::bigint, ${outcome}, ${JSON.stringify(answer)}::jsonb, ${sql.array([...waits], 'int4')},
       ${BACKOFF_FROM_FAILURES}) as end`
 
-const Notified = z.object({
+const DisabledEndpointMail = z.object({
   email: z.string(),
   full_name: z.string().nullable(),
   url: z.string(),
@@ -314,8 +314,8 @@ const Notified = z.object({
 })
 
 /** Returns the data for the email about a disabled endpoint; no row if the endpoint is enabled again or gone. */
-export const disabledEndpoint = (id: number): Query<z.output<typeof Notified>> =>
-  sql.type(Notified)`
+export const findDisabledEndpoint = (id: number): Query<z.output<typeof DisabledEndpointMail>> =>
+  sql.type(DisabledEndpointMail)`
     select a.email, a.full_name, e.url, iso(coalesce(e.failing_since, e.disabled_at)) as failing_since
     from webhook_endpoint e join account a on a.id = e.account_id and a.is_active
     where e.id = ${id} and e.disabled_at is not null and e.url is not null`

@@ -47,12 +47,12 @@ interface Batch {
   readonly reads: readonly Read[]
   readonly sentAt: number
   /** Number of silence checks since this batch became the oldest one. */
-  checks: number
+  silenceChecks: number
   /** Number of answered reads. */
-  answered: number
-  failed: boolean
+  answeredCount: number
+  hasFailed: boolean
   /** The last read that failed; null if no read failed. */
-  culprit: Read | null
+  failedRead: Read | null
 }
 
 const PARSE_COMPLETE = 0x31
@@ -64,17 +64,17 @@ const READY_FOR_QUERY = 0x5a
 // A larger batch would delay its first reads, because the server answers a batch as a whole.
 const MAX_PER_BATCH = 128
 // Number of silence checks within the time limit of a batch.
-const CHECKS = 5
+const SILENCE_CHECKS = 5
 // SQLSTATEs for a statement that is not prepared, or is already prepared. After an error, the server's prepared
 // statements can differ from our record. If several errors coincide, one read may get these codes several times.
-const UNKNOWN_STATEMENT = '26000'
-const KNOWN_STATEMENT = '42P05'
+const UNKNOWN_STATEMENT_CODE = '26000'
+const DUPLICATE_STATEMENT_CODE = '42P05'
 const MAX_RETRIES = 10
 
 /** An open, authenticated connection that only serves reads. */
 export class Wire {
   /** True if the connection is unusable. */
-  broken = false
+  isBroken = false
   private readonly socket: Socket
   private readonly statements = new Map<string, 'sent' | 'ready'>()
   private readonly batches: Batch[] = []
@@ -96,7 +96,7 @@ export class Wire {
   constructor(socket: Socket, answerMs: number, slow?: SlowStatements) {
     this.socket = socket
     this.slow = slow
-    this.silenceTimer = setInterval(() => this.checkSilence(), answerMs / CHECKS).unref()
+    this.silenceTimer = setInterval(() => this.checkSilence(), answerMs / SILENCE_CHECKS).unref()
     socket.on('data', (chunk: Buffer) => this.receive(chunk))
     socket.on('error', (error) => this.break(error))
     socket.on('close', () => this.break(new Error('Connection terminated')))
@@ -104,7 +104,7 @@ export class Wire {
 
   read(statement: WireStatement, values: readonly WireValue[]): Promise<WireRows> {
     return new Promise((resolve, reject) => {
-      if (this.broken) reject(new Error('Connection terminated'))
+      if (this.isBroken) reject(new Error('Connection terminated'))
       else
         this.enqueue({
           statement,
@@ -120,7 +120,7 @@ export class Wire {
 
   /** Sends waiting reads, and closes the connection once pending reads are answered. */
   close(): Promise<void> {
-    if (this.broken) return Promise.resolve()
+    if (this.isBroken) return Promise.resolve()
     const closed = new Promise<void>((resolve) => this.socket.once('close', () => resolve()))
     this.flush()
     this.socket.end(Buffer.from([0x58, 0, 0, 0, 4]))
@@ -137,7 +137,7 @@ export class Wire {
 
   private flush(): void {
     this.isFlushScheduled = false
-    while (this.waiting.length > 0 && !this.broken) {
+    while (this.waiting.length > 0 && !this.isBroken) {
       const reads = this.waiting.length <= MAX_PER_BATCH ? this.waiting : this.waiting.slice(0, MAX_PER_BATCH)
       this.waiting = reads === this.waiting ? [] : this.waiting.slice(MAX_PER_BATCH)
       this.send(reads)
@@ -145,7 +145,7 @@ export class Wire {
   }
 
   private send(reads: readonly Read[]): void {
-    const out = new Outgoing()
+    const out = new MessageBuffer()
     for (const { statement, values } of reads) {
       if (!this.statements.has(statement.name)) {
         this.statements.set(statement.name, 'sent')
@@ -157,10 +157,10 @@ export class Wire {
     this.batches.push({
       reads,
       sentAt: performance.now(),
-      checks: 0,
-      answered: 0,
-      failed: false,
-      culprit: null,
+      silenceChecks: 0,
+      answeredCount: 0,
+      hasFailed: false,
+      failedRead: null,
     })
     this.socket.write(out.bytes())
   }
@@ -189,7 +189,7 @@ export class Wire {
   private handleMessage(type: number, data: Buffer, start: number, end: number): void {
     const batch = this.batches[0]
     if (batch === undefined) return
-    const read = batch.reads[batch.answered]
+    const read = batch.reads[batch.answeredCount]
     switch (type) {
       case DATA_ROW: {
         const length = data.readInt32BE(start + 2)
@@ -198,7 +198,7 @@ export class Wire {
       }
       case COMMAND_COMPLETE:
       case EMPTY_QUERY:
-        batch.answered++
+        batch.answeredCount++
         read!.resolve(read!.rows)
         return
       case PARSE_COMPLETE:
@@ -210,26 +210,29 @@ export class Wire {
       case READY_FOR_QUERY:
         this.batches.shift()
         if (this.slow !== undefined) this.reportIfSlow(this.slow, batch)
-        if (batch.failed) this.resend(batch)
+        if (batch.hasFailed) this.resend(batch)
     }
   }
 
   private handleError(batch: Batch, read: Read | undefined, error: WireError): void {
-    batch.failed = true
+    batch.hasFailed = true
     // A server that shuts down sends this error and closes the connection.
     if (error.severity === 'FATAL' || error.severity === 'PANIC' || read === undefined) {
       this.break(error)
       return
     }
     for (const [name, state] of this.statements) if (state === 'sent') this.statements.delete(name)
-    if ((error.code === UNKNOWN_STATEMENT || error.code === KNOWN_STATEMENT) && read.retries < MAX_RETRIES) {
-      if (error.code === UNKNOWN_STATEMENT) this.statements.delete(read.statement.name)
+    if (
+      (error.code === UNKNOWN_STATEMENT_CODE || error.code === DUPLICATE_STATEMENT_CODE) &&
+      read.retries < MAX_RETRIES
+    ) {
+      if (error.code === UNKNOWN_STATEMENT_CODE) this.statements.delete(read.statement.name)
       else this.statements.set(read.statement.name, 'ready')
       read.retries++
       return
     }
-    batch.answered++
-    batch.culprit = read
+    batch.answeredCount++
+    batch.failedRead = read
     read.reject(error)
   }
 
@@ -237,13 +240,13 @@ export class Wire {
    * Reports a slow batch. The server answers a batch as a whole, so the slow statement is known only if it exceeded the
    * server's time limit. Otherwise all statements of the batch are reported.
    */
-  private reportIfSlow(slow: SlowStatements, { reads, sentAt, culprit }: Batch): void {
+  private reportIfSlow(slow: SlowStatements, { reads, sentAt, failedRead }: Batch): void {
     const now = performance.now()
     const ms = now - Math.max(sentAt, this.answeredAt)
     this.answeredAt = now
     if (!isSlow(slow, ms)) return
     const suspects =
-      culprit === null ? reads.filter(({ statement }) => statement.isAuxiliary !== true) : [culprit]
+      failedRead === null ? reads.filter(({ statement }) => statement.isAuxiliary !== true) : [failedRead]
     const byName = new Map(suspects.map((read) => [read.statement.name, read]))
     for (const { statement, origin } of byName.values())
       reportSlow(slow, statement, ms, origin, suspects.length)
@@ -251,7 +254,7 @@ export class Wire {
 
   /** Resends the reads that the server skipped after an error, each under its own Sync. */
   private resend(batch: Batch): void {
-    for (const read of batch.reads.slice(batch.answered)) {
+    for (const read of batch.reads.slice(batch.answeredCount)) {
       read.rows = []
       this.send([read])
     }
@@ -261,19 +264,19 @@ export class Wire {
     // Count checks instead of measuring time. After a freeze of this process, arrived data is then read before the next
     // check.
     const oldest = this.batches[0]
-    if (oldest !== undefined && ++oldest.checks > CHECKS)
+    if (oldest !== undefined && ++oldest.silenceChecks > SILENCE_CHECKS)
       this.break(new Error('Connection terminated: the server does not answer'))
   }
 
   private break(error: Error): void {
-    if (this.broken) return
-    this.broken = true
+    if (this.isBroken) return
+    this.isBroken = true
     clearInterval(this.silenceTimer)
     this.socket.destroy()
     const [batch] = this.batches
     if (this.slow !== undefined && batch !== undefined) this.reportIfSlow(this.slow, batch)
     const unanswered = [
-      ...this.batches.flatMap(({ reads, answered }) => reads.slice(answered)),
+      ...this.batches.flatMap(({ reads, answeredCount }) => reads.slice(answeredCount)),
       ...this.waiting,
     ]
     this.batches.length = 0
@@ -283,7 +286,7 @@ export class Wire {
 }
 
 /** Collects outgoing messages in one growing buffer. */
-class Outgoing {
+class MessageBuffer {
   private buffer = Buffer.allocUnsafe(8192)
   private offset = 0
 

@@ -13,7 +13,7 @@ export const lockFactors = (email: string): Query<unknown> =>
       (select count(*) from (select from passkey where account_id = a.id order by id for update) key)
     from account a where a.email = ${email}`
 
-const deleteIssued = (accountId: number) => sql.fragment`
+const buildIssuedDeletes = (accountId: number) => sql.fragment`
   keys as (delete from api_key where account_id = ${accountId}),
   passkeys as (delete from passkey where account_id = ${accountId}),
   codes as (delete from account_totp where account_id = ${accountId}),
@@ -28,12 +28,12 @@ const deleteIssued = (accountId: number) => sql.fragment`
  */
 export const revokeCredentials = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
-    with ${deleteIssued(accountId)}, tokens as (${invalidateMailedTokens(accountId)})
+    with ${buildIssuedDeletes(accountId)}, tokens as (${invalidateMailedTokens(accountId)})
     ${endSessions(accountId, null)}`
 
 /** Ends the same credentials as {@link revokeCredentials}, except sessions and mailed tokens. */
 export const revokeIssuedCredentials = (accountId: number): Query<unknown> =>
-  sql.type(noRows)`with ${deleteIssued(accountId)} select`
+  sql.type(noRows)`with ${buildIssuedDeletes(accountId)} select`
 
 /**
  * Deletes the API keys of an account and everything created with them, and ends its sessions. The caller must have
@@ -44,11 +44,11 @@ export const revokeKeys = (accountId: number): Query<unknown> =>
     with keys as (delete from api_key where account_id = ${accountId})
     ${endSessions(accountId, null)}`
 
-const Holder = z.object({ account_id: z.number() })
+const TokenHolder = z.object({ account_id: z.number() })
 
 /** Finds the account of a refresh token's live session. No row if the token is rotated, expired or revoked. */
-export const refreshTokenHolder = (digest: Buffer): Query<z.output<typeof Holder>> =>
-  sql.type(Holder)`
+export const findRefreshTokenHolder = (digest: Buffer): Query<z.output<typeof TokenHolder>> =>
+  sql.type(TokenHolder)`
     select s.account_id from refresh_token t join session s on s.id = t.session_id
     where t.digest = ${sql.binary(digest)} and t.rotated_at is null and t.expires_at > now() and s.revoked_at is null`
 
@@ -56,7 +56,10 @@ export const refreshTokenHolder = (digest: Buffer): Query<z.output<typeof Holder
  * Checks that neither the session nor the API key has ended; null stands for one that the caller does not have. Call it
  * under the lock of the account, because functions that end its credentials hold that lock, too.
  */
-export const isLive = (sessionId: string | null, keyId: string | null): Query<{ live: boolean }> =>
+export const checkCredentialsLive = (
+  sessionId: string | null,
+  keyId: string | null,
+): Query<{ live: boolean }> =>
   sql.type(z.object({ live: z.boolean() }))`
     select not exists (select from session where id = ${sessionId}::uuid and ended_at is not null)
       and (${keyId}::uuid is null or exists (

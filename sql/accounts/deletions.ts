@@ -3,29 +3,29 @@ import { type Query, sql } from '../db.ts'
 
 /** Scheduled deletions of accounts. Their owners can cancel them until they are due. */
 
-const Standing = z.object({
+const DeletionState = z.object({
   json: z.string(),
   /** True if a deletion is scheduled. `due` is true if its time has come. */
   marked: z.boolean(),
   due: z.boolean(),
 })
 
-const STANDING = sql.fragment`account_json(a)::text as json, a.deletion_at is not null as marked,
+const DELETION_STATE_COLUMNS = sql.fragment`account_json(a)::text as json, a.deletion_at is not null as marked,
   coalesce(a.deletion_at <= now(), false) as due`
 
 /** Locks an account and returns the state of its deletion. */
-export const lockDeletion = (id: number): Query<z.output<typeof Standing>> =>
-  sql.type(Standing)`
-    select ${STANDING} from account a where a.id = ${id} and a.deleted_at is null for no key update`
+export const lockDeletion = (id: number): Query<z.output<typeof DeletionState>> =>
+  sql.type(DeletionState)`
+    select ${DELETION_STATE_COLUMNS} from account a where a.id = ${id} and a.deleted_at is null for no key update`
 
 /**
  * Schedules the deletion of an account in `days`. The account works normally until then.
  * @throws account.last_admin if no active admin would remain.
  */
-export const scheduleDeletion = (id: number, days: number): Query<z.output<typeof Standing>> =>
-  sql.type(Standing)`
+export const scheduleDeletion = (id: number, days: number): Query<z.output<typeof DeletionState>> =>
+  sql.type(DeletionState)`
     update account a set deletion_at = now() + make_interval(days => ${days}::int), updated_at = now()
-    where a.id = ${id} and a.deleted_at is null returning ${STANDING}`
+    where a.id = ${id} and a.deleted_at is null returning ${DELETION_STATE_COLUMNS}`
 
 /**
  * Deactivates an account and makes its deletion due now.
@@ -37,13 +37,13 @@ export const deactivateForDeletion = (id: number): Query<{ email: string }> =>
     where id = ${id} and deleted_at is null returning email`
 
 /** Cancels the deletion of a locked account. No row if none is scheduled. */
-export const unscheduleDeletion = (id: number): Query<z.output<typeof Standing>> =>
-  sql.type(Standing)`
+export const unscheduleDeletion = (id: number): Query<z.output<typeof DeletionState>> =>
+  sql.type(DeletionState)`
     update account a set deletion_at = null, updated_at = now()
-    where a.id = ${id} and a.deletion_at is not null returning ${STANDING}`
+    where a.id = ${id} and a.deletion_at is not null returning ${DELETION_STATE_COLUMNS}`
 
 /** Checks if the deletion of an account is due. */
-export const isDue = (id: number): Query<{ due: boolean }> =>
+export const checkDeletionDue = (id: number): Query<{ due: boolean }> =>
   sql.type(z.object({ due: z.boolean() }))`
     select exists (select from account where id = ${id} and deletion_at <= now()) as due`
 
@@ -51,13 +51,13 @@ export const isDue = (id: number): Query<{ due: boolean }> =>
  * Finds accounts with a due deletion, after an id. Skips those whose deletion job (`mailbox` plus id) failed within the
  * last hour.
  */
-export const dueAccounts = (after: number, max: number, mailbox: string): Query<{ id: number }> =>
+export const findDueAccounts = (after: number, max: number, mailbox: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select id from account where deletion_at <= now() and id > ${after} and not exists (
       select from job where status = 'failed' and finished_at > now() - interval '1 hour' and mailbox = ${mailbox} || account.id)
     order by id limit ${max}`
 
-const Notice = z.object({
+const DeletionNotice = z.object({
   email: z.string(),
   full_name: z.string().nullable(),
   /** Time of the deletion in UTC, to the minute. */
@@ -65,7 +65,7 @@ const Notice = z.object({
 })
 
 /** Reads the pending deletion of an account for its notice. No row if none is scheduled. */
-export const deletionNotice = (id: number): Query<z.output<typeof Notice>> =>
-  sql.type(Notice)`
+export const readDeletionNotice = (id: number): Query<z.output<typeof DeletionNotice>> =>
+  sql.type(DeletionNotice)`
     select email, full_name, to_char(deletion_at at time zone 'utc', 'YYYY-MM-DD HH24:MI') as at
     from account where id = ${id} and deleted_at is null and deletion_at > now()`

@@ -5,15 +5,15 @@ import type { ReadStatement } from '../reader.ts'
 /** Changes of an account's email address, which both addresses must confirm. */
 
 /** The two addresses that must confirm a change. */
-export const SIDES = ['old', 'new'] as const
-export type Side = (typeof SIDES)[number]
+export const ADDRESS_SIDES = ['old', 'new'] as const
+export type AddressSide = (typeof ADDRESS_SIDES)[number]
 
 export interface NewEmailChange {
   readonly id: string
   readonly accountId: number
   readonly email: string
   readonly sessionId: string | null
-  readonly digests: Readonly<Record<Side, Buffer>>
+  readonly digests: Readonly<Record<AddressSide, Buffer>>
   readonly lifetimeSeconds: number
 }
 
@@ -35,7 +35,7 @@ export const readEmailChange: ReadStatement<[account: number]> = {
   text: `select email_change_json(c)::text from email_change c where c.account_id = $1::int and c.expires_at > now()`,
 }
 
-const Pending = z.object({
+const PendingEmailChange = z.object({
   account_id: z.number(),
   old_email: z.string(),
   new_email: z.string(),
@@ -46,17 +46,20 @@ const Pending = z.object({
 })
 
 /** Reads the data for the mail to one of the addresses. No row if the change is no longer pending. */
-export const pendingEmailChange = (id: string, side: Side): Query<z.output<typeof Pending>> =>
-  sql.type(Pending)`
+export const findPendingEmailChange = (
+  id: string,
+  side: AddressSide,
+): Query<z.output<typeof PendingEmailChange>> =>
+  sql.type(PendingEmailChange)`
     select c.account_id, a.email as old_email, c.email as new_email, a.full_name,
       case ${side} when 'old' then c.old_confirmed_at else c.new_confirmed_at end is not null as is_confirmed,
       exists (select from account other where other.email = c.email) as is_taken
     from email_change c join account a on a.id = c.account_id and a.deleted_at is null
     where c.id = ${id}::uuid and c.expires_at > now()`
 
-const Confirmed = z.object({
+const ConfirmedEmailChange = z.object({
   account_id: z.number(),
-  side: z.enum(SIDES),
+  side: z.enum(ADDRESS_SIDES),
   outcome: z.enum(['waiting', 'changed', 'taken']),
   old_email: z.string(),
   new_email: z.string(),
@@ -64,15 +67,15 @@ const Confirmed = z.object({
 })
 
 /** Confirms a change with the token of one address. No row if the token is unknown, used or expired. */
-export const confirmEmailChange = (digest: Buffer): Query<z.output<typeof Confirmed>> =>
-  sql.type(Confirmed)`
+export const confirmEmailChange = (digest: Buffer): Query<z.output<typeof ConfirmedEmailChange>> =>
+  sql.type(ConfirmedEmailChange)`
     select account_id, side, outcome, old_email, new_email, session_id from email_change_confirm(${sql.binary(digest)})`
 
-const Ended = z.object({ account_id: z.number(), email: z.string(), side: z.enum(SIDES) })
+const EndedEmailChange = z.object({ account_id: z.number(), email: z.string(), side: z.enum(ADDRESS_SIDES) })
 
 /** Refuses a change with the token of either address. No row if the token is unknown or expired. */
-export const refuseEmailChange = (digest: Buffer): Query<z.output<typeof Ended>> =>
-  sql.type(Ended)`
+export const refuseEmailChange = (digest: Buffer): Query<z.output<typeof EndedEmailChange>> =>
+  sql.type(EndedEmailChange)`
     delete from email_change c
     where ${sql.binary(digest)} in (c.old_digest, c.new_digest) and c.expires_at > now()
     returning account_id, email, case when old_digest = ${sql.binary(digest)} then 'old' else 'new' end as side`

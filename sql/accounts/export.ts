@@ -1,12 +1,12 @@
 import { sql } from '../db.ts'
 import {
-  accountId,
-  auditRows,
-  batchedRows,
+  castAccountId,
+  createAuditRowReader,
+  createRowReader,
+  type ExportPart,
   type Fragment,
-  LARGE_BATCH,
-  type Part,
-  type Rows,
+  LARGE_ROW_BATCH_SIZE,
+  type RowReader,
 } from './export-rows.ts'
 
 /**
@@ -15,12 +15,12 @@ import {
  * key to an account is exported or excluded for a reason.
  */
 
-const SESSIONS: Part = {
+const SESSIONS: ExportPart = {
   file: 'sessions.ndjson',
-  by: ['session.account_id'],
-  rows: batchedRows({
+  foreignKeys: ['session.account_id'],
+  rows: createRowReader({
     from: sql.fragment`session s`,
-    where: (of) => sql.fragment`s.account_id = ${accountId(of)}`,
+    where: (of) => sql.fragment`s.account_id = ${castAccountId(of)}`,
     key: sql.fragment`s.id`,
     type: 'uuid',
     item: sql.fragment`json_build_object('id', s.id, 'created_at', iso(s.created_at), 'revoked_at', iso(s.revoked_at),
@@ -29,35 +29,35 @@ const SESSIONS: Part = {
 }
 
 /** Defines the file with the API keys or passkeys of an account. */
-const credentialPart = (file: string, by: string, from: Fragment, item: Fragment): Part => ({
+const defineCredentialPart = (file: string, by: string, from: Fragment, item: Fragment): ExportPart => ({
   file,
-  by: [by],
-  rows: batchedRows({
+  foreignKeys: [by],
+  rows: createRowReader({
     from,
-    where: (of) => sql.fragment`c.account_id = ${accountId(of)}`,
+    where: (of) => sql.fragment`c.account_id = ${castAccountId(of)}`,
     key: sql.fragment`c.id`,
     type: 'uuid',
     item,
   }),
 })
 
-const KEYS = credentialPart(
+const API_KEYS = defineCredentialPart(
   ...(['api-keys.ndjson', 'api_key.account_id'] as const),
   sql.fragment`api_key c`,
   sql.fragment`api_key_json(c)`,
 )
-const PASSKEYS = credentialPart(
+const PASSKEYS = defineCredentialPart(
   ...(['passkeys.ndjson', 'passkey.account_id'] as const),
   sql.fragment`passkey c`,
   sql.fragment`passkey_json(c)`,
 )
 
-const MEMBERSHIPS: Part = {
+const MEMBERSHIPS: ExportPart = {
   file: 'memberships.ndjson',
-  by: ['organization_member.user_id'],
-  rows: batchedRows({
+  foreignKeys: ['organization_member.user_id'],
+  rows: createRowReader({
     from: sql.fragment`organization_member m join organization o on o.id = m.organization_id and o.deleted_at is null`,
-    where: (of) => sql.fragment`m.user_id = ${accountId(of)}`,
+    where: (of) => sql.fragment`m.user_id = ${castAccountId(of)}`,
     key: sql.fragment`m.organization_id`,
     type: 'bigint',
     item: sql.fragment`json_build_object('organization_id', o.id, 'name', o.name, 'slug', o.slug, 'role', m.role,
@@ -65,12 +65,12 @@ const MEMBERSHIPS: Part = {
   }),
 }
 
-const INVITES: Part = {
+const INVITES: ExportPart = {
   file: 'invites.ndjson',
-  by: ['organization_invite.invited_by'],
-  rows: batchedRows({
+  foreignKeys: ['organization_invite.invited_by'],
+  rows: createRowReader({
     from: sql.fragment`organization_invite i`,
-    where: (of) => sql.fragment`i.invited_by = ${accountId(of)}`,
+    where: (of) => sql.fragment`i.invited_by = ${castAccountId(of)}`,
     key: sql.fragment`i.id`,
     type: 'bigint',
     // Excludes the address, which belongs to the invitee.
@@ -80,64 +80,64 @@ const INVITES: Part = {
 }
 
 /** True if the document exists or is in the trash. Once it leaves the trash, it cannot be restored. */
-export const RETAINED_DOCUMENT = sql.fragment`coalesce(d.expires_at > now(), true)`
+export const IS_DOCUMENT_RETAINED = sql.fragment`coalesce(d.expires_at > now(), true)`
 
-const DOCUMENTS: Part = {
+const DOCUMENTS: ExportPart = {
   file: 'documents.ndjson',
-  by: ['document.owner_id'],
-  rows: batchedRows({
+  foreignKeys: ['document.owner_id'],
+  rows: createRowReader({
     from: sql.fragment`document d`,
-    where: (of) => sql.fragment`d.owner_id = ${accountId(of)} and ${RETAINED_DOCUMENT}`,
+    where: (of) => sql.fragment`d.owner_id = ${castAccountId(of)} and ${IS_DOCUMENT_RETAINED}`,
     key: sql.fragment`d.id`,
     type: 'bigint',
     item: sql.fragment`d.json::jsonb || jsonb_build_object('deleted_at', iso(d.deleted_at))`,
   }),
-  below: [
+  childFiles: [
     {
       file: 'document-pages.ndjson',
-      rows: batchedRows({
+      rows: createRowReader({
         from: sql.fragment`document_page p`,
         where: (of) => sql.fragment`p.document_id = ${of}::text::bigint`,
         key: sql.fragment`p.page_number`,
         type: 'bigint',
         item: sql.fragment`json_build_object('document_id', p.document_id, 'page_number', p.page_number, 'status', p.status,
           'method', p.method, 'model', p.model, 'detail', p.detail, 'text', p.text)`,
-        max: LARGE_BATCH,
+        max: LARGE_ROW_BATCH_SIZE,
       }),
     },
   ],
 }
 
-const TRANSCRIPTIONS: Part = {
+const TRANSCRIPTIONS: ExportPart = {
   file: 'transcriptions.ndjson',
-  by: ['voice_transcription.owner_id'],
-  rows: batchedRows({
+  foreignKeys: ['voice_transcription.owner_id'],
+  rows: createRowReader({
     from: sql.fragment`voice_transcription t`,
-    where: (of) => sql.fragment`t.owner_id = ${accountId(of)}`,
+    where: (of) => sql.fragment`t.owner_id = ${castAccountId(of)}`,
     key: sql.fragment`t.id`,
     type: 'uuid',
     item: sql.fragment`voice_transcription_json(t)::jsonb
       || jsonb_build_object('prompt', t.prompt, 'text', t.text, 'segments', t.segments)`,
-    max: LARGE_BATCH,
+    max: LARGE_ROW_BATCH_SIZE,
   }),
 }
 
-const COLLECTIONS: Part = {
+const COLLECTIONS: ExportPart = {
   file: 'collections.ndjson',
-  by: ['rag_collection.owner_id'],
-  rows: batchedRows({
+  foreignKeys: ['rag_collection.owner_id'],
+  rows: createRowReader({
     from: sql.fragment`rag_collection c`,
-    where: (of) => sql.fragment`c.owner_id = ${accountId(of)} and c.deleted_at is null`,
+    where: (of) => sql.fragment`c.owner_id = ${castAccountId(of)} and c.deleted_at is null`,
     key: sql.fragment`c.id`,
     type: 'bigint',
     item: sql.fragment`json_build_object('id', c.id, 'name', c.name, 'selection', c.selection, 'metadata', c.metadata,
       'embedding_model', c.embedding_model, 'document_count', c.document_count, 'chunk_count', c.chunk_count,
       'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at))`,
   }),
-  below: [
+  childFiles: [
     {
       file: 'collection-files.ndjson',
-      rows: batchedRows({
+      rows: createRowReader({
         from: sql.fragment`rag_file f`,
         where: (of) => sql.fragment`f.collection_id = ${of}::text::int and f.build_id is null`,
         key: sql.fragment`f.id`,
@@ -149,22 +149,22 @@ const COLLECTIONS: Part = {
   ],
 }
 
-const CONVERSATIONS: Part = {
+const CONVERSATIONS: ExportPart = {
   file: 'conversations.ndjson',
-  by: ['ai_conversation.owner_id'],
-  rows: batchedRows({
+  foreignKeys: ['ai_conversation.owner_id'],
+  rows: createRowReader({
     from: sql.fragment`ai_conversation c left join ai_sentiment s on s.conversation_id = c.id`,
-    where: (of) => sql.fragment`c.owner_id = ${accountId(of)}`,
+    where: (of) => sql.fragment`c.owner_id = ${castAccountId(of)}`,
     key: sql.fragment`c.id`,
     type: 'uuid',
     item: sql.fragment`json_build_object('id', c.id, 'title', c.title, 'provider', c.provider, 'model', c.model,
       'message_count', c.message_count, 'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at),
       'sentiment', s.sentiment, 'performance', s.performance, 'score', s.score)`,
   }),
-  below: [
+  childFiles: [
     {
       file: 'messages.ndjson',
-      rows: batchedRows({
+      rows: createRowReader({
         from: sql.fragment`ai_message m`,
         where: (of) => sql.fragment`m.conversation_id = ${of}::text::uuid`,
         key: sql.fragment`m.ordinal`,
@@ -172,18 +172,18 @@ const CONVERSATIONS: Part = {
         item: sql.fragment`json_build_object('id', m.id, 'conversation_id', m.conversation_id, 'role', m.role,
           'status', m.status, 'content', m.content, 'provider', m.provider, 'model', m.model, 'error', m.error_detail,
           'created_at', iso(m.created_at))`,
-        max: LARGE_BATCH,
+        max: LARGE_ROW_BATCH_SIZE,
       }),
     },
   ],
 }
 
-const USAGE: Part = {
+const USAGE: ExportPart = {
   file: 'usage.ndjson',
-  by: ['ai_usage.owner_id'],
-  rows: batchedRows({
+  foreignKeys: ['ai_usage.owner_id'],
+  rows: createRowReader({
     from: sql.fragment`ai_usage u`,
-    where: (of) => sql.fragment`u.owner_id = ${accountId(of)}`,
+    where: (of) => sql.fragment`u.owner_id = ${castAccountId(of)}`,
     key: sql.fragment`u.id`,
     type: 'bigint',
     item: sql.fragment`json_build_object('id', u.id, 'action', u.action, 'vendor', u.vendor, 'model', u.model,
@@ -192,37 +192,37 @@ const USAGE: Part = {
   }),
 }
 
-const POSTS: Part = {
+const POSTS: ExportPart = {
   file: 'posts.ndjson',
-  by: ['blog_post.author_id'],
-  rows: batchedRows({
+  foreignKeys: ['blog_post.author_id'],
+  rows: createRowReader({
     from: sql.fragment`blog_post p`,
-    where: (of) => sql.fragment`p.author_id = ${accountId(of)}`,
+    where: (of) => sql.fragment`p.author_id = ${castAccountId(of)}`,
     key: sql.fragment`p.id`,
     type: 'bigint',
     item: sql.fragment`p.fields || ',"tags":' || p.tags || '}'`,
-    max: LARGE_BATCH,
+    max: LARGE_ROW_BATCH_SIZE,
   }),
 }
 
-const JOBS: Part = {
+const JOBS: ExportPart = {
   file: 'jobs.ndjson',
-  by: ['job.owner_id'],
-  rows: batchedRows({
+  foreignKeys: ['job.owner_id'],
+  rows: createRowReader({
     from: sql.fragment`job`,
-    where: (of) => sql.fragment`job.owner_id = ${accountId(of)}`,
+    where: (of) => sql.fragment`job.owner_id = ${castAccountId(of)}`,
     key: sql.fragment`job.ordinal`,
     type: 'bigint',
     item: sql.fragment`job_json(job)`,
   }),
 }
 
-const SENDS: Part = {
+const MESSAGES: ExportPart = {
   file: 'sends.ndjson',
-  by: ['comms_send.owner_id'],
-  rows: batchedRows({
+  foreignKeys: ['comms_send.owner_id'],
+  rows: createRowReader({
     from: sql.fragment`comms_send s`,
-    where: (of) => sql.fragment`s.owner_id = ${accountId(of)}`,
+    where: (of) => sql.fragment`s.owner_id = ${castAccountId(of)}`,
     key: sql.fragment`s.id`,
     type: 'uuid',
     item: sql.fragment`json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
@@ -232,8 +232,13 @@ const SENDS: Part = {
   }),
 }
 
-const customerRows = (from: Fragment, row: Fragment, item: Fragment, more = sql.fragment`true`): Rows =>
-  batchedRows({
+const createCustomerRowReader = (
+  from: Fragment,
+  row: Fragment,
+  item: Fragment,
+  more = sql.fragment`true`,
+): RowReader =>
+  createRowReader({
     from,
     where: (of) => sql.fragment`${row}.customer_id = ${of}::text::bigint and ${more}`,
     key: sql.fragment`${row}.id`,
@@ -241,20 +246,20 @@ const customerRows = (from: Fragment, row: Fragment, item: Fragment, more = sql.
     item,
   })
 
-const CUSTOMER: Part = {
+const CUSTOMER: ExportPart = {
   file: 'payment-customer.ndjson',
-  by: ['payment_customer.user_id'],
-  rows: batchedRows({
+  foreignKeys: ['payment_customer.user_id'],
+  rows: createRowReader({
     from: sql.fragment`payment_customer c`,
-    where: (of) => sql.fragment`c.user_id = ${accountId(of)}`,
+    where: (of) => sql.fragment`c.user_id = ${castAccountId(of)}`,
     key: sql.fragment`c.id`,
     type: 'bigint',
     item: sql.fragment`json_build_object('provider_customer_id', c.provider_customer_id, 'created_at', iso(c.created_at))`,
   }),
-  below: [
+  childFiles: [
     {
       file: 'transactions.ndjson',
-      rows: customerRows(
+      rows: createCustomerRowReader(
         sql.fragment`payment_transaction t`,
         sql.fragment`t`,
         sql.fragment`payment_transaction_json(t)`,
@@ -263,7 +268,7 @@ const CUSTOMER: Part = {
     },
     {
       file: 'subscriptions.ndjson',
-      rows: customerRows(
+      rows: createCustomerRowReader(
         sql.fragment`payment_subscription s`,
         sql.fragment`s`,
         sql.fragment`payment_subscription_json(s)`,
@@ -271,7 +276,7 @@ const CUSTOMER: Part = {
     },
     {
       file: 'disputes.ndjson',
-      rows: customerRows(
+      rows: createCustomerRowReader(
         sql.fragment`payment_dispute d left join payment_transaction t on t.id = d.transaction_id`,
         sql.fragment`d`,
         sql.fragment`payment_dispute_json(d, t)`,
@@ -280,20 +285,20 @@ const CUSTOMER: Part = {
   ],
 }
 
-const WEBHOOKS: Part = {
+const WEBHOOKS: ExportPart = {
   file: 'webhooks.ndjson',
-  by: ['webhook_endpoint.account_id'],
-  rows: batchedRows({
+  foreignKeys: ['webhook_endpoint.account_id'],
+  rows: createRowReader({
     from: sql.fragment`webhook_endpoint e`,
-    where: (of) => sql.fragment`e.account_id = ${accountId(of)} and e.deleted_at is null`,
+    where: (of) => sql.fragment`e.account_id = ${castAccountId(of)} and e.deleted_at is null`,
     key: sql.fragment`e.id`,
     type: 'bigint',
     item: sql.fragment`webhook_endpoint_json(e)`,
   }),
-  below: [
+  childFiles: [
     {
       file: 'webhook-deliveries.ndjson',
-      rows: batchedRows({
+      rows: createRowReader({
         from: sql.fragment`webhook_delivery d`,
         where: (of) => sql.fragment`d.endpoint_id = ${of}::text::bigint`,
         key: sql.fragment`d.id`,
@@ -304,33 +309,33 @@ const WEBHOOKS: Part = {
   ],
 }
 
-const EVENT = sql.fragment`'id', e.id, 'at', iso(e.at), 'kind', e.kind, 'account_id', e.account_id,
+const EVENT_FIELDS = sql.fragment`'id', e.id, 'at', iso(e.at), 'kind', e.kind, 'account_id', e.account_id,
   'organization_id', e.organization_id`
 
 // Audit events have no foreign keys. Events of other actors exclude the actor and the client address, which are
 // personal data of the actor.
-const AUDIT_BY: Part = {
+const AUDIT_AS_ACTOR: ExportPart = {
   file: 'audit-done.ndjson',
-  by: [],
-  rows: auditRows(
-    (of) => sql.fragment`e.actor_id = ${accountId(of)}`,
-    sql.fragment`json_build_object(${EVENT}, 'address', e.address, 'data',
+  foreignKeys: [],
+  rows: createAuditRowReader(
+    (of) => sql.fragment`e.actor_id = ${castAccountId(of)}`,
+    sql.fragment`json_build_object(${EVENT_FIELDS}, 'address', e.address, 'data',
       case when e.account_id = e.actor_id then e.data else e.data - 'email' - 'address' end)`,
   ),
 }
-const AUDIT_ABOUT: Part = {
+const AUDIT_AS_SUBJECT: ExportPart = {
   file: 'audit-suffered.ndjson',
-  by: [],
-  rows: auditRows(
-    (of) => sql.fragment`e.account_id = ${accountId(of)} and e.account_id is distinct from e.actor_id`,
-    sql.fragment`json_build_object(${EVENT}, 'data', e.data - 'api_key')`,
+  foreignKeys: [],
+  rows: createAuditRowReader(
+    (of) => sql.fragment`e.account_id = ${castAccountId(of)} and e.account_id is distinct from e.actor_id`,
+    sql.fragment`json_build_object(${EVENT_FIELDS}, 'data', e.data - 'api_key')`,
   ),
 }
 
-export const PARTS: readonly Part[] = [
+export const EXPORT_PARTS: readonly ExportPart[] = [
   ...[
     SESSIONS,
-    KEYS,
+    API_KEYS,
     PASSKEYS,
     MEMBERSHIPS,
     INVITES,
@@ -340,5 +345,5 @@ export const PARTS: readonly Part[] = [
     CONVERSATIONS,
     USAGE,
   ],
-  ...[POSTS, JOBS, SENDS, CUSTOMER, WEBHOOKS, AUDIT_BY, AUDIT_ABOUT],
+  ...[POSTS, JOBS, MESSAGES, CUSTOMER, WEBHOOKS, AUDIT_AS_ACTOR, AUDIT_AS_SUBJECT],
 ]

@@ -1,20 +1,20 @@
 import { z } from 'zod'
 import type { BlobLocation } from '../blobs.ts'
 import { noRows, type Query, sql } from '../db.ts'
-import { arrayText, type PageValues } from '../lists.ts'
+import { buildArrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
-import { RETAINED_DOCUMENT } from './export.ts'
+import { IS_DOCUMENT_RETAINED } from './export.ts'
 
 /** Finished exports of accounts, and the parts of an export that are not rows of `export.ts`. */
 
-const Account = z.object({ json: z.string(), documents: z.number() })
+const ExportedAccount = z.object({ json: z.string(), documents: z.number() })
 
 /** Reads the account itself and its number of documents. No row if the account is gone. */
-export const exportedAccount = (id: number): Query<z.output<typeof Account>> =>
-  sql.type(Account)`
+export const readExportedAccount = (id: number): Query<z.output<typeof ExportedAccount>> =>
+  sql.type(ExportedAccount)`
     select json_build_object('account', account_json(a), 'email_change', (
         select email_change_json(c) from email_change c where c.account_id = a.id and c.expires_at > now()))::text as json,
-      (select count(*)::int from document d where d.owner_id = a.id and ${RETAINED_DOCUMENT}) as documents
+      (select count(*)::int from document d where d.owner_id = a.id and ${IS_DOCUMENT_RETAINED}) as documents
     from account a where a.id = ${id} and a.deleted_at is null`
 
 const BlobColumns = {
@@ -25,15 +25,20 @@ const BlobColumns = {
   byte_size: z.number(),
 }
 
-const Content = z.object({ id: z.number(), title: z.string(), media_type: z.string(), ...BlobColumns })
-type Content = z.output<typeof Content>
+const ExportedContent = z.object({
+  id: z.number(),
+  title: z.string(),
+  media_type: z.string(),
+  ...BlobColumns,
+})
+type ExportedContent = z.output<typeof ExportedContent>
 
 /** Reads the locations of the bytes of at most `max` documents after an id. */
-export const exportedContents = (owner: number, after: number, max: number): Query<Content> =>
-  sql.type(Content)`
+export const readExportedContents = (owner: number, after: number, max: number): Query<ExportedContent> =>
+  sql.type(ExportedContent)`
     select d.id, d.title, d.media_type, d.byte_size, b.id as blob_id, b.store, b.key, b.upload_id
     from document d left join blob b on b.sha256 = d.sha256
-    where d.owner_id = ${owner} and ${RETAINED_DOCUMENT} and d.id > ${after} order by d.id limit ${max}`
+    where d.owner_id = ${owner} and ${IS_DOCUMENT_RETAINED} and d.id > ${after} order by d.id limit ${max}`
 
 /** True if the row of the bytes exists. */
 export const isStored = <C extends { readonly blob_id: number | null }>(
@@ -55,35 +60,39 @@ export const insertExport = (done: NewExport): Query<unknown> =>
     values (${done.id}::uuid, ${done.accountId}, ${sql.binary(done.sha256)}, ${done.byteSize})`
 
 /** Reads the size of the export that a job made. No row if the export is not done. */
-export const exportById = (id: string): Query<{ byte_size: number }> =>
+export const findExportById = (id: string): Query<{ byte_size: number }> =>
   sql.type(z.object({ byte_size: z.number() }))`select byte_size from account_export where id = ${id}::uuid`
 
-const Stored = z.object({ ...BlobColumns, sha256: z.string(), day: z.string() })
+const StoredExport = z.object({ ...BlobColumns, sha256: z.string(), day: z.string() })
 
 // Excludes expired exports, which the pruner may not have deleted yet. With 0 days, exports never expire.
-const isFresh = (days: number) =>
+const buildFreshCondition = (days: number) =>
   sql.fragment`(${days} = 0 or x.created_at > now() - make_interval(days => ${days}::int))`
 
 /** Reads the location of the bytes of an account's export. No row if it is older than `days`; 0 means no limit. */
-export const exportContent = (id: string, owner: number, days: number): Query<z.output<typeof Stored>> =>
-  sql.type(Stored)`
+export const findExportContent = (
+  id: string,
+  owner: number,
+  days: number,
+): Query<z.output<typeof StoredExport>> =>
+  sql.type(StoredExport)`
     select b.id as blob_id, b.store, b.key, b.upload_id, x.byte_size, encode(x.sha256, 'hex') as sha256,
       to_char(x.created_at at time zone 'utc', 'YYYY-MM-DD') as day
     from account_export x left join blob b on b.sha256 = x.sha256
-    where x.id = ${id}::uuid and x.account_id = ${owner} and ${isFresh(days)}`
+    where x.id = ${id}::uuid and x.account_id = ${owner} and ${buildFreshCondition(days)}`
 
 export const EXPORT_ORDER = { 'x.id': 'uuid' } as const
 
 /** Exports of an account that are at most `days` old, newest first. With 0 days, there is no limit. */
 export const readExports: ReadStatement<[account: number, days: number, ...page: PageValues]> = {
   name: 'account_exports',
-  text: arrayText({
+  text: buildArrayText({
     table: 'account_export',
     row: 'x',
     parameters: 2,
     where: `x.account_id = $1::int and ($2::int = 0 or x.created_at > now() - make_interval(days => $2::int))`,
     order: EXPORT_ORDER,
-    numbered: false,
+    hasPageNumbers: false,
     direction: 'desc',
     item: `json_build_object('id', x.id, 'byte_size', x.byte_size, 'created_at', iso(x.created_at),
       'expires_at', iso(case when $2::int > 0 then x.created_at + make_interval(days => $2::int) end))`,

@@ -1,9 +1,9 @@
 import {
-  arrayText,
   branchByValue,
-  inOrders,
+  buildArrayText,
   inTimeSpan,
   type List,
+  mapOrders,
   type PageValues,
   pairConditions,
 } from '../lists.ts'
@@ -36,15 +36,15 @@ type Filters = [
 
 // Search text with the wildcards of `like` escaped.
 const ESCAPED_SEARCH = String.raw`regexp_replace(folded($3::text), '([\\%_])', '\\\1', 'g')`
-const LISTED = `a.deleted_at is null and ${inTimeSpan('a.created_at', '$4', '$5')}
+const LIST_CONDITION = `a.deleted_at is null and ${inTimeSpan('a.created_at', '$4', '$5')}
   and ($3::text is null or a.words like '%' || ${ESCAPED_SEARCH} || '%')`
 
 /** Accounts filtered by role, state, part of the email address or name, and creation time. Null matches any value. */
-export const readAccounts = inOrders(
+export const readAccounts = mapOrders(
   ACCOUNT_ORDERS,
   (column, order, direction): ReadStatement<[...Filters, ...page: PageValues]> => ({
     name: `accounts_by_${column}_${direction}`,
-    text: arrayText({
+    text: buildArrayText({
       table: 'account',
       row: 'a',
       parameters: 5,
@@ -53,7 +53,7 @@ export const readAccounts = inOrders(
           branchByValue('a.role', '$1::text', ROLES),
           branchByValue('a.is_active', '$2::boolean', [true, false]),
         ),
-        [LISTED],
+        [LIST_CONDITION],
       ),
       order,
       direction,

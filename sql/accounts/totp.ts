@@ -30,16 +30,18 @@ export const insertTotp = (id: string, accountId: number): Query<unknown> =>
 /** Enables one-time codes. `step` is the time step of the confirming code, which cannot be used again. */
 export const confirmTotp = (id: string, step: number, recoveryCodes: readonly Buffer[]): Query<unknown> =>
   sql.type(noRows)`
-    update account_totp set confirmed_at = now(), last_step = ${step}::bigint, recovery_codes = ${digests(recoveryCodes)}
+    update account_totp set confirmed_at = now(), last_step = ${step}::bigint, recovery_codes = ${toDigestArray(recoveryCodes)}
     where id = ${id}::uuid`
 
 /** Replaces all recovery codes of an account. */
 export const setRecoveryCodes = (id: string, recoveryCodes: readonly Buffer[]): Query<unknown> =>
-  sql.type(noRows)`update account_totp set recovery_codes = ${digests(recoveryCodes)} where id = ${id}::uuid`
+  sql.type(
+    noRows,
+  )`update account_totp set recovery_codes = ${toDigestArray(recoveryCodes)} where id = ${id}::uuid`
 
 /** Disables one-time codes. No row if they were not enabled. */
 export const deleteTotp = (accountId: number): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
     delete from account_totp where account_id = ${accountId} and confirmed_at is not null returning id`
 
-const digests = (all: readonly Buffer[]) => sql.array([...all], 'bytea')
+const toDigestArray = (all: readonly Buffer[]) => sql.array([...all], 'bytea')

@@ -7,23 +7,23 @@ import type { ReadStatement, ReadValue } from '../reader.ts'
 export const SENTIMENTS = ['positive', 'neutral', 'negative', 'frustrated'] as const
 export const PERFORMANCES = ['good', 'acceptable', 'poor'] as const
 
-const Unscored = z.object({
+const UnscoredConversation = z.object({
   id: z.string(),
   since: z.string(),
   messages: z.array(z.object({ role: z.enum(['user', 'assistant']), content: z.string() })),
 })
-export type Unscored = z.output<typeof Unscored>
+export type UnscoredConversation = z.output<typeof UnscoredConversation>
 
 /**
  * Finds conversations with an unscored answer and no activity for `quietSeconds`, longest waiting first, with their
  * last `messages`. Excludes postponed conversations.
  */
-export const unscoredConversations = (
+export const findUnscoredConversations = (
   quietSeconds: number,
   messages: number,
   limit: number,
-): Query<Unscored> =>
-  sql.type(Unscored)`
+): Query<UnscoredConversation> =>
+  sql.type(UnscoredConversation)`
     select c.id, c.unscored_since::text as since, (
       select coalesce(json_agg(json_build_object('role', m.role, 'content', left(m.content, 2000)) order by m.ordinal), '[]') from (
         select * from ai_message m where m.conversation_id = c.id and m.status = 'complete'
@@ -58,20 +58,20 @@ export const postponeJudgement = (c: { id: string; since: string }): Query<unkno
   sql.type(noRows)`
     update ai_conversation set unscored_since = now() + interval '1 day' where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz`
 
-const countByValue = (column: string, values: readonly string[]): string =>
+const buildCountsJson = (column: string, values: readonly string[]): string =>
   `json_build_object(${values.map((value) => `'${value}', coalesce(sum(scores) filter (where ${column} = '${value}'), 0)`).join(', ')})`
 
 // Builds a statement that reads statistics. `enabled` is true if scoring is enabled. `owner` selects the sums; 0 means
 // all accounts.
-const sentimentStats = <M extends readonly ReadValue[]>(
+const buildSentimentStatement = <M extends readonly ReadValue[]>(
   name: string,
   owner: string,
   whose: string,
 ): ReadStatement<[enabled: boolean, ...more: M]> => ({
   name,
   text: `select json_build_object('enabled', $1::boolean, 'total', coalesce(sum(scores), 0),
-      'distribution', ${countByValue('sentiment', SENTIMENTS)},
-      'performance', ${countByValue('performance', PERFORMANCES)},
+      'distribution', ${buildCountsJson('sentiment', SENTIMENTS)},
+      'performance', ${buildCountsJson('performance', PERFORMANCES)},
       'average_score', coalesce(round(sum(score) / nullif(sum(scores), 0), 4), 0),
       'recent_negatives', (select coalesce(json_agg(json_build_object('conversation_id', n.conversation_id, 'title', c.title,
           'sentiment', n.sentiment, 'performance', n.performance, 'score', n.score, 'scored_at', iso(n.scored_at))
@@ -83,10 +83,10 @@ const sentimentStats = <M extends readonly ReadValue[]>(
 })
 
 /** Statistics of all conversations. */
-export const readSentiment = sentimentStats<[]>('ai_sentiment', '0', 'true')
+export const readSentiment = buildSentimentStatement<[]>('ai_sentiment', '0', 'true')
 
 /** Statistics of the conversations of an account. */
-export const readSentimentOf = sentimentStats<[owner: number]>(
+export const readAccountSentiment = buildSentimentStatement<[owner: number]>(
   'ai_sentiment_of',
   '$2::int',
   'owner_id = $2::int',

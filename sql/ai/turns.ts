@@ -30,7 +30,7 @@ export interface NewConversation {
   readonly title: string
 }
 
-const Id = z.object({ id: z.string() })
+const IdRow = z.object({ id: z.string() })
 
 const insertMessages = (turn: NewTurn) => sql.fragment`
   insert into ai_message (id, conversation_id, role, status, content, job_id, provider, model, settled_at)
@@ -43,7 +43,7 @@ const insertMessages = (turn: NewTurn) => sql.fragment`
 
 /** Adds the question and the pending answer. No row if the conversation no longer exists. */
 export const insertTurn = (turn: NewTurn): Query<{ id: string }> =>
-  sql.prepared('ai_turn_insert', Id)`
+  sql.prepared('ai_turn_insert', IdRow)`
     with conversation as (
       update ai_conversation set updated_at = now() where id = ${turn.conversationId}::uuid returning id
     )
@@ -51,7 +51,7 @@ export const insertTurn = (turn: NewTurn): Query<{ id: string }> =>
 
 /** Adds a conversation with its first turn. */
 export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: string }> =>
-  sql.prepared('ai_turn_insert_first', Id)`
+  sql.prepared('ai_turn_insert_first', IdRow)`
     with conversation as (
       insert into ai_conversation (id, user_id, owner_id, title, provider, model)
       values (${turn.conversationId}::uuid, ${c.userId}, ${c.ownerId}::int, ${c.title}, ${turn.provider}, ${turn.model})
@@ -60,10 +60,10 @@ export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: 
     ${insertMessages(turn)}`
 
 /** Finds the account whose id equals a user_id. No row if there is none. */
-export const accountOfUserId = (id: number): Query<{ id: number }> =>
+export const findAccountByUserId = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from account where id = ${id} and deleted_at is null`
 
-const Turn = z.object({
+const TurnInput = z.object({
   temperature: z.number().nullable(),
   max_tokens: z.number().nullable(),
   system_prompt: z.string(),
@@ -73,20 +73,20 @@ const Turn = z.object({
   /** Model parameters that an admin chose; null uses those of the settings. */
   chosen: z.object({ temperature: z.number().nullable(), max_tokens: z.number().nullable() }).nullable(),
 })
-export type Turn = z.output<typeof Turn>
+export type TurnInput = z.output<typeof TurnInput>
 
 /**
  * Reads the input for the model: the current agent and the last `messages` up to the question, oldest first. Skips
  * unanswered questions, because a provider that refused one would refuse the whole request. Also skips questions with a
  * blank answer, which Anthropic refuses. No row if the conversation is gone.
  */
-export const turnToAnswer = (
+export const readTurnInput = (
   answerId: string,
   agentSlug: string,
   messages: number,
   jobId: string,
-): Query<Turn> =>
-  sql.prepared('ai_turn_to_answer', Turn)`
+): Query<TurnInput> =>
+  sql.prepared('ai_turn_to_answer', TurnInput)`
     select agent.temperature, agent.max_tokens, agent.system_prompt,
       exists (select from job_event e where e.job_id = ${jobId}::uuid and e.kind = 'chunk' and e.seq > coalesce((
         select max(r.seq) from job_event r where r.job_id = ${jobId}::uuid and r.kind = 'restart'), 0)) as shown,
@@ -127,7 +127,7 @@ export const TurnState = z.object({
 })
 export type TurnState = z.output<typeof TurnState>
 
-const TURN_STATE = `select json_build_object('message_id', m.id, 'conversation_id', c.id, 'user_id', c.user_id,
+const SELECT_TURN_STATE = `select json_build_object('message_id', m.id, 'conversation_id', c.id, 'user_id', c.user_id,
     'owner_id', c.owner_id, 'job_id', m.job_id, 'status', m.status, 'content', m.content, 'provider', m.provider,
     'model', m.model, 'response_time_ms', m.response_ms, 'error_detail', m.error_detail, 'settled_at', iso(m.settled_at),
     'seq', job.seq, 'ended', job.finished_at is not null)::text
@@ -136,11 +136,11 @@ const TURN_STATE = `select json_build_object('message_id', m.id, 'conversation_i
 /** The turn with this answer. */
 export const readTurn: ReadStatement<[answer: string]> = {
   name: 'ai_turn',
-  text: `${TURN_STATE} where m.id = $1::uuid and m.role = 'assistant'`,
+  text: `${SELECT_TURN_STATE} where m.id = $1::uuid and m.role = 'assistant'`,
 }
 
 /** The turn that this job runs. */
-export const readTurnOfJob: ReadStatement<[job: string]> = {
+export const readTurnByJob: ReadStatement<[job: string]> = {
   name: 'ai_turn_of_job',
-  text: `${TURN_STATE} where m.job_id = $1::uuid`,
+  text: `${SELECT_TURN_STATE} where m.job_id = $1::uuid`,
 }

@@ -3,16 +3,16 @@ import type { ReadStatement, ReadValue } from '../reader.ts'
 
 /** Token usage of models, and its cost. */
 
-const START = `coalesce($1::timestamptz, '-infinity')`
-const END = `coalesce($2::timestamptz, 'infinity')`
+const START_BOUND = `coalesce($1::timestamptz, '-infinity')`
+const END_BOUND = `coalesce($2::timestamptz, 'infinity')`
 // The index of the maintained sums covers all of these columns.
-const COLUMNS = `s.vendor, s.model, s.requests, s.successes, s.input_tokens, s.output_tokens, s.audio_seconds, s.unpriced,
+const SUM_COLUMNS = `s.vendor, s.model, s.requests, s.successes, s.input_tokens, s.output_tokens, s.audio_seconds, s.unpriced,
   s.estimated, s.cost`
 
 // Builds a statement that reads usage from `start` until before `end` (null means open) and the `recent` latest rows.
 // Reads whole UTC days from maintained sums, and the hours before the first and after the last whole day from rows.
 // `whose` and `summed` select the usage in rows and in sums.
-const usageStatement = <M extends readonly ReadValue[]>(
+const buildUsageStatement = <M extends readonly ReadValue[]>(
   name: string,
   whose: string,
   summed: string,
@@ -21,17 +21,17 @@ const usageStatement = <M extends readonly ReadValue[]>(
   text: `
     with given as (
       select *, first::timestamp at time zone 'utc' as first_at, greatest(first, after_last)::timestamp at time zone 'utc' as last_at
-      from (select (${START} at time zone 'utc' - interval '1 microsecond')::date + 1 as first,
-        (${END} at time zone 'utc')::date as after_last) days
+      from (select (${START_BOUND} at time zone 'utc' - interval '1 microsecond')::date + 1 as first,
+        (${END_BOUND} at time zone 'utc')::date as after_last) days
     ), part as (
-      select ${COLUMNS} from ai_usage_sum s
+      select ${SUM_COLUMNS} from ai_usage_sum s
       where ${summed} and s.day >= (select first from given) and s.day < (select after_last from given)
       union all
-      select ${COLUMNS} from ai_usage u cross join ai_usage_sum_of(u) s
-      where ${whose} and ${summed} and u.created_at >= ${START} and u.created_at < (select least(first_at, ${END}) from given)
+      select ${SUM_COLUMNS} from ai_usage u cross join ai_usage_sum_of(u) s
+      where ${whose} and ${summed} and u.created_at >= ${START_BOUND} and u.created_at < (select least(first_at, ${END_BOUND}) from given)
       union all
-      select ${COLUMNS} from ai_usage u cross join ai_usage_sum_of(u) s
-      where ${whose} and ${summed} and u.created_at >= (select last_at from given) and u.created_at < ${END}
+      select ${SUM_COLUMNS} from ai_usage u cross join ai_usage_sum_of(u) s
+      where ${whose} and ${summed} and u.created_at >= (select last_at from given) and u.created_at < ${END_BOUND}
     ), model as materialized (
       select vendor, model, sum(requests) as requests, sum(successes) as successes, sum(input_tokens) as input,
         sum(output_tokens) as output, sum(audio_seconds) as audio, case when sum(requests) > sum(unpriced) then sum(cost) end as cost,
@@ -55,23 +55,23 @@ const usageStatement = <M extends readonly ReadValue[]>(
       'recent_activity', (select coalesce(json_agg(json_build_object('timestamp', iso(r.created_at), 'model', r.model,
           'vendor', r.vendor, 'input_tokens', r.input_tokens, 'output_tokens', r.output_tokens, 'audio_seconds', r.audio_seconds, 'cost', r.cost,
           'estimated', r.estimated, 'success', r.success, 'action', r.action) order by r.created_at desc, r.id desc), '[]')
-        from (select * from ai_usage u where ${whose} and u.created_at >= ${START} and u.created_at < ${END}
+        from (select * from ai_usage u where ${whose} and u.created_at >= ${START_BOUND} and u.created_at < ${END_BOUND}
           order by u.created_at desc, u.id desc limit $3::int) r))::text
     from total t`,
 })
 
 /** All usage. */
-export const readUsage = usageStatement<[]>('ai_usage', 'true', `s.user_id = ''`)
+export const readUsage = buildUsageStatement<[]>('ai_usage', 'true', `s.user_id = ''`)
 
 /** Usage of a user_id by account `owner`, or without an account if `owner` is null. `ofAnybody` ignores `owner`. */
-export const readUsageOf = usageStatement<[userId: string, owner: number | null, ofAnybody: boolean]>(
+export const readUserUsage = buildUsageStatement<[userId: string, owner: number | null, ofAnybody: boolean]>(
   'ai_usage_of',
   'u.user_id = $4::text and ($6::boolean or u.owner_id is not distinct from $5::int)',
   's.user_id = $4::text and ($6::boolean or s.owner_id = coalesce($5::int, 0))',
 )
 
 /** Usage of a model outside of turns. */
-export interface Usage {
+export interface UsageRecord {
   readonly userId: string
   readonly conversationId: string | null
   readonly action: string
@@ -87,7 +87,7 @@ export interface Usage {
   readonly success: boolean
 }
 
-export const insertUsage = (usage: Usage): Query<unknown> =>
+export const insertUsage = (usage: UsageRecord): Query<unknown> =>
   sql.type(noRows)`
     insert into ai_usage (user_id, conversation_id, action, vendor, model, input_tokens, cached_tokens, output_tokens,
       reasoning_tokens, cost, estimated, success)

@@ -1,9 +1,9 @@
 import { type Client, type ConnectOptions, connect } from '../driver.ts'
 import { copyOut } from './copy.ts'
-import { copyOutStatements, listTables, type Table } from './tables.ts'
+import { type BackupTable, buildCopyOutStatements, listTables } from './tables.ts'
 
 /** Header of a section of a backup. */
-export type Header =
+export type SectionHeader =
   | {
       readonly kind: 'backup'
       readonly createdAt: string
@@ -11,7 +11,7 @@ export type Header =
       readonly migrations: readonly string[]
     }
   /** Number of the part. A large table has several parts, numbered from 0. */
-  | (Table & { readonly kind: 'table'; readonly part: number })
+  | (BackupTable & { readonly kind: 'table'; readonly part: number })
   | { readonly kind: 'sequences'; readonly values: Readonly<Record<string, number>> }
   | { readonly kind: 'bytes'; readonly blob: StoredBytes }
   | { readonly kind: 'missing'; readonly blob: StoredBytes }
@@ -25,8 +25,8 @@ export interface StoredBytes {
 }
 
 /** A section to read on any connection of the {@link Snapshot}. */
-export interface Source {
-  readonly header: Header
+export interface SectionSource {
+  readonly header: SectionHeader
   read(client: Client): AsyncIterable<Uint8Array>
 }
 
@@ -68,17 +68,17 @@ export async function openSnapshot(options: ConnectOptions, readers: number): Pr
 }
 
 /** Yields the sections of the database itself. @param onRows receives each table section's number of rows. */
-export async function* databaseSections(
+export async function* dumpDatabaseSections(
   client: Client,
   onRows: (rows: number) => void,
-): AsyncGenerator<Source> {
+): AsyncGenerator<SectionSource> {
   const { rows } = await client.query<{ at: string; migrations: string[] }>(
     `select to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as at, array(select name from migration order by name) as migrations`,
   )
   const { at, migrations } = rows[0]!
   yield { header: { kind: 'backup', createdAt: at, migrations }, read: noData }
   for (const table of await listTables(client))
-    for (const [part, statement] of (await copyOutStatements(client, table)).entries())
+    for (const [part, statement] of (await buildCopyOutStatements(client, table)).entries())
       yield {
         header: { kind: 'table', ...table, part },
         read: (reader) => copyOut(reader, statement, onRows),
@@ -92,7 +92,7 @@ export async function* databaseSections(
 }
 
 /** Returns the sealed bytes whose `blob.store` matches the pattern `like`, ordered by id. */
-export async function storedBytes(client: Client, like: string): Promise<StoredBytes[]> {
+export async function listStoredBytes(client: Client, like: string): Promise<StoredBytes[]> {
   const { rows } = await client.query<StoredBytes>(
     `select id as blob_id, store, key, byte_size::float8 as byte_size from blob
      where store like $1 and sha256 is not null order by id`,
@@ -102,12 +102,15 @@ export async function storedBytes(client: Client, like: string): Promise<StoredB
 }
 
 /** Returns the section of stored bytes. @param read reads the bytes from their store. */
-export const bytesSection = (blob: StoredBytes, read: () => AsyncIterable<Uint8Array>): Source => ({
+export const createBytesSection = (
+  blob: StoredBytes,
+  read: () => AsyncIterable<Uint8Array>,
+): SectionSource => ({
   header: { kind: 'bytes', blob },
   read,
 })
 
-export const missingSection = (blob: StoredBytes): Source => ({
+export const createMissingSection = (blob: StoredBytes): SectionSource => ({
   header: { kind: 'missing', blob },
   read: noData,
 })

@@ -22,7 +22,7 @@ export class BackupError extends Error {}
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
 
 /** Yields the frames of one section. */
-export async function* sectionFrames<H>({ header, data }: Section<H>): AsyncGenerator<Uint8Array> {
+export async function* encodeSection<H>({ header, data }: Section<H>): AsyncGenerator<Uint8Array> {
   yield* frame('H', Buffer.from(JSON.stringify(header)))
   const hash = createHash('sha256')
   let bytes = 0
@@ -35,7 +35,7 @@ export async function* sectionFrames<H>({ header, data }: Section<H>): AsyncGene
 }
 
 /** Yields the frame that ends the file. */
-export const finalFrame = (sections: number): Generator<Uint8Array> =>
+export const encodeFinalFrame = (sections: number): Generator<Uint8Array> =>
   frame('Z', Buffer.from(JSON.stringify({ sections })))
 
 function* frame(letter: string, payload: Uint8Array): Generator<Uint8Array> {
@@ -57,10 +57,11 @@ export async function* readSections<H>(file: string): AsyncGenerator<Section<H>>
   for (;;) {
     const { letter, payload } = await reader.next()
     if (letter === 'Z') {
-      if ((JSON.parse(payload.toString()) as { sections: number }).sections !== count) throw damagedError()
+      if ((JSON.parse(payload.toString()) as { sections: number }).sections !== count)
+        throw createDamagedError()
       return
     }
-    if (letter !== 'H') throw damagedError()
+    if (letter !== 'H') throw createDamagedError()
     count++
     yield { header: JSON.parse(payload.toString()) as H, data: readData(reader) }
   }
@@ -78,7 +79,7 @@ async function* readData(reader: FrameReader): AsyncGenerator<Uint8Array> {
       continue
     }
     const end = JSON.parse(payload.toString()) as { bytes: number; sha256: string }
-    if (letter !== 'E' || end.bytes !== bytes || end.sha256 !== hash.digest('hex')) throw damagedError()
+    if (letter !== 'E' || end.bytes !== bytes || end.sha256 !== hash.digest('hex')) throw createDamagedError()
     return
   }
 }
@@ -109,7 +110,7 @@ class FrameReader {
   async next(): Promise<{ letter: string; payload: Buffer }> {
     const head = await this.readBytes(5)
     const length = head.readUInt32BE(1)
-    if (length > MAX_FRAME_BYTES) throw damagedError()
+    if (length > MAX_FRAME_BYTES) throw createDamagedError()
     return { letter: head.toString('latin1', 0, 1), payload: await this.readBytes(length) }
   }
 
@@ -128,13 +129,13 @@ class FrameReader {
 
   private async readChunk(): Promise<Buffer> {
     const { value, done } = await this.chunks.next().catch(() => {
-      throw damagedError()
+      throw createDamagedError()
     })
-    if (done) throw damagedError()
+    if (done) throw createDamagedError()
     return value
   }
 }
 
-function damagedError(): BackupError {
+function createDamagedError(): BackupError {
   return new BackupError('The backup is damaged or incomplete')
 }

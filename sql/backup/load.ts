@@ -1,8 +1,8 @@
 import type { Client } from '../driver.ts'
 import { copyIn } from './copy.ts'
-import type { Header } from './dump.ts'
+import type { SectionHeader } from './dump.ts'
 import { BackupError, type Section } from './format.ts'
-import { copyInStatement, listTables, neighbourDimensions, quoteNames } from './tables.ts'
+import { buildCopyInStatement, listTables, parseNeighbourDimensions, quoteNames } from './tables.ts'
 
 /** True if a database has no tables or views of its own, so that a restore may fill it. */
 export async function isEmptyDatabase(client: Client): Promise<boolean> {
@@ -26,7 +26,7 @@ export async function clearDatabase(client: Client): Promise<void> {
  * Loads a section into a migrated database, in the transaction from {@link beginLoad} to {@link endLoad}. Returns the
  * number of rows.
  */
-export async function loadSection(client: Client, { header, data }: Section<Header>): Promise<number> {
+export async function loadSection(client: Client, { header, data }: Section<SectionHeader>): Promise<number> {
   if (header.kind === 'sequences') {
     for (const [name, value] of Object.entries(header.values))
       await client.query('select setval($1::regclass, $2)', [quoteNames([name]), value])
@@ -39,9 +39,9 @@ export async function loadSection(client: Client, { header, data }: Section<Head
       quoteNames([header.name]),
       header.since,
     ])
-  const length = neighbourDimensions(header.name)
-  if (length === null || (await prepareNeighbours(client, length)))
-    return copyIn(client, copyInStatement(header), data)
+  const length = parseNeighbourDimensions(header.name)
+  if (length === null || (await prepareNeighbourTable(client, length)))
+    return copyIn(client, buildCopyInStatement(header), data)
   await readToEnd(data)
   return 0
 }
@@ -50,7 +50,7 @@ export async function loadSection(client: Client, { header, data }: Section<Head
  * Creates the pgvector table for vectors of a length. Returns false without pgvector, in which case vectors are
  * searched in memory.
  */
-async function prepareNeighbours(client: Client, length: number): Promise<boolean> {
+async function prepareNeighbourTable(client: Client, length: number): Promise<boolean> {
   const { rows } = await client.query<{ ready: boolean }>('select rag_neighbours_prepare($1) as ready', [
     length,
   ])

@@ -1,6 +1,6 @@
 import type { Client } from '../driver.ts'
 
-export interface Table {
+export interface BackupTable {
   readonly name: string
   /** Stored columns. Generated columns are computed from them. */
   readonly columns: readonly string[]
@@ -9,19 +9,19 @@ export interface Table {
 }
 
 // Excludes leases of workers that run elsewhere, and tables that the migrations fill.
-const EXCLUDED = ['worker_lease', 'migration', 'migration_functions']
+const EXCLUDED_TABLES = ['worker_lease', 'migration', 'migration_functions']
 
 // Tables that `rag_neighbours_prepare` creates. They refer to existing vectors, so they come last.
-const NEIGHBOURS = '^rag_neighbour_([0-9]+)$'
+const NEIGHBOUR_TABLE_PATTERN = '^rag_neighbour_([0-9]+)$'
 
 /** Returns the length of the vectors in a pgvector table, or null for any other table. */
-export function neighbourDimensions(name: string): number | null {
-  const length = new RegExp(NEIGHBOURS).exec(name)?.[1]
+export function parseNeighbourDimensions(name: string): number | null {
+  const length = new RegExp(NEIGHBOUR_TABLE_PATTERN).exec(name)?.[1]
   return length === undefined ? null : Number(length)
 }
 
-export async function listTables(client: Client): Promise<Table[]> {
-  const { rows } = await client.query<Table>(
+export async function listTables(client: Client): Promise<BackupTable[]> {
+  const { rows } = await client.query<BackupTable>(
     `select relname as name,
        array(select attname::text from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped
          and attgenerated = '' order by attnum) as columns,
@@ -29,8 +29,8 @@ export async function listTables(client: Client): Promise<Table[]> {
          where inhparent = c.oid and inhrelid::regclass::text ~ '_\\d{4}_\\d\\d$') as since
      from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname <> all($1)
        and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
-     order by relname ~ '${NEIGHBOURS}', relname collate "C"`,
-    [EXCLUDED],
+     order by relname ~ '${NEIGHBOUR_TABLE_PATTERN}', relname collate "C"`,
+    [EXCLUDED_TABLES],
   )
   return rows
 }
@@ -43,7 +43,10 @@ const PART_BYTES = 32 * 1024 * 1024
  * large one has several, each for a range of blocks of about 32 MiB. In a partitioned table, each statement copies the
  * same range of every partition.
  */
-export async function copyOutStatements(client: Client, { name, columns }: Table): Promise<string[]> {
+export async function buildCopyOutStatements(
+  client: Client,
+  { name, columns }: BackupTable,
+): Promise<string[]> {
   const { rows } = await client.query<{ bytes: number; blocks: number }>(
     `select sum(pg_table_size(oid))::float8 as bytes,
        max(pg_relation_size(oid) / current_setting('block_size')::int)::float8 as blocks
@@ -60,7 +63,7 @@ export async function copyOutStatements(client: Client, { name, columns }: Table
   })
 }
 
-export function copyInStatement({ name, columns }: Table): string {
+export function buildCopyInStatement({ name, columns }: BackupTable): string {
   return `copy public.${quoteNames([name])} (${quoteNames(columns)}) from stdin`
 }
 

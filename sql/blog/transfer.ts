@@ -12,7 +12,7 @@ export interface ExportedPost {
 }
 
 // Bytes of content per statement, enough to be worth a round trip. A statement returns at least one post.
-const EXPORT_BYTES = 1_048_576
+const EXPORT_BATCH_BYTES = 1_048_576
 
 /** Posts after an id, ordered by id, as lines for {@link parseExportedPost}. */
 export const readExportedPosts: ReadStatement<[after: number, status: PostStatus | null]> = {
@@ -27,7 +27,7 @@ export const readExportedPosts: ReadStatement<[after: number, status: PostStatus
         iso(published_at) as published_at, seo_title, seo_description, hero_image_url,
         array(select t.slug from blog_post_tag pt join blog_tag t on t.id = pt.tag_id
           where pt.post_id = p.id and t.deleted_at is null order by t.slug) as tag_slugs) post)::text
-    from next join blog_post p on p.id = next.id where before < ${EXPORT_BYTES} order by p.id`,
+    from next join blog_post p on p.id = next.id where before < ${EXPORT_BATCH_BYTES} order by p.id`,
 }
 
 /** Parses a line that {@link readExportedPosts} returned. */
@@ -39,10 +39,10 @@ export function parseExportedPost(line: string): ExportedPost {
 const UPLOAD_FORMATS = ['markdown', 'zip', 'json'] as const
 export type UploadFormat = (typeof UPLOAD_FORMATS)[number]
 
-const Id = z.object({ id: z.number() })
+const IdRow = z.object({ id: z.number() })
 
 export const createUpload = (fileName: string, format: UploadFormat): Query<{ id: number }> =>
-  sql.type(Id)`insert into blog_upload (file_name, format) values (${fileName}, ${format}) returning id`
+  sql.type(IdRow)`insert into blog_upload (file_name, format) values (${fileName}, ${format}) returning id`
 
 export const appendToUpload = (id: number, ordinal: number, bytes: Buffer): Query<unknown> =>
   sql.prepared('blog_upload_append', noRows)`
@@ -61,20 +61,20 @@ export const discardUpload = (id: number): Query<unknown> =>
 
 const Upload = z.object({ file_name: z.string(), format: z.enum(UPLOAD_FORMATS), result: z.unknown() })
 
-export const upload = (id: number): Query<z.output<typeof Upload>> =>
+export const readUpload = (id: number): Query<z.output<typeof Upload>> =>
   sql.type(Upload)`select file_name, format, result from blog_upload where id = ${id}`
 
 /** Stores the result of an import and deletes the uploaded bytes. */
-export const endUpload = (id: number, result: object): Query<unknown> =>
+export const finishUpload = (id: number, result: object): Query<unknown> =>
   sql.type(noRows)`
     with gone as (delete from blog_upload_chunk where upload_id = ${id})
     update blog_upload set result = ${JSON.stringify(result)}::jsonb where id = ${id}`
 
-const Chunk = z.object({ bytes: z.instanceof(Uint8Array) })
+const ChunkRow = z.object({ bytes: z.instanceof(Uint8Array) })
 
 /** Reads one chunk of an upload. No row past the end of the upload. */
-export const uploadChunk = (id: number, ordinal: number): Query<{ bytes: Uint8Array }> =>
-  sql.prepared('blog_upload_chunk', Chunk)`
+export const readUploadChunk = (id: number, ordinal: number): Query<{ bytes: Uint8Array }> =>
+  sql.prepared('blog_upload_chunk', ChunkRow)`
     select bytes from blog_upload_chunk where upload_id = ${id} and ordinal = ${ordinal}`
 
 /** Prunes uploads older than a day whose job has ended or was never added. Returns the number deleted. */
@@ -109,19 +109,19 @@ export interface ImportedPost {
 }
 
 /** Reads the full name of the importer. The name is null without an importer, or if the importer has none. */
-export const importer = (id: number | null): Query<{ name: string | null }> =>
+export const readImporterName = (id: number | null): Query<{ name: string | null }> =>
   sql.type(z.object({ name: z.string().nullable() }))`
     select (select full_name from account where id = ${id}::int) as name`
 
-const Slugged = z.object({ id: z.number(), slug: z.string() })
-export type Slugged = z.output<typeof Slugged>
+const SluggedRow = z.object({ id: z.number(), slug: z.string() })
+export type SluggedRow = z.output<typeof SluggedRow>
 
 /** Finds and locks the posts with these slugs. The lock prevents changes to them until the transaction ends. */
-export const takenSlugs = (slugs: readonly string[]): Query<Slugged> =>
-  sql.type(Slugged)`
+export const lockPostsBySlug = (slugs: readonly string[]): Query<SluggedRow> =>
+  sql.type(SluggedRow)`
     select id, slug from blog_post where slug = any(${sql.array([...slugs], 'text')}) order by id for update`
 
-const given = (posts: readonly ImportedPost[]) => sql.fragment`(
+const buildGivenPosts = (posts: readonly ImportedPost[]) => sql.fragment`(
     select g ->> 'title' as title, g ->> 'slug' as slug, g ->> 'content' as content, g ->> 'status' as status,
       g ->> 'excerpt' as excerpt, g ->> 'seo_title' as seo_title, g ->> 'seo_description' as seo_description,
       g ->> 'hero_image_url' as hero_image_url, g ? 'author_name' as has_author, g ->> 'author_name' as author_name,
@@ -133,28 +133,28 @@ const given = (posts: readonly ImportedPost[]) => sql.fragment`(
 export const insertPosts = (
   posts: readonly ImportedPost[],
   author: { readonly id: number | null; readonly name: string | null },
-): Query<Slugged> =>
-  sql.type(Slugged)`
+): Query<SluggedRow> =>
+  sql.type(SluggedRow)`
     insert into blog_post (title, slug, content, status, excerpt, seo_title, seo_description, hero_image_url, author_id,
       author_name, created_at, updated_at, published_at)
     select title, slug, content, status, excerpt, seo_title, seo_description, hero_image_url,
       case when not has_author then ${author.id}::int end, case when has_author then author_name else ${author.name}::text end,
       coalesce(created_at, now()), coalesce(updated_at, created_at, now()),
       case when status = 'published' then coalesce(published_at, created_at, now()) else published_at end
-    from ${given(posts)} g order by n
+    from ${buildGivenPosts(posts)} g order by n
     on conflict (slug) do nothing
     returning id, slug`
 
 /** Overwrites existing posts with imported ones. */
-export const overwritePosts = (posts: readonly ImportedPost[]): Query<Slugged> =>
-  sql.type(Slugged)`
+export const overwritePosts = (posts: readonly ImportedPost[]): Query<SluggedRow> =>
+  sql.type(SluggedRow)`
     update blog_post p set title = g.title, content = g.content, status = g.status, excerpt = g.excerpt,
       seo_title = g.seo_title, seo_description = g.seo_description, hero_image_url = g.hero_image_url,
       author_id = case when not has_author then author_id end,
       author_name = case when has_author then g.author_name else p.author_name end,
       created_at = coalesce(g.created_at, p.created_at), updated_at = coalesce(g.updated_at, now()),
       published_at = coalesce(g.published_at, p.published_at, case when g.status = 'published' then coalesce(g.created_at, now()) end)
-    from ${given(posts)} g where p.slug = g.slug
+    from ${buildGivenPosts(posts)} g where p.slug = g.slug
     returning p.id, p.slug`
 
 /** A tag that an import needs. If it is missing, it is created with this name. */
@@ -163,16 +163,16 @@ export interface NeededTag {
   readonly name: string
 }
 
-const texts = (all: readonly string[]) => sql.array([...all], 'text')
-const numbers = (all: readonly number[]) => sql.array([...all], 'int8')
+const toTextArray = (all: readonly string[]) => sql.array([...all], 'text')
+const toBigintArray = (all: readonly number[]) => sql.array([...all], 'int8')
 
 /** Finds tags by slug and creates missing ones. A tag whose name is taken gets a name derived from its slug. */
-export const findOrCreateTags = (tags: readonly NeededTag[]): Query<Slugged> => {
-  const slugs = texts(tags.map(({ slug }) => slug))
-  return sql.type(Slugged)`
+export const findOrCreateTags = (tags: readonly NeededTag[]): Query<SluggedRow> => {
+  const slugs = toTextArray(tags.map(({ slug }) => slug))
+  return sql.type(SluggedRow)`
     with given as (
       select distinct on (slug) slug, name, n
-      from unnest(${slugs}, ${texts(tags.map(({ name }) => name))}) with ordinality as list(slug, name, n) order by slug, n
+      from unnest(${slugs}, ${toTextArray(tags.map(({ name }) => name))}) with ordinality as list(slug, name, n) order by slug, n
     ), named as (
       -- The first new tag with a name gets it, unless an existing tag has it; others get another name.
       select slug, case when row_number() over (partition by name order by n) = 1
@@ -189,11 +189,11 @@ export const setAllTags = (
   postIds: readonly number[],
   links: readonly { readonly postId: number; readonly tagId: number }[],
 ): Query<unknown> => {
-  const list = sql.fragment`unnest(${numbers(links.map(({ postId }) => postId))}, ${numbers(links.map(({ tagId }) => tagId))})
+  const list = sql.fragment`unnest(${toBigintArray(links.map(({ postId }) => postId))}, ${toBigintArray(links.map(({ tagId }) => tagId))})
     as given(post_id, tag_id)`
   return sql.type(noRows)`
     with removed as (
-      delete from blog_post_tag pt where pt.post_id = any(${numbers(postIds)})
+      delete from blog_post_tag pt where pt.post_id = any(${toBigintArray(postIds)})
         and not exists (select from ${list} where given.post_id = pt.post_id and given.tag_id = pt.tag_id)
     )
     insert into blog_post_tag (post_id, tag_id) select post_id, tag_id from ${list} on conflict do nothing`

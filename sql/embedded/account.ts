@@ -21,7 +21,7 @@ export function chooseAccount(owner: Account | undefined): Account | undefined {
 }
 
 /** Returns the owner of `file`, or undefined if the file does not exist or is inaccessible. */
-export function ownerOf(file: string): Account | undefined {
+export function readOwner(file: string): Account | undefined {
   try {
     const { uid, gid } = statSync(file)
     return { uid, gid }
@@ -76,7 +76,7 @@ function runAs(account: Account, script: string, file: string): boolean {
  * Lets `account` enter `folder`, if root owns the folder and its group has no rights. The folder gets the group of the
  * account, which may enter but not list it. Returns true if the account can then enter.
  */
-export function makeEnterable(account: Account, folder: string): boolean {
+export function letEnter(account: Account, folder: string): boolean {
   if (canEnter(account, folder)) return true
   const { uid, gid, mode } = statSync(folder)
   if (uid !== 0 || (mode & 0o070) !== 0) return false

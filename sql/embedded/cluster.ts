@@ -93,7 +93,7 @@ async function initialise(options: ClusterOptions, password: string): Promise<vo
   writeFileSync(secret, password, { mode: 0o600 })
   if (account) for (const file of [unfinished, secret]) chownSync(file, account.uid, account.gid)
   try {
-    await runInitdb(options, initdbArguments(unfinished, secret, ephemeral))
+    await runInitdb(options, buildInitdbArguments(unfinished, secret, ephemeral))
     renameSync(unfinished, data)
     if (!ephemeral) fsyncFolder(path.dirname(data))
   } finally {
@@ -114,7 +114,7 @@ async function runInitdb({ account, binaries }: ClusterOptions, args: readonly s
   }
 }
 
-function initdbArguments(data: string, passwordFile: string, ephemeral: boolean): string[] {
+function buildInitdbArguments(data: string, passwordFile: string, ephemeral: boolean): string[] {
   return [
     `--pgdata=${data}`,
     '--username=postgres',

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { StartError } from '../start-error.ts'
-import { endProcess, isPostgresOf, postgresProcessesIn } from './processes.ts'
+import { endProcess, isPostgresOf, listPostgresProcesses } from './processes.ts'
 
 /** First lines of postmaster.pid (src/include/utils/pidfile.h in PostgreSQL's source). */
 export interface PidFile {
@@ -33,9 +33,9 @@ export async function clearLeftovers(data: string, log: (line: string) => void):
   if (!found) return
   if (isPostgresOf(found.pid, data)) {
     log(`Stopping the database server ${found.pid}, whose owner is gone`)
-    await endServer(found.pid, 5_000)
+    await stopServer(found.pid, 5_000)
   }
-  for (const pid of postgresProcessesIn(data)) {
+  for (const pid of listPostgresProcesses(data)) {
     await endProcess(pid, [
       { signal: 'SIGQUIT', ms: 500 },
       { signal: 'SIGKILL', ms: 2_000 },
@@ -50,7 +50,7 @@ export async function clearLeftovers(data: string, log: (line: string) => void):
  * replays the log), then by SIGKILL.
  * Throws a StartError if the server survives all of them.
  */
-export async function endServer(pid: number, ms: number): Promise<void> {
+export async function stopServer(pid: number, ms: number): Promise<void> {
   const steps = [
     { signal: 'SIGINT', ms },
     { signal: 'SIGQUIT', ms: 2_000 },

@@ -8,7 +8,7 @@ import type { Account } from './account.ts'
  * time and boot id on Linux (proc_pid_stat(5), field 22), and the start time from `ps` elsewhere. Returns undefined if
  * the process is gone or a zombie.
  */
-export function identify(pid: number): string | undefined {
+export function identifyProcess(pid: number): string | undefined {
   if (process.platform !== 'linux') {
     const { stdout } = spawnSync('ps', ['-p', String(pid), '-o', 'lstart='], { encoding: 'utf8' })
     return stdout?.trim() || undefined
@@ -26,7 +26,7 @@ export function identify(pid: number): string | undefined {
 
 /** True if `pid` is a live PostgreSQL process with the data folder `data` (an absolute path without symlinks). */
 export function isPostgresOf(pid: number, data: string): boolean {
-  if (identify(pid) === undefined) return false
+  if (identifyProcess(pid) === undefined) return false
   if (process.platform === 'linux') return isPostgresIn(pid, data)
   const { stdout } = spawnSync('ps', ['-p', String(pid), '-o', 'command='], { encoding: 'utf8' })
   return !!stdout?.includes('postgres') && stdout.includes(data)
@@ -36,7 +36,7 @@ export function isPostgresOf(pid: number, data: string): boolean {
  * Returns all PostgreSQL processes whose working directory is `data`: the server and its children. Returns none on
  * systems other than Linux.
  */
-export function postgresProcessesIn(data: string): number[] {
+export function listPostgresProcesses(data: string): number[] {
   if (process.platform !== 'linux') return []
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -58,8 +58,8 @@ export async function endProcess(
   pid: number,
   steps: readonly { signal: NodeJS.Signals; ms: number }[],
 ): Promise<boolean> {
-  const before = identify(pid)
-  const gone = () => before === undefined || identify(pid) !== before
+  const before = identifyProcess(pid)
+  const gone = () => before === undefined || identifyProcess(pid) !== before
   for (const { signal, ms } of steps) {
     if (gone()) return true
     try {

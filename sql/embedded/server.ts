@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { StartError } from '../start-error.ts'
 import type { Account } from './account.ts'
 import type { Binaries } from './binaries.ts'
-import { clearLeftovers, endServer, readPidFile } from './leftover.ts'
+import { clearLeftovers, readPidFile, stopServer } from './leftover.ts'
 
 export interface ServerOptions {
   readonly binaries: Binaries
@@ -23,9 +23,9 @@ export interface Server {
   stop(): Promise<void>
 }
 
-const LOG_LIMIT = 10 * 1024 * 1024
-const START_LIMIT_MS = 120_000 // A crash may have left much WAL to replay.
-const RESTART_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]
+const MAX_LOG_BYTES = 10 * 1024 * 1024
+const START_TIMEOUT_MS = 120_000 // A crash may have left much WAL to replay.
+const RESTART_DELAYS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]
 
 /**
  * Starts the server, and restarts it on the same port if it dies unexpectedly.
@@ -46,10 +46,10 @@ export async function runServer(options: ServerOptions): Promise<Server> {
   }
   const restart = async () => {
     for (let attempt = 0; !stopping; attempt++) {
-      await pause(RESTART_WAITS_MS[attempt] ?? 10_000, isStopping)
+      await pause(RESTART_DELAYS_MS[attempt] ?? 10_000, isStopping)
       try {
         await clearLeftovers(options.data, options.log)
-        child = await launch(options, port, isStopping)
+        child = await launchServer(options, port, isStopping)
         return watch()
       } catch (error) {
         options.log(`The database server didn't start: ${(error as Error).message}`)
@@ -62,16 +62,16 @@ export async function runServer(options: ServerOptions): Promise<Server> {
     stop: async () => {
       stopping = true
       await restarting
-      if (!hasEnded(child)) await endServer(child.pid!, options.stopTimeoutMs)
+      if (!hasEnded(child)) await stopServer(child.pid!, options.stopTimeoutMs)
     },
   }
 }
 
 async function startOnFreePort(options: ServerOptions): Promise<{ port: number; child: ChildProcess }> {
   for (let attempt = 1; ; attempt++) {
-    const port = await freePort()
+    const port = await findFreePort()
     try {
-      return { port, child: await launch(options, port) }
+      return { port, child: await launchServer(options, port) }
     } catch (error) {
       // Another program took the port between our check and the server's start.
       if (attempt === 5 || !/could not (bind|create any TCP)/.test((error as Error).message)) throw error
@@ -79,14 +79,14 @@ async function startOnFreePort(options: ServerOptions): Promise<{ port: number; 
   }
 }
 
-async function launch(
+async function launchServer(
   options: ServerOptions,
   port: number,
   isStopping: () => boolean = () => false,
 ): Promise<ChildProcess> {
   const output = openSync(options.logFile, 'a', 0o600)
   const logStart = statSync(options.logFile).size
-  const child = spawn(options.binaries.postgres, serverArguments(options, port), {
+  const child = spawn(options.binaries.postgres, buildServerArguments(options, port), {
     cwd: '/',
     env: options.binaries.env,
     stdio: ['ignore', output, output],
@@ -101,13 +101,13 @@ async function launch(
   child.once('exit', () => process.removeListener('exit', lastResort))
   const failure = await waitUntilReady(child, options, isStopping)
   if (failure === undefined) return child
-  if (child.pid !== undefined && !hasEnded(child)) await endServer(child.pid, options.stopTimeoutMs)
+  if (child.pid !== undefined && !hasEnded(child)) await stopServer(child.pid, options.stopTimeoutMs)
   throw new StartError(
-    `The database server ${failure}. ${options.logFile} ends:\n${tail(options.logFile, logStart)}`,
+    `The database server ${failure}. ${options.logFile} ends:\n${readLogTail(options.logFile, logStart)}`,
   )
 }
 
-function serverArguments({ data, sockets, settings }: ServerOptions, port: number): string[] {
+function buildServerArguments({ data, sockets, settings }: ServerOptions, port: number): string[] {
   const all = {
     ...settings,
     port: String(port),
@@ -134,7 +134,7 @@ async function waitUntilReady(
     if (file?.pid === child.pid && file?.status === 'ready') return undefined
     if (isStopping()) return 'was stopped during startup'
     const now = performance.now()
-    if (now - started > START_LIMIT_MS) return `wasn't ready after ${START_LIMIT_MS / 1_000} s`
+    if (now - started > START_TIMEOUT_MS) return `wasn't ready after ${START_TIMEOUT_MS / 1_000} s`
     if (now - lastReportAt > 5_000) {
       lastReportAt = now
       options.log('The database server is still recovering')
@@ -156,7 +156,7 @@ async function pause(ms: number, early: () => boolean = () => false): Promise<vo
   }
 }
 
-function freePort(): Promise<number> {
+function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
     probe.once('error', reject)
@@ -168,10 +168,10 @@ function freePort(): Promise<number> {
 }
 
 function truncateLog(file: string): void {
-  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > LOG_LIMIT) truncateSync(file)
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > MAX_LOG_BYTES) truncateSync(file)
 }
 
-function tail(file: string, from: number): string {
+function readLogTail(file: string, from: number): string {
   const size = statSync(file).size
   const start = Math.max(from, size - 4_000)
   const handle = openSync(file, 'r')

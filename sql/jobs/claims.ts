@@ -17,7 +17,7 @@ export interface Delivery {
   readonly owner: number | null
 }
 
-export interface Claimed {
+export interface ClaimedJob {
   readonly id: string
   readonly name: string
   readonly attempt: number
@@ -40,11 +40,11 @@ export interface Claimed {
 /** A delivery and the number of free slots for its jobs. */
 export interface ClaimRequest {
   readonly delivery: Delivery
-  readonly places: number
+  readonly freeSlots: number
 }
 
-const Claims = z.object({ claims: z.string().nullable(), notified: z.string().nullable() })
-type Claims = z.output<typeof Claims>
+const ClaimResult = z.object({ claims: z.string().nullable(), notified: z.string().nullable() })
+type ClaimResult = z.output<typeof ClaimResult>
 
 /**
  * Claims at most `places` jobs per delivery; each delivery must have a different mailbox. Parse the result with
@@ -55,9 +55,9 @@ export const claimJobs = (
   lease: string,
   wanted: readonly ClaimRequest[],
   notifies = false,
-): Query<Claims> => {
+): Query<ClaimResult> => {
   const column = <T>(of: (one: ClaimRequest) => T): readonly T[] => wanted.map(of)
-  return sql.prepared('job_claim', Claims)`
+  return sql.prepared('job_claim', ClaimResult)`
     select claims, (
       select pg_notify(${JOB_EVENTS}, string_agg(one ->> 0, ' ')) from json_array_elements(claims::json) one
       where ${notifies}::boolean having count(*) between 1 and ${MAX_IDS_PER_PAYLOAD}::int4)::text as notified
@@ -87,7 +87,7 @@ export const claimJobs = (
         'int8',
       )},
       ${sql.array(
-        column(({ places }) => places),
+        column(({ freeSlots }) => freeSlots),
         'int4',
       )}) as claims offset 0) claimed`
 }
@@ -109,10 +109,10 @@ type ClaimedTuple = readonly [
 ]
 
 /** Returns the claimed jobs in the order in which they were added. */
-export const parseClaims = ({ claims }: Pick<Claims, 'claims'>): readonly Claimed[] =>
-  claims === null ? [] : (JSON.parse(claims) as ClaimedTuple[]).map(toClaimed)
+export const parseClaims = ({ claims }: Pick<ClaimResult, 'claims'>): readonly ClaimedJob[] =>
+  claims === null ? [] : (JSON.parse(claims) as ClaimedTuple[]).map(toClaimedJob)
 
-const toClaimed = ([
+const toClaimedJob = ([
   id,
   name,
   attempt,
@@ -126,7 +126,7 @@ const toClaimed = ([
   payload,
   waited,
   trace_parent,
-]: ClaimedTuple): Claimed => ({
+]: ClaimedTuple): ClaimedJob => ({
   id,
   name,
   attempt,
@@ -143,7 +143,7 @@ const toClaimed = ([
 })
 
 /** Requeues deliveries for any worker, due in `pauseMs`. */
-export const redeliver = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
+export const requeueDeliveries = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
   sql.type(noRows)`
     select job_deliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),
       array_agg(d.last), array_agg(now() + make_interval(secs => ${pauseMs / 1000}::float8)))

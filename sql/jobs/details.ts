@@ -1,4 +1,4 @@
-import { JOB_JSON, retainedJob, type VisibleJob, visibleRow } from '../jobs.ts'
+import { buildRetainedCondition, buildVisibleCondition, JOB_JSON, type VisibleJob } from '../jobs.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Statement that reads the details of one job as a consistent snapshot. */
@@ -7,7 +7,7 @@ import type { ReadStatement } from '../reader.ts'
 const MAX_ATTEMPTS = 1000
 /** Maximum count of queued jobs ahead of this one. */
 export const MAX_AHEAD = 1000
-const MAX_RUNNING = 50
+const MAX_LISTED_RUNNING = 50
 /** Maximum length of a chain of retries in each direction. */
 const MAX_IN_CHAIN = 100
 
@@ -15,16 +15,16 @@ const MAX_IN_CHAIN = 100
 // named after its payload.
 const OWNER_OR_ADMIN = '($2::boolean or job.owner_id = $1::int)'
 
-const seconds = (interval: string): string => `round(greatest(extract(epoch from ${interval}), 0), 3)`
+const toSeconds = (interval: string): string => `round(greatest(extract(epoch from ${interval}), 0), 3)`
 
 // The `job` row holds the start of the first attempt and the end of the last. Event rows hold the rest.
-const ATTEMPTS = `(
+const ATTEMPTS_JSON = `(
   select coalesce(json_agg(json_build_object(
     'attempt', n,
     'worker', case when ${OWNER_OR_ADMIN} then coalesce(ended ->> 'worker', case when n = job.attempt then job.worker end) end,
     'claimed_at', iso(claimed_at), 'ended_at', iso(ended_at),
-    'waited_seconds', ${seconds(`claimed_at - greatest(job.created_at, coalesce((ended ->> 'due_at')::timestamptz, job.run_at))`)},
-    'ran_seconds', case when ended_at is not null then ${seconds('ended_at - claimed_at')} end,
+    'waited_seconds', ${toSeconds(`claimed_at - greatest(job.created_at, coalesce((ended ->> 'due_at')::timestamptz, job.run_at))`)},
+    'ran_seconds', case when ended_at is not null then ${toSeconds('ended_at - claimed_at')} end,
     'outcome', coalesce(ended ->> 'outcome', case when ended_at is not null then job.status end),
     'error', case
       when ended ? 'code' then json_build_object('code', ended ->> 'code', 'detail', coalesce(ended ->> 'detail', ''))
@@ -41,7 +41,7 @@ const ATTEMPTS = `(
       where job_id = job.id and attempt is not null and attempt > job.attempt - ${MAX_ATTEMPTS} group by attempt) e on e.attempt = n) a)`
 
 // Jobs of other owners may block an actor. Only jobs that the caller can see are listed.
-const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
+const BLOCKERS_JSON = `case when job.status = 'queued' then json_build_object(
   'ahead', (select count(*) from (
     select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'queued' and not earlier.later
       and earlier.ordinal < job.ordinal limit ${MAX_AHEAD}) waiting),
@@ -49,11 +49,11 @@ const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
     from queue_control where queue = job.queue),
   'running', (select coalesce(json_agg(json_build_object('job_id', id, 'name', name) order by ordinal), '[]') from (
     select r.id, r.name, r.ordinal from job r
-    where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${visibleRow('r')}
-    order by r.ordinal limit ${MAX_RUNNING}) running)) end`
+    where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${buildVisibleCondition('r')}
+    order by r.ordinal limit ${MAX_LISTED_RUNNING}) running)) end`
 
 // Only admins see the log, because its lines contain internal details.
-const LOG = `case when $2::boolean then (
+const LOG_JSON = `case when $2::boolean then (
   select coalesce(json_agg(json_build_object('at', iso(at), 'attempt', attempt, 'level', level, 'message', message, 'data', data)
     order by at, id), '[]')
   from job_log where job_id = job.id) end`
@@ -87,9 +87,9 @@ export const readJobDetails: ReadStatement<VisibleJob> = {
       'due_at', case when job.status = 'queued' and job.run_at > now() then iso(job.run_at) end,
       'tries', job.tries, 'max_tries', job.max_tries, 'interruptions', job.interruptions,
       'payload', case when ${OWNER_OR_ADMIN} then job.payload end,
-      'attempts', ${ATTEMPTS},
-      'waits_for', ${WAITS_FOR},
-      'log', ${LOG},
+      'attempts', ${ATTEMPTS_JSON},
+      'waits_for', ${BLOCKERS_JSON},
+      'log', ${LOG_JSON},
       'chain', json_build_object('retry_of', ${RETRY_OF}, 'retried_by', ${RETRIED_BY}))::text
-    from job where ${visibleRow('job')} and job.id = $3::uuid and ${retainedJob('$4')}`,
+    from job where ${buildVisibleCondition('job')} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
 }

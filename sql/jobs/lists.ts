@@ -1,5 +1,5 @@
 import { JOB_JSON, PRIVATE_QUEUES } from '../jobs.ts'
-import { cursorOf, inOrders, inTimeSpan, type List } from '../lists.ts'
+import { cursorOf, inTimeSpan, type List, mapOrders } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /**
@@ -9,14 +9,14 @@ import type { ReadStatement } from '../reader.ts'
  */
 type Scope = 'own' | 'all'
 
-const SCOPES: Readonly<Record<Scope, readonly string[]>> = {
+const SCOPE_CONDITIONS: Readonly<Record<Scope, readonly string[]>> = {
   own: ['job.owner_id = $1::int', `job.owner_id is null and job.queue not in ${PRIVATE_QUEUES}`],
   all: ['$1::int is null or true'],
 }
 
 /** Selects up to `limit` rows for each scope condition, in index order. */
-const rowsInScope = (scope: Scope, of: string, order: string, limit: string): string =>
-  SCOPES[scope]
+const selectRowsInScope = (scope: Scope, of: string, order: string, limit: string): string =>
+  SCOPE_CONDITIONS[scope]
     .map(
       (visible) =>
         `(select job.id, job.ordinal, job.finished_at from job where (${visible}) and ${of} order by ${order} limit ${limit})`,
@@ -25,8 +25,8 @@ const rowsInScope = (scope: Scope, of: string, order: string, limit: string): st
 
 type Direction = List['direction']
 
-const runningRows = (scope: Scope, after: string, limit: string, way: Direction = 'desc'): string =>
-  rowsInScope(
+const selectRunningRows = (scope: Scope, after: string, limit: string, way: Direction = 'desc'): string =>
+  selectRowsInScope(
     scope,
     `job.status = 'running' and ${after}`,
     `job.finished_at ${way}, job.ordinal ${way}`,
@@ -34,16 +34,16 @@ const runningRows = (scope: Scope, after: string, limit: string, way: Direction 
   )
 
 /** Condition for queued jobs, in the words of the predicate of `job_queued_idx` so that the planner uses it. */
-export const QUEUED = `job.status = 'queued' and job.finished_at is null`
+export const QUEUED_CONDITION = `job.status = 'queued' and job.finished_at is null`
 /** The sorted parts of `job_queued_idx`: for each queue, jobs that were due when added, and delayed ones. */
 export const INDEX_PARTS = `(select distinct queue, delayed from job_count, (values (0), (1)) part(delayed))`
-const DELAYED = 'case when job.run_at > job.created_at then 1 else 0 end'
-export const IN_INDEX_PART = `${QUEUED} and job.queue = q.queue and ${DELAYED} = q.delayed`
+const DELAYED_FLAG = 'case when job.run_at > job.created_at then 1 else 0 end'
+export const IN_INDEX_PART = `${QUEUED_CONDITION} and job.queue = q.queue and ${DELAYED_FLAG} = q.delayed`
 
 // Scope `all` reads each queue separately, which is cheap because there are few queues.
-const queuedRows = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
+const selectQueuedRows = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
   scope === 'own'
-    ? rowsInScope(
+    ? selectRowsInScope(
         scope,
         `job.status = 'queued' and ${after}`,
         `job.finished_at ${way}, job.ordinal ${way}`,
@@ -53,12 +53,12 @@ const queuedRows = (scope: Scope, after: string, limit: string, way: Direction =
         select job.id, job.ordinal, job.finished_at from job
         where ${IN_INDEX_PART} and ${after} order by job.ordinal ${way} limit ${limit}) job`
 
-const RETAINED = 'job.finished_at > now() - make_interval(secs => $3::float8)'
+const RETAINED_CONDITION = 'job.finished_at > now() - make_interval(secs => $3::float8)'
 const ENDED_STATUSES = ['done', 'failed', 'cancelled']
 
 // The index on all ended jobs has no owner column. The indexes by owner sort by status before time, so scope `own`
 // reads each status separately.
-const endedRows = (scope: Scope, status: string, after: string, limit: string): string =>
+const selectEndedRows = (scope: Scope, status: string, after: string, limit: string): string =>
   (scope === 'own' ? ENDED_STATUSES : [...ENDED_STATUSES, null])
     .map((one) => {
       const asked =
@@ -68,7 +68,7 @@ const endedRows = (scope: Scope, status: string, after: string, limit: string): 
             ? `coalesce(${status}, '${one}') = '${one}'`
             : `${status} = '${one}'`
       const of = one === null ? 'job.finished_at is not null' : `job.status = '${one}'`
-      return rowsInScope(
+      return selectRowsInScope(
         scope,
         `${asked} and ${of} and ${after}`,
         'job.finished_at desc, job.ordinal desc',
@@ -93,31 +93,34 @@ export const scopeOf = (isAdmin: boolean): Scope => (isAdmin ? 'all' : 'own')
 
 // Lists are not sorted by creation time, so jobs outside the time span are skipped one by one. Jobs that ended before
 // the span are not read at all.
-const ADDED_WITHIN = inTimeSpan('job.created_at', '$4', '$5')
-const ENDED_SINCE = `${RETAINED} and ${ADDED_WITHIN} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
-const LIMIT = '$7::int + 1'
+const ADDED_IN_SPAN_CONDITION = inTimeSpan('job.created_at', '$4', '$5')
+const ENDED_IN_SPAN_CONDITION = `${RETAINED_CONDITION} and ${ADDED_IN_SPAN_CONDITION} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
+const PAGE_LIMIT = '$7::int + 1'
 const matchesStatus = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
 
 /**
  * Jobs after a cursor, filtered by status and time. Running jobs come first, then queued (oldest first), then ended
  * (latest first).
  */
-export const readJobs: Readonly<Record<Scope, JobList>> = { own: jobList('own'), all: jobList('all') }
+export const readJobs: Readonly<Record<Scope, JobList>> = {
+  own: buildJobList('own'),
+  all: buildJobList('all'),
+}
 
-function jobList(scope: Scope): JobList {
+function buildJobList(scope: Scope): JobList {
   const part = '($6::jsonb ->> 0)::bigint'
   const ordinal = '($6::jsonb ->> 2)::bigint'
   const last = `($6::jsonb is null or ${part} < 2 or (job.finished_at, job.ordinal) < (($6::jsonb ->> 1)::timestamptz, ${ordinal}))`
   return {
     name: `jobs_${scope}`,
-    text: page(
+    text: buildPage(
       ['part', 'at', 'found.ordinal'],
       `part, case when part = 1 then ordinal end, at desc, ordinal desc`,
-      `select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${runningRows(scope, `${matchesStatus('running')} and ${ADDED_WITHIN} and ($6::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, LIMIT)}) job
+      `select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${selectRunningRows(scope, `${matchesStatus('running')} and ${ADDED_IN_SPAN_CONDITION} and ($6::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, PAGE_LIMIT)}) job
        union all
-       select 1, id, ordinal, 'epoch' from (${queuedRows(scope, `${matchesStatus('queued')} and ${ADDED_WITHIN} and ($6::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, LIMIT)}) job
+       select 1, id, ordinal, 'epoch' from (${selectQueuedRows(scope, `${matchesStatus('queued')} and ${ADDED_IN_SPAN_CONDITION} and ($6::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, PAGE_LIMIT)}) job
        union all
-       select 2, id, ordinal, finished_at from (${endedRows(scope, '$2::text', `${ENDED_SINCE} and ${last}`, LIMIT)}) job`,
+       select 2, id, ordinal, finished_at from (${selectEndedRows(scope, '$2::text', `${ENDED_IN_SPAN_CONDITION} and ${last}`, PAGE_LIMIT)}) job`,
     ),
   }
 }
@@ -126,12 +129,12 @@ function jobList(scope: Scope): JobList {
  * Returns a statement for one page. Its result is a line with the cursor of the next page (empty on the last page),
  * then a JSON array of jobs.
  */
-function page(keys: readonly string[], order: string, found: string): string {
+function buildPage(keys: readonly string[], order: string, found: string): string {
   return `
     select concat(case when count(*) > $7::int then max(${cursorOf(keys)}) filter (where n = $7::int) end,
       E'\\n[', string_agg((${JOB_JSON})::text, ',' order by n) filter (where n <= $7::int), ']')
     from (
-      select *, row_number() over (order by ${order}) as n from (${found}) parts order by n limit ${LIMIT}
+      select *, row_number() over (order by ${order}) as n from (${found}) parts order by n limit ${PAGE_LIMIT}
     ) found join job on job.id = found.id`
 }
 
@@ -139,28 +142,29 @@ function page(keys: readonly string[], order: string, found: string): string {
 export const MAX_SORTED = 800
 
 /** Alternative sort orders for jobs. */
-export const ADDED_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as const
+export const JOB_SORT_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as const
 
 /**
  * Jobs in the order in which they were added. No index serves ended jobs in this order, because it would slow down
  * every step of every job. Instead, the last {@link MAX_SORTED} ended jobs of each state are sorted.
  */
-export const readJobsInOrder = inOrders(ADDED_ORDERS, (_column, _order, way) => ({
-  own: sortedJobList('own', way),
-  all: sortedJobList('all', way),
+export const readSortedJobs = mapOrders(JOB_SORT_ORDERS, (_column, _order, way) => ({
+  own: buildSortedJobList('own', way),
+  all: buildSortedJobList('all', way),
 }))
 
-function sortedJobList(scope: Scope, way: Direction): JobList {
+function buildSortedJobList(scope: Scope, way: Direction): JobList {
   const after = `($6::jsonb is null or job.ordinal ${way === 'asc' ? '>' : '<'} ($6::jsonb ->> 0)::bigint)`
-  const live = (status: string): string => `${matchesStatus(status)} and ${ADDED_WITHIN} and ${after}`
+  const live = (status: string): string =>
+    `${matchesStatus(status)} and ${ADDED_IN_SPAN_CONDITION} and ${after}`
   return {
     name: `jobs_${scope}_added_${way}`,
-    text: page(
+    text: buildPage(
       ['found.ordinal'],
       `ordinal ${way}`,
-      `select * from (${runningRows(scope, live('running'), LIMIT, way)}) job
-       union all select * from (${queuedRows(scope, live('queued'), LIMIT, way)}) job
-       union all select * from (${endedRows(scope, '$2::text', ENDED_SINCE, String(MAX_SORTED))}) job where ${after}`,
+      `select * from (${selectRunningRows(scope, live('running'), PAGE_LIMIT, way)}) job
+       union all select * from (${selectQueuedRows(scope, live('queued'), PAGE_LIMIT, way)}) job
+       union all select * from (${selectEndedRows(scope, '$2::text', ENDED_IN_SPAN_CONDITION, String(MAX_SORTED))}) job where ${after}`,
     ),
   }
 }
@@ -170,17 +174,17 @@ const MAX_LIVE = '1000'
 
 /** Ids of live jobs, running ones first, for the start of the stream of all jobs. */
 export const readLiveIds: Readonly<Record<Scope, ReadStatement<[who: number | null]>>> = {
-  own: liveIds('own'),
-  all: liveIds('all'),
+  own: buildLiveIds('own'),
+  all: buildLiveIds('all'),
 }
 
-function liveIds(scope: Scope): ReadStatement<[who: number | null]> {
+function buildLiveIds(scope: Scope): ReadStatement<[who: number | null]> {
   return {
     name: `job_live_ids_${scope}`,
     text: `
-      (select id from (${runningRows(scope, 'true', MAX_LIVE)}) job order by ordinal limit ${MAX_LIVE})
+      (select id from (${selectRunningRows(scope, 'true', MAX_LIVE)}) job order by ordinal limit ${MAX_LIVE})
       union all
-      (select id from (${queuedRows(scope, 'true', MAX_LIVE)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE})`,
+      (select id from (${selectQueuedRows(scope, 'true', MAX_LIVE)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE})`,
   }
 }
 
@@ -193,9 +197,9 @@ export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(runni
  */
 export const waitingSince = (queue: string): string => `(
   select min(since) from (
-    (select created_at as since from job where ${QUEUED} and queue = ${queue} and ${DELAYED} = 0 order by ordinal limit 1)
+    (select created_at as since from job where ${QUEUED_CONDITION} and queue = ${queue} and ${DELAYED_FLAG} = 0 order by ordinal limit 1)
     union all
-    (select run_at from job where ${QUEUED} and queue = ${queue} and run_at > created_at and run_at <= now() order by run_at limit 1)) first)`
+    (select run_at from job where ${QUEUED_CONDITION} and queue = ${queue} and run_at > created_at and run_at <= now() order by run_at limit 1)) first)`
 
 /** Queued and running jobs per queue, with the longest wait in seconds, for metrics. */
 export const readQueueDepths: ReadStatement<[]> = {

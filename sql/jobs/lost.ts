@@ -26,7 +26,7 @@ export type LostAttempt = z.output<typeof LostAttempt>
  * attempt if a requested cancellation ended the job. This is a separate statement because only traces need it. Attempts
  * added in between do not change the result.
  */
-export const lostAttempts = (ids: readonly string[]): Query<LostAttempt> =>
+export const listLostAttempts = (ids: readonly string[]): Query<LostAttempt> =>
   sql.prepared('job_lost', LostAttempt)`
     select job.id, job.name, job.queue, job.request_id, job.trace_parent, lost.attempt, lost.worker,
       extract(epoch from begun.at)::float8 * 1000 as claimed_ms, extract(epoch from lost.at)::float8 * 1000 as ended_ms,

@@ -73,10 +73,10 @@ export function parseMonitor(texts: readonly string[]): Monitor {
   }
 }
 
-const History = z.object({ json: z.string().nullable() })
+const JobHistory = z.object({ json: z.string().nullable() })
 
 /** Returns the last events of a job with their times, oldest first. The caller must check that the job is visible. */
-export const jobHistory = (id: string, limit: number): Query<z.output<typeof History>> =>
-  sql.prepared('job_history', History)`
+export const findJobHistory = (id: string, limit: number): Query<z.output<typeof JobHistory>> =>
+  sql.prepared('job_history', JobHistory)`
     select json_agg(json_build_object('seq', seq, 'kind', kind, 'at', iso(created_at), 'data', data) order by seq)::text as json
     from (select * from job_event where job_id = ${id}::uuid order by seq desc limit ${limit}::int) events`

@@ -3,7 +3,7 @@ import { JsonText, type Query, sql } from '../db.ts'
 import { QUEUE_CHANGED, WORKER_CHANGED } from '../notify.ts'
 import type { ReadStatement } from '../reader.ts'
 import { LIVE_COUNTS, waitingSince } from './lists.ts'
-import { WINDOWS, type Window } from './tallies.ts'
+import { type TallyWindow, WINDOWS } from './tallies.ts'
 
 /** Statements for admins to inspect and control queues and workers. */
 
@@ -34,10 +34,10 @@ export const readQueues: ReadStatement<[names: readonly string[], span: number, 
 }
 
 /** Returns the parameters of {@link readQueues} for a time window. */
-export const queueParameters = (names: readonly string[], window: Window) =>
+export const getWindowParameters = (names: readonly string[], window: TallyWindow) =>
   [names, WINDOWS[window].span, WINDOWS[window].spans] as const
 
-const notifyChange = sql.fragment`pg_notify(${QUEUE_CHANGED}, queue)`
+const NOTIFY_QUEUE_CHANGE = sql.fragment`pg_notify(${QUEUE_CHANGED}, queue)`
 
 /** Pauses a queue; returns no row and changes nothing if it is already paused. */
 export const pauseQueue = (queue: string, by: number | null): Query<unknown> =>
@@ -45,32 +45,32 @@ export const pauseQueue = (queue: string, by: number | null): Query<unknown> =>
     insert into queue_control as c (queue, paused_at, paused_by) values (${queue}, now(), ${by}::int)
     on conflict on constraint queue_control_pkey do update set paused_at = now(), paused_by = excluded.paused_by
     where c.paused_at is null
-    returning ${notifyChange}::text`
+    returning ${NOTIFY_QUEUE_CHANGE}::text`
 
 /** Resumes a queue; returns no row if it was not paused. */
 export const resumeQueue = (queue: string): Query<unknown> =>
   sql.type(z.object({}))`
     update queue_control set paused_at = null, paused_by = null where queue = ${queue} and paused_at is not null
-    returning ${notifyChange}::text`
+    returning ${NOTIFY_QUEUE_CHANGE}::text`
 
 /** Sets the concurrency limit of a queue; null removes it. Returns no row if the limit is unchanged. */
-export const limitQueue = (queue: string, max: number | null): Query<unknown> =>
+export const setQueueLimit = (queue: string, max: number | null): Query<unknown> =>
   sql.type(z.object({}))`
     insert into queue_control as c (queue, most_running) values (${queue}, ${max}::int)
     on conflict on constraint queue_control_pkey do update set most_running = excluded.most_running
     where c.most_running is distinct from excluded.most_running
-    returning ${notifyChange}::text`
+    returning ${NOTIFY_QUEUE_CHANGE}::text`
 
 /** Returns the pause and the limit of a queue, for use in a transaction. */
-export const queueControl = (queue: string): Query<{ json: string }> =>
+export const getQueueControl = (queue: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     select json_build_object('queue', q.queue, 'paused_at', iso(c.paused_at), 'paused_by', c.paused_by, 'limit', c.most_running)::text as json
     from (select ${queue}::text as queue) q left join queue_control c on c.queue = q.queue`
 
-const Share = z.object({ queue: z.string(), places: z.number().nullable() })
+const QueueConcurrency = z.object({ queue: z.string(), places: z.number().nullable() })
 
 /** Drains a worker so that it claims no more jobs, or undrains it. No row if no live worker has the lease. */
-export const drainWorker = (lease: string, isDrained: boolean): Query<{ name: string }> =>
+export const setWorkerDrained = (lease: string, isDrained: boolean): Query<{ name: string }> =>
   sql.type(z.object({ name: z.string() }))`
     update worker_lease set drained_at = case when ${isDrained} then coalesce(drained_at, now()) end
     where id = ${lease}::uuid and expires_at > now()
@@ -80,8 +80,8 @@ export const drainWorker = (lease: string, isDrained: boolean): Query<{ name: st
  * Returns the concurrency of a worker for each controlled queue; null means no limit. The limit of a queue is divided
  * among its live, undrained workers, ordered by lease. A drained worker gets 0.
  */
-export const readConcurrency = (lease: string): Query<z.output<typeof Share>> =>
-  sql.prepared('queue_shares', Share)`
+export const readConcurrency = (lease: string): Query<z.output<typeof QueueConcurrency>> =>
+  sql.prepared('queue_shares', QueueConcurrency)`
     select queue, 0 as places from worker_lease l, unnest(l.queues) queue where l.id = ${lease}::uuid and l.drained_at is not null
     union all
     select c.queue, case when c.paused_at is not null then 0 when c.most_running is not null

@@ -3,17 +3,17 @@ import { noRows, type Query, sql } from '../db.ts'
 
 /** Retries of failed jobs. A retry is a new job; the failed job and its terminal event do not change. */
 
-const Ended = z.object({
+const RetriedJob = z.object({
   name: z.string(),
   payload: z.unknown(),
   owner_id: z.number().nullable(),
   status: z.string(),
 })
-export type Ended = z.output<typeof Ended>
+export type RetriedJob = z.output<typeof RetriedJob>
 
 /** Locks a job, so that the second of two concurrent retry requests finds the retry that the first one added. */
-export const jobToRetry = (id: string): Query<Ended> =>
-  sql.type(Ended)`select name, payload, owner_id, status from job where id = ${id}::uuid for update`
+export const lockJobToRetry = (id: string): Query<RetriedJob> =>
+  sql.type(RetriedJob)`select name, payload, owner_id, status from job where id = ${id}::uuid for update`
 
 /** Returns the job that retries a failed job; no row if there is none. */
 export const findRetry = (id: string): Query<{ id: string }> =>

@@ -27,7 +27,7 @@ export interface JobFilter {
 /** Maximum number of jobs that a page scans, which takes 0.1 s. */
 export const MAX_SCANNED = 100_000
 
-const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
+const FOUND_JOB_JSON = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
   'status', job.status, 'label', job.label, 'attempts', job.attempt, 'request_id', job.request_id,
   'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
   'created_at', iso(job.created_at), 'due_at', case when job.status = 'queued' and job.run_at > now() then iso(job.run_at) end,
@@ -35,7 +35,7 @@ const ROW = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.
   'retried_by', (select again.id from job again where again.retry_of = job.id))`
 
 /** Cursors of found jobs, sorted by addition (the order of ids) or by end. */
-export const FOUND_ORDER = { id: 'uuid' } as const
+export const ADDED_ORDER = { id: 'uuid' } as const
 export const ENDED_ORDER = { finished_at: 'timestamptz', ordinal: 'bigint' } as const
 
 /**
@@ -45,30 +45,30 @@ export const ENDED_ORDER = { finished_at: 'timestamptz', ordinal: 'bigint' } as 
 export const MEASURED_ORDER = { newest: 'uuid', at: 'timestamptz', value: 'bigint', id: 'uuid' } as const
 
 // Durations are measured at the time of the first page. Otherwise a job that makes progress could appear on two pages.
-const AT = 'coalesce(($2::jsonb ->> 1)::timestamptz, now())'
-const DUE =
+const MEASURED_AT = 'coalesce(($2::jsonb ->> 1)::timestamptz, now())'
+const DUE_AT =
   'case when job.started_at < job.run_at then job.created_at else greatest(job.created_at, job.run_at) end'
-const milliseconds = (from: string, to: string): string =>
-  `greatest(0, round(extract(epoch from least(coalesce(${to}, ${AT}), ${AT}) - ${from}) * 1000))::bigint`
+const millisecondsBetween = (from: string, to: string): string =>
+  `greatest(0, round(extract(epoch from least(coalesce(${to}, ${MEASURED_AT}), ${MEASURED_AT}) - ${from}) * 1000))::bigint`
 const MEASURES = {
-  ran: `coalesce(${milliseconds('job.started_at', 'job.finished_at')}, 0)`,
-  waited: milliseconds(DUE, 'coalesce(job.started_at, job.finished_at)'),
+  ran: `coalesce(${millisecondsBetween('job.started_at', 'job.finished_at')}, 0)`,
+  waited: millisecondsBetween(DUE_AT, 'coalesce(job.started_at, job.finished_at)'),
   attempts: 'job.attempt::bigint',
 } as const
 
-type Found = ReadStatement<[filter: string, after: string | null, limit: number]>
+type SearchStatement = ReadStatement<[filter: string, after: string | null, limit: number]>
 
 /**
  * Returns a statement that finds jobs by a filter, in index order. The result is a line with the cursor of the next
  * page (empty on the last page), then a JSON array. A page stops after scanning {@link MAX_SCANNED} jobs. It may then
  * return fewer than `limit` jobs, even none, with a cursor.
  */
-const scanStatement = (
+const createScanStatement = (
   name: string,
   order: Readonly<Record<string, string>>,
   direction: 'asc' | 'desc',
   where = 'true',
-): Found => {
+): SearchStatement => {
   const keys = Object.keys(order)
   const sorted = (way: 'asc' | 'desc') => keys.map((key) => `${key} ${way}`).join(', ')
   const bounds = Object.values(order).map((type, index) => `($2::jsonb ->> ${index})::${type}`)
@@ -86,19 +86,19 @@ const scanStatement = (
         case when (select count(*) from fitting) > $3::int
           then ${end(`select * from shown order by ${sorted(direction === 'desc' ? 'asc' : 'desc')} limit 1`)}
           else ${end(`select ${keys.join(', ')} from ${rest} offset ${MAX_SCANNED - 1} limit 1`)} end,
-        E'\\n', (select coalesce(json_agg(${ROW} order by ${keys.map((key) => `shown.${key} ${direction}`).join(', ')}), '[]')
+        E'\\n', (select coalesce(json_agg(${FOUND_JOB_JSON} order by ${keys.map((key) => `shown.${key} ${direction}`).join(', ')}), '[]')
           from shown cross join lateral (select (shown.job).*) job))`,
   }
 }
 
 // A filter on one status can use the index on the status.
-const ENDED = `job.finished_at is not null and ($1::jsonb ->> 'status' is null or job.status = $1::jsonb ->> 'status')`
+const ENDED_CONDITION = `job.finished_at is not null and ($1::jsonb ->> 'status' is null or job.status = $1::jsonb ->> 'status')`
 
 /**
  * Returns a statement that finds the jobs of a filter with the greatest value of a measure. It considers the latest
- * {@link MAX_SCANNED} jobs. The result has the format of `scanStatement`.
+ * {@link MAX_SCANNED} jobs. The result has the format of `createScanStatement`.
  */
-const rankStatement = (name: keyof typeof MEASURES): Found => ({
+const createRankStatement = (name: keyof typeof MEASURES): SearchStatement => ({
   name: `jobs_found_by_${name}`,
   text: `
     with newest as materialized (
@@ -114,20 +114,20 @@ const rankStatement = (name: keyof typeof MEASURES): Found => ({
     ), shown as (select * from beyond order by value desc, id desc limit $3::int)
     select concat(
       case when (select count(*) from beyond) > $3::int then (
-        select ${cursorOf(['(select id from newest)', AT, 'value', 'id'])}
+        select ${cursorOf(['(select id from newest)', MEASURED_AT, 'value', 'id'])}
         from shown order by value, id limit 1) end,
-      E'\\n', (select coalesce(json_agg(${ROW} order by value desc, id desc), '[]') from shown join job using (id)))`,
+      E'\\n', (select coalesce(json_agg(${FOUND_JOB_JSON} order by value desc, id desc), '[]') from shown join job using (id)))`,
 })
 
 /** The search statement for each sort order. */
 export const readFoundJobs = {
-  created_at: scanStatement('asc', FOUND_ORDER, 'asc'),
-  '-created_at': scanStatement('desc', FOUND_ORDER, 'desc'),
-  '-finished_at': scanStatement('ended', ENDED_ORDER, 'desc', ENDED),
-  '-ran': rankStatement('ran'),
-  '-waited': rankStatement('waited'),
-  '-attempts': rankStatement('attempts'),
-} as const satisfies Record<string, Found>
+  created_at: createScanStatement('asc', ADDED_ORDER, 'asc'),
+  '-created_at': createScanStatement('desc', ADDED_ORDER, 'desc'),
+  '-finished_at': createScanStatement('ended', ENDED_ORDER, 'desc', ENDED_CONDITION),
+  '-ran': createRankStatement('ran'),
+  '-waited': createRankStatement('waited'),
+  '-attempts': createRankStatement('attempts'),
+} as const satisfies Record<string, SearchStatement>
 
 /**
  * Failures of the last `seconds`, grouped by task and code, most frequent first, as JSON. Counts the last 10,000
@@ -182,7 +182,7 @@ export interface JobSelection {
   readonly only?: readonly string[] | undefined
 }
 
-const selectionCondition = ({ filter, states, before, unretried, only }: JobSelection) => sql.fragment`
+const buildSelectionCondition = ({ filter, states, before, unretried, only }: JobSelection) => sql.fragment`
   ${only === undefined ? sql.fragment`true` : sql.fragment`job.id = any(${sql.array(only, 'uuid')})`} and
   job.id < ${before}::uuid and job.status = any(${sql.array(states, 'text')}) and job_matches(job, ${JSON.stringify(filter)}::jsonb)
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
@@ -190,19 +190,19 @@ const selectionCondition = ({ filter, states, before, unretried, only }: JobSele
 /** Counts the selected jobs, at most `max`, and returns the database's time. */
 export const countSelected = (which: JobSelection, max: number): Query<{ count: number; now: string }> =>
   sql.type(z.object({ count: z.number(), now: z.string() }))`
-    select count(*)::int as count, now()::text as now from (select from job where ${selectionCondition(which)} limit ${max}) meant`
+    select count(*)::int as count, now()::text as now from (select from job where ${buildSelectionCondition(which)} limit ${max}) meant`
 
 /** Returns the ids of selected jobs after a given job, in the order in which they were added. */
-export const selectedIds = (
+export const listSelectedIds = (
   which: JobSelection,
   after: string | null,
   limit: number,
 ): Query<{ id: string }> =>
   sql.type(Id)`
-    select id from job where ${selectionCondition(which)} and (${after}::uuid is null or id > ${after}::uuid) order by id limit ${limit}`
+    select id from job where ${buildSelectionCondition(which)} and (${after}::uuid is null or id > ${after}::uuid) order by id limit ${limit}`
 
 /** Deletes the given jobs that have ended; returns a row for each. */
-export const deleteEnded = (ids: readonly string[]): Query<{ id: string }> =>
+export const deleteEndedJobs = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(Id)`delete from job where id = any(array(
       select id from job where id = any(${sql.array(ids, 'uuid')}) and finished_at is not null order by id for update))
     returning id`

@@ -19,7 +19,7 @@ export const WINDOWS = {
   '24h': { span: 1200, spans: 72 },
   '7d': { span: 7200, spans: 84 },
 } as const
-export type Window = keyof typeof WINDOWS
+export type TallyWindow = keyof typeof WINDOWS
 
 /** Outcome of an attempt: final, or requeued. */
 export type TallyOutcome = 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted'
@@ -38,12 +38,12 @@ export interface Tally {
 }
 
 /** Names of the other counters of a worker. */
-export type Counter = 'children_lost' | 'leases_lost' | 'statements_too_slow' | 'threads_killed'
+export type WorkerCounter = 'children_lost' | 'leases_lost' | 'statements_too_slow' | 'threads_killed'
 
 /** Adds to the stored tallies and counters. */
 export const addTallies = (
   tallies: readonly Tally[],
-  counters: Readonly<Partial<Record<Counter, number>>>,
+  counters: Readonly<Partial<Record<WorkerCounter, number>>>,
 ): Query<unknown> =>
   sql.prepared('job_tally_add', noRows)`
     with counted as (

@@ -1,4 +1,4 @@
-import { arrayText, type PageValues } from '../lists.ts'
+import { buildArrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Reads of the model catalog as public JSON. */
@@ -43,8 +43,8 @@ export const readModalities: ReadStatement<[modalities: readonly string[]]> = {
 }
 
 // Days from the release to the year 2100, so that every sort key ascends: latest models first, undated ones last.
-const AGE = `coalesce(date '2100-01-01' - m.released_on, 1000000)`
-export const MODEL_ORDER = { [AGE]: 'bigint', 'm.vendor': 'text', 'm.model_id': 'text' } as const
+const DAYS_BEFORE_2100 = `coalesce(date '2100-01-01' - m.released_on, 1000000)`
+export const MODEL_ORDER = { [DAYS_BEFORE_2100]: 'bigint', 'm.vendor': 'text', 'm.model_id': 'text' } as const
 
 /** Models, latest first. `pattern` is a substring of the id or title. A null filter matches any model. */
 export const readModels: ReadStatement<
@@ -57,7 +57,7 @@ export const readModels: ReadStatement<
   ]
 > = {
   name: 'llm_models',
-  text: arrayText({
+  text: buildArrayText({
     table: 'llm_model',
     row: 'm',
     parameters: 4,
@@ -65,7 +65,7 @@ export const readModels: ReadStatement<
       and ($3::text is null or m.modalities @> array[$3])
       and ($1::text is null or strpos(lower(m.model_id), lower($1)) > 0 or strpos(lower(m.title), lower($1)) > 0)`,
     order: MODEL_ORDER,
-    numbered: false,
+    hasPageNumbers: false,
     direction: 'asc',
     join: PRICE_TODAY,
     item: `json_build_object('model_id', m.model_id, 'vendor', m.vendor, 'title', m.title,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
-import { LISTED, LISTED_BY_TAG, type Listed } from '../documents.ts'
+import { LIST_BY_TAG_CONDITION, LIST_CONDITION, type ListFilters } from '../documents.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Document collections: their filters and the documents to index. */
@@ -18,7 +18,7 @@ export type Selection = z.output<typeof Selection>
  * Sets the filter of the owner's document collection with a name; creates the collection if needed. The id is null if a
  * file collection or another owner has the name.
  */
-export const openDocuments = (
+export const openDocumentCollection = (
   name: string,
   owner: number | null,
   selection: Selection,
@@ -37,22 +37,22 @@ const DocumentCollection = z.object({
 })
 
 /** Returns the name, owner and filter of a document collection; no row if it is deleted. */
-export const selectionOf = (id: number): Query<z.output<typeof DocumentCollection>> =>
+export const findDocumentCollection = (id: number): Query<z.output<typeof DocumentCollection>> =>
   sql.type(DocumentCollection)`
     select name, owner_id, selection from rag_collection where id = ${id} and deleted_at is null and selection is not null`
 
-const Affected = z.object({ id: z.number(), name: z.string() })
+const AffectedCollection = z.object({ id: z.number(), name: z.string() })
 
 /**
  * Returns the document collections that a change to these documents may affect. Call it in the transaction of the
  * change.
  */
-export const affectedCollections = (
+export const listAffectedCollections = (
   owner: number | null,
   documents: readonly number[],
-): Query<z.output<typeof Affected>> =>
+): Query<z.output<typeof AffectedCollection>> =>
   sql.type(
-    Affected,
+    AffectedCollection,
   )`select id, name from rag_affected_collections(${owner}::int, ${sql.array(documents, 'int8')})`
 
 /** A document to index. `digest` (hex) covers the title and the storage times of the pages; null if it has no pages. */
@@ -63,12 +63,12 @@ export const SelectedDocument = z.object({
 })
 export type SelectedDocument = z.output<typeof SelectedDocument>
 
-const selectedStatement = (
+const createSelectedStatement = (
   name: string,
   from: string,
   listed: string,
   id: string,
-): ReadStatement<[...Listed, ids: readonly number[] | null, after: number, max: number]> => ({
+): ReadStatement<[...ListFilters, ids: readonly number[] | null, after: number, max: number]> => ({
   name,
   text: `select coalesce(json_agg(json_build_object('id', s.id, 'title', s.title, 'digest', s.digest) order by s.id), '[]')::text
     from (
@@ -84,20 +84,29 @@ const selectedStatement = (
  * Documents that match a filter, sorted by id after a given id, as a JSON array. `ids` limits them; null matches any.
  * The statement reads only the times of their pages. The caller then reads the texts of changed documents.
  */
-export const readSelected = selectedStatement('rag_selected', 'document d', LISTED, 'd.id')
+export const readSelectedDocuments = createSelectedStatement(
+  'rag_selected',
+  'document d',
+  LIST_CONDITION,
+  'd.id',
+)
 
-/** Same as `readSelected`, for a filter with tags. */
-export const readSelectedTagged = selectedStatement(
+/** Same as `readSelectedDocuments`, for a filter with tags. */
+export const readSelectedTaggedDocuments = createSelectedStatement(
   'rag_selected_tagged',
   'document_tag t join document d on d.id = t.document_id',
-  LISTED_BY_TAG,
+  LIST_BY_TAG_CONDITION,
   't.document_id',
 )
 
 const PageText = z.object({ page_number: z.number(), text: z.string() })
 
 /** Returns the texts of a document's pages after a page number, in order. */
-export const pageTexts = (document: number, after: number, max: number): Query<z.output<typeof PageText>> =>
+export const listPageTexts = (
+  document: number,
+  after: number,
+  max: number,
+): Query<z.output<typeof PageText>> =>
   sql.type(PageText)`
     select page_number, text from document_page where document_id = ${document} and page_number > ${after}
     order by page_number limit ${max}`

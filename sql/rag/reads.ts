@@ -1,4 +1,4 @@
-import { arrayText, type PageValues, pageOf } from '../lists.ts'
+import { buildArrayText, buildPageSubquery, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Reads of collections as public JSON. */
@@ -12,82 +12,82 @@ export interface Viewer {
 type ViewerValues = [seesAll: boolean, ownerId: number | null]
 
 /** Returns a viewer as statement parameters. */
-export const viewerValues = ({ seesAll, ownerId }: Viewer): ViewerValues => [seesAll, ownerId]
+export const viewerValuesOf = ({ seesAll, ownerId }: Viewer): ViewerValues => [seesAll, ownerId]
 
-const LIVE = 'c.deleted_at is null and c.version > 0'
+const LIVE_CONDITION = 'c.deleted_at is null and c.version > 0'
 // Condition that hides the collections of a deleted account until the purge deletes them.
-const KEPT =
+const OWNER_EXISTS_CONDITION =
   'c.selection is not null and (select a.deleted_at from account a where a.id = c.owner_id) is null'
 
 /** Returns the conditions for collections that a viewer can see. Each condition uses its own index. */
-const visibleConditions = (all: string, owner: string): readonly string[] => [
-  `${LIVE} and c.selection is null`,
-  `${LIVE} and ${KEPT} and ${all}::boolean`,
-  `${LIVE} and ${KEPT} and not ${all}::boolean and c.owner_id = ${owner}::int`,
+const buildVisibleConditions = (all: string, owner: string): readonly string[] => [
+  `${LIVE_CONDITION} and c.selection is null`,
+  `${LIVE_CONDITION} and ${OWNER_EXISTS_CONDITION} and ${all}::boolean`,
+  `${LIVE_CONDITION} and ${OWNER_EXISTS_CONDITION} and not ${all}::boolean and c.owner_id = ${owner}::int`,
 ]
 
 /** Condition for a visible collection with the name $1. */
-const NAMED = `c.name = $1 and (${visibleConditions('$2', '$3').join(' or ')})`
-type Named = [collection: string, ...ViewerValues]
+const NAMED_CONDITION = `c.name = $1 and (${buildVisibleConditions('$2', '$3').join(' or ')})`
+type NamedCollection = [collection: string, ...ViewerValues]
 
 export const COLLECTION_ORDER = { 'c.name': 'text' } as const
 
 /** Names of the collections that the viewer can see. */
 export const readCollections: ReadStatement<[...ViewerValues, ...page: PageValues]> = {
   name: 'rag_collections',
-  text: arrayText({
+  text: buildArrayText({
     table: 'rag_collection',
     row: 'c',
     parameters: 2,
-    where: visibleConditions('$1', '$2'),
+    where: buildVisibleConditions('$1', '$2'),
     order: COLLECTION_ORDER,
-    numbered: false,
+    hasPageNumbers: false,
     direction: 'asc',
     item: 'to_json(c.name)',
   }),
 }
 
 /** One collection as public JSON. */
-export const readCollection: ReadStatement<Named> = {
+export const readCollection: ReadStatement<NamedCollection> = {
   name: 'rag_collection',
   text: `select json_build_object('name', c.name, 'document_count', c.document_count, 'chunk_count', c.chunk_count,
       'metadata', c.metadata, 'embedding_model', c.embedding_model, 'created_at', iso(c.created_at),
       'updated_at', iso(c.updated_at))::text
-    from rag_collection c where ${NAMED}`,
+    from rag_collection c where ${NAMED_CONDITION}`,
 }
 
 export const FILE_ORDER = { 'f.source': 'text' } as const
 
 /** A page of the files of a collection, with their chunk counts. */
-export const readFiles: ReadStatement<[...Named, ...page: PageValues]> = {
+export const readFiles: ReadStatement<[...NamedCollection, ...page: PageValues]> = {
   name: 'rag_files',
   text: `select json_build_object('collection_name', c.name, 'files', page.items::json, 'next', page.next,
       'total_files', c.document_count, 'total_chunks', c.chunk_count)::text
-    from rag_collection c cross join lateral ${pageOf({
+    from rag_collection c cross join lateral ${buildPageSubquery({
       table: 'rag_file',
       row: 'f',
       parameters: 3,
       where: 'f.collection_id = c.id and f.build_id is null',
       order: FILE_ORDER,
-      numbered: false,
+      hasPageNumbers: false,
       direction: 'asc',
       item: `json_build_object('source', f.source, 'chunks', f.chunk_count)`,
     })} page
-    where ${NAMED}`,
+    where ${NAMED_CONDITION}`,
 }
 
 /** Id, version and embedding model of a collection, with which every search begins. */
-export const readState: ReadStatement<Named> = {
+export const readState: ReadStatement<NamedCollection> = {
   name: 'rag_state',
   text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model)::text
-    from rag_collection c where ${NAMED}`,
+    from rag_collection c where ${NAMED_CONDITION}`,
 }
 
 /** Id of a collection. `of_documents` is true if it has documents instead of files. */
-export const readKind: ReadStatement<Named> = {
+export const readKind: ReadStatement<NamedCollection> = {
   name: 'rag_kind',
   text: `select json_build_object('id', c.id, 'of_documents', c.selection is not null)::text
-    from rag_collection c where ${NAMED}`,
+    from rag_collection c where ${NAMED_CONDITION}`,
 }
 
 /**
@@ -111,7 +111,7 @@ export const readRagCounts: ReadStatement<[]> = {
   text: `select json_build_object('collections', count(*), 'documents', coalesce(sum(c.document_count), 0),
       'chunks', coalesce(sum(c.chunk_count), 0),
       'pgvector', (select count(*) > 0 from pg_extension where extname = 'vector'))::text
-    from rag_collection c where ${LIVE}`,
+    from rag_collection c where ${LIVE_CONDITION}`,
 }
 
 type ChunkFilter = [files: readonly number[] | null, ordinals: readonly number[] | null]

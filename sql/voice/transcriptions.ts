@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
-import { arrayText, type PageValues } from '../lists.ts'
+import { buildArrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Transcriptions. `schema/14-voice.sql` has their table, and `voice_transcription_settle` records their outcome. */
@@ -48,12 +48,12 @@ export const beginTranscription = (id: string, jobId: string): Query<z.output<ty
  */
 type Viewer = [owner: number | null, seesAll: boolean]
 
-const VISIBLE = '($3::boolean or t.owner_id is not distinct from $2::int)'
+const VISIBLE_CONDITION = '($3::boolean or t.owner_id is not distinct from $2::int)'
 
 export const readTranscription: ReadStatement<[id: string, ...viewer: Viewer]> = {
   name: 'voice_transcription',
   text: `select concat(left(voice_transcription_json(t)::text, -1), ',"text":', coalesce(to_json(t.text)::text, 'null'),
-    ',"segments":', t.segments, '}') from voice_transcription t where t.id = $1::uuid and ${VISIBLE}`,
+    ',"segments":', t.segments, '}') from voice_transcription t where t.id = $1::uuid and ${VISIBLE_CONDITION}`,
 }
 
 export const TRANSCRIPTION_ORDER = { 't.created_at': 'timestamptz', 't.id': 'uuid' } as const
@@ -61,7 +61,7 @@ export const TRANSCRIPTION_ORDER = { 't.created_at': 'timestamptz', 't.id': 'uui
 /** A page of transcriptions without their text, newest first. */
 export const readTranscriptions: ReadStatement<[...viewer: Viewer, ...page: PageValues]> = {
   name: 'voice_transcriptions',
-  text: arrayText({
+  text: buildArrayText({
     table: 'voice_transcription',
     row: 't',
     parameters: 2,
@@ -69,7 +69,7 @@ export const readTranscriptions: ReadStatement<[...viewer: Viewer, ...page: Page
     where: ['not $2::boolean and t.owner_id = $1::int', '$2::boolean'],
     order: TRANSCRIPTION_ORDER,
     direction: 'desc',
-    numbered: false,
+    hasPageNumbers: false,
     item: 'voice_transcription_json(t)',
   }),
 }
