@@ -12,7 +12,7 @@ const ipaddr: typeof Ipaddr = createRequire(import.meta.url)('ipaddr.js')
  * Returns the network under which rate limits count an address: an IPv4 address itself, or the /64 of an IPv6 address.
  * A /64 is the smallest network of a site (RFC 6177). Ignores ports. Text that is not an address gets a key of its own.
  */
-export function networkOf(address: string): string {
+export function networkKeyOf(address: string): string {
   const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address
   if (!ipaddr.isValid(bare))
     return `? ${createHash('sha256').update(address).digest('base64url').slice(0, 22)}`
@@ -69,7 +69,7 @@ interface HostSettings {
 }
 
 /** Returns the hosts that the settings allow; null allows every host. */
-export function servedHosts({
+export function resolveServedHosts({
   production,
   host,
   publicBaseUrl,

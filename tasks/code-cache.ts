@@ -15,27 +15,27 @@ import { fileURLToPath } from 'node:url'
  * `NODE_COMPILE_CACHE` names another folder.
  */
 
-const ROOT = new URL('../', import.meta.url).href
+const PROJECT_ROOT_URL = new URL('../', import.meta.url).href
 // Length of a SHA-256 in hexadecimal digits.
-const DIGEST = 64
+const DIGEST_LENGTH = 64
 // Module with zod's messages in 60 languages. It is not needed: zod imports English, the only one in use, separately.
 const ZOD_LOCALES = '/node_modules/zod/v4/locales/index.js'
 
 /** Caches the code that this thread loads from now on. Entry points call it before they import anything else. */
 export function enableCodeCache(): void {
-  const folder = codeFolder()
+  const folder = openCodeFolder()
   if (folder === null || hasLoader()) return
   registerHooks({
     // Skips Node's checks of our own files for existence, links and packages.
     resolve: (specifier, context, next) => {
       const url =
-        specifier.startsWith('.') && isOwn(context.parentURL ?? '')
+        specifier.startsWith('.') && isOwnFile(context.parentURL ?? '')
           ? new URL(specifier, context.parentURL).href
           : ''
-      return isOwn(url) ? { url, format: 'module', shortCircuit: true } : next(specifier, context)
+      return isOwnFile(url) ? { url, format: 'module', shortCircuit: true } : next(specifier, context)
     },
     load: (url, context, next) => {
-      if (isOwn(url)) return { format: 'module', source: stripTypes(url, folder), shortCircuit: true }
+      if (isOwnFile(url)) return { format: 'module', source: stripTypes(url, folder), shortCircuit: true }
       if (url.endsWith(ZOD_LOCALES)) return { format: 'module', source: '', shortCircuit: true }
       return next(url, context)
     },
@@ -48,19 +48,21 @@ const hasLoader = (): boolean =>
     /^(--import|--require|-r|--(experimental-)?loader)(=|$)/.test(flag),
   )
 
-const isOwn = (url: string): boolean =>
-  url.startsWith(ROOT) && url.endsWith('.ts') && !url.includes('/node_modules/', ROOT.length - 1)
+const isOwnFile = (url: string): boolean =>
+  url.startsWith(PROJECT_ROOT_URL) &&
+  url.endsWith('.ts') &&
+  !url.includes('/node_modules/', PROJECT_ROOT_URL.length - 1)
 
 /** Returns the folder of stripped files, inside Node's cache; null if caching is disabled. */
-function codeFolder(): string | null {
+function openCodeFolder(): string | null {
   if (getCompileCacheDir() === undefined) {
-    const folder = createPrivateFolder(userFolder('millrace-code'))
+    const folder = createPrivateFolder(userFolderPath('millrace-code'))
     if (folder === null) return null
     enableCompileCache(folder)
   }
   // Undefined if Node cannot write to its cache or `NODE_DISABLE_COMPILE_CACHE` is set.
   const nodeCache = getCompileCacheDir()
-  if (nodeCache === undefined || !isOurs(nodeCache) || !isOurs(dirname(nodeCache))) return null
+  if (nodeCache === undefined || !isOwnedByUser(nodeCache) || !isOwnedByUser(dirname(nodeCache))) return null
   return createPrivateFolder(join(nodeCache, 'stripped'))
 }
 
@@ -68,11 +70,11 @@ function codeFolder(): string | null {
  * Returns the cache folder of child processes; null if the folder is not private. Other processes do not use it, so
  * they never execute code that a hijacked child wrote.
  */
-export function childCacheFolder(): string | null {
-  return createPrivateFolder(userFolder('millrace-child-code'))
+export function openChildCacheFolder(): string | null {
+  return createPrivateFolder(userFolderPath('millrace-child-code'))
 }
 
-const userFolder = (name: string): string => join(tmpdir(), `${name}-${process.getuid?.() ?? 'all'}`)
+const userFolderPath = (name: string): string => join(tmpdir(), `${name}-${process.getuid?.() ?? 'all'}`)
 
 /** Creates a folder that only this user can access; null if creation fails or the existing folder is not private. */
 function createPrivateFolder(folder: string): string | null {
@@ -82,14 +84,14 @@ function createPrivateFolder(folder: string): string | null {
     // Without a cache, the process only starts more slowly.
     return null
   }
-  return isOurs(folder, 0o077) ? folder : null
+  return isOwnedByUser(folder, 0o077) ? folder : null
 }
 
 /**
  * True if this user owns a folder and its mode has none of the bits in `without`. On Windows, where users have separate
  * temporary folders, any folder passes.
  */
-function isOurs(folder: string, without = 0): boolean {
+function isOwnedByUser(folder: string, without = 0): boolean {
   const found = lstatSync(folder)
   if (process.getuid === undefined) return found.isDirectory()
   return found.isDirectory() && found.uid === process.getuid() && (found.mode & without) === 0
@@ -99,12 +101,12 @@ function isOurs(folder: string, without = 0): boolean {
 function stripTypes(url: string, folder: string): string {
   const text = readFileSync(fileURLToPath(url), 'utf8')
   // The key is the path within the project: a version in another folder strips only the files that differ.
-  const file = join(folder, `${hash('sha256', url.slice(ROOT.length))}.js`)
-  const cached = read(file)
-  const source = cached.slice(DIGEST)
-  if (cached !== '' && cached.slice(0, DIGEST) === digestOf(text, source)) return source
+  const file = join(folder, `${hash('sha256', url.slice(PROJECT_ROOT_URL.length))}.js`)
+  const cached = readCachedFile(file)
+  const source = cached.slice(DIGEST_LENGTH)
+  if (cached !== '' && cached.slice(0, DIGEST_LENGTH) === digestOf(text, source)) return source
   const javascript = stripTypeScriptTypes(text)
-  write(file, digestOf(text, javascript) + javascript)
+  writeCachedFile(file, digestOf(text, javascript) + javascript)
   return javascript
 }
 
@@ -114,7 +116,7 @@ function stripTypes(url: string, folder: string): string {
 const digestOf = (text: string, source: string): string =>
   hash('sha256', `${process.version}\0${text}\0${source}`)
 
-function read(file: string): string {
+function readCachedFile(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
@@ -123,7 +125,7 @@ function read(file: string): string {
   }
 }
 
-function write(file: string, text: string): void {
+function writeCachedFile(file: string, text: string): void {
   const temporary = `${file}.${randomUUID()}`
   try {
     writeFileSync(temporary, text, { mode: 0o600 })

@@ -36,14 +36,14 @@ export interface TaskContext {
   /** Aborted on cancellation, takeover, timeout and shutdown. If a task ignores it, its thread is killed. */
   readonly signal: AbortSignal
   /** Updates the job's label and progress; streams show it within milliseconds. */
-  progress(label: string, current?: number, total?: number): void
+  reportProgress(label: string, current?: number, total?: number): void
   /** Adds an event of a custom kind to the job's stream. */
   emit(kind: string, data: unknown): void
   /**
    * Runs a transaction that commits only while this attempt is the current one.
    * @throws fail('job.superseded') if another worker has taken over the job.
    */
-  fenced<T>(work: (tx: Queries) => Promise<T>): Promise<T>
+  runFenced<T>(work: (tx: Queries) => Promise<T>): Promise<T>
 }
 
 export interface TaskLog {
@@ -58,12 +58,12 @@ export interface Providers {
    * Opens a document for reading page by page; invalid bytes give a reader with one unread page. The reader loads bytes
    * on demand and does not keep them, so only documents being read take memory.
    */
-  openPages(load: () => Promise<Uint8Array>, options: OpenPages): Promise<PageReader>
+  openPages(load: () => Promise<Uint8Array>, options: OpenPagesOptions): Promise<PageReader>
   /** Renders one page of a document; null if there is nothing to render or rendering fails. */
-  drawPage(
+  renderPage(
     bytes: Uint8Array,
     pageNumber: number,
-    options: OpenPages,
+    options: OpenPagesOptions,
   ): Promise<{ readonly png: Uint8Array; readonly width: number; readonly height: number } | null>
   /**
    * Opens a file of posts.
@@ -132,7 +132,7 @@ export interface AttachmentInfo {
 }
 
 /** Options for opening a document. */
-export interface OpenPages {
+export interface OpenPagesOptions {
   readonly mediaType: string
   /** The password for an encrypted document; null or absent if there is none. */
   readonly password?: string | null
@@ -160,7 +160,7 @@ export interface PageReader {
   readonly isFast: boolean
   read(pageNumber: number): Promise<PageResult>
   /** Streams an attachment, by its index in `attachments`. */
-  attachment(index: number): AsyncIterable<Uint8Array>
+  readAttachment(index: number): AsyncIterable<Uint8Array>
   close(): Promise<void>
 }
 

@@ -3,7 +3,7 @@
  * numbers, ranges and `*`; only `*` may have a step. The edge shows the next run without loading that library.
  */
 
-interface Fields {
+interface CronFields {
   /** All lists are ascending. */
   readonly minutes: readonly number[]
   readonly hours: readonly number[]
@@ -12,9 +12,9 @@ interface Fields {
   readonly weekdays: readonly number[]
 }
 
-const MINUTE = 60_000
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
 // Longest gap between two leap days: eight years, around a century that is not a leap year.
 const MAX_DAYS = 8 * 366
 
@@ -26,15 +26,15 @@ const ALL_WEEKDAYS = 7
  *
  * @throws RangeError if it is invalid or never matches, such as `0 0 30 2 *`.
  */
-export function nextRun(cron: string, after: Date): Date {
+export function computeNextRun(cron: string, after: Date): Date {
   const fields = parseExpression(cron)
-  const earliest = (Math.floor(after.getTime() / MINUTE) + 1) * MINUTE
-  const firstDay = Math.floor(earliest / DAY) * DAY
-  for (let day = firstDay; day <= firstDay + MAX_DAYS * DAY; day += DAY) {
+  const earliest = (Math.floor(after.getTime() / MINUTE_MS) + 1) * MINUTE_MS
+  const firstDay = Math.floor(earliest / DAY_MS) * DAY_MS
+  for (let day = firstDay; day <= firstDay + MAX_DAYS * DAY_MS; day += DAY_MS) {
     if (!matchesDay(fields, new Date(day))) continue
     for (const hour of fields.hours)
       for (const minute of fields.minutes) {
-        const time = day + hour * HOUR + minute * MINUTE
+        const time = day + hour * HOUR_MS + minute * MINUTE_MS
         if (time >= earliest) return new Date(time)
       }
   }
@@ -44,7 +44,7 @@ export function nextRun(cron: string, after: Date): Date {
 /**
  * True if a day matches. By cron's own rule, if both day of month and day of week are restricted, one match suffices.
  */
-function matchesDay({ dates, months, weekdays }: Fields, day: Date): boolean {
+function matchesDay({ dates, months, weekdays }: CronFields, day: Date): boolean {
   if (!months.includes(day.getUTCMonth() + 1)) return false
   const isDate = dates.includes(day.getUTCDate())
   const isWeekday = weekdays.includes(day.getUTCDay())
@@ -52,7 +52,7 @@ function matchesDay({ dates, months, weekdays }: Fields, day: Date): boolean {
   return matchesEither ? isDate || isWeekday : isDate && isWeekday
 }
 
-function parseExpression(cron: string): Fields {
+function parseExpression(cron: string): CronFields {
   const [minutes, hours, dates, months, weekdays, ...more] = cron.trim().split(/\s+/)
   if (weekdays === undefined || more.length > 0) throw new RangeError(`Invalid cron expression: ${cron}`)
   return {

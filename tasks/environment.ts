@@ -31,7 +31,7 @@ export function hideEnvironment(): void {
 }
 
 /** Returns the paths that hold secrets: the embedded database, the generated key, unsent mail, and settings. */
-export const secretPaths = ({ dataDir }: { readonly dataDir: string }): readonly string[] => [
+export const listSecretPaths = ({ dataDir }: { readonly dataDir: string }): readonly string[] => [
   dataDir,
   ENV_FILE,
 ]

@@ -1,100 +1,100 @@
-import { deleteDue } from './accounts/delete.ts'
-import { deletionMail } from './accounts/deletion-mail.ts'
-import { emailChange } from './accounts/email-change.ts'
+import { deleteDueAccount } from './accounts/delete.ts'
+import { sendDeletionMail } from './accounts/deletion-mail.ts'
+import { sendEmailChangeMail } from './accounts/email-change.ts'
 import { exportAccount } from './accounts/export.ts'
-import { invite } from './accounts/invite.ts'
-import { notice } from './accounts/notice.ts'
-import { passwordReset } from './accounts/password-reset.ts'
+import { sendInviteMail } from './accounts/invite.ts'
+import { sendNoticeMail } from './accounts/notice.ts'
+import { sendPasswordResetMail } from './accounts/password-reset.ts'
 import { purgeAccounts } from './accounts/purge.ts'
-import { verification } from './accounts/verification.ts'
-import { chat } from './ai/chat.ts'
-import { sentiment } from './ai/sentiment.ts'
+import { sendVerification } from './accounts/verification.ts'
+import { answerMessage } from './ai/chat.ts'
+import { scoreSentiment } from './ai/sentiment.ts'
 import { importPosts } from './blog/import.ts'
-import { retag } from './blog/retag.ts'
-import { call } from './comms/call.ts'
+import { retagPosts } from './blog/retag.ts'
+import { placeCall } from './comms/call.ts'
 import { addDomain, checkDomain, listDomains } from './comms/domains.ts'
-import { email } from './comms/email.ts'
-import { settle } from './comms/settle.ts'
-import { sms } from './comms/sms.ts'
-import { bulk } from './documents/bulk.ts'
-import { collect } from './documents/collect.ts'
-import { draw } from './documents/draw.ts'
-import { extract } from './documents/extract.ts'
-import { sync } from './llm/sync.ts'
+import { sendEmail } from './comms/email.ts'
+import { settleSends } from './comms/settle.ts'
+import { sendSms } from './comms/sms.ts'
+import { bulkDocuments } from './documents/bulk.ts'
+import { collectGarbage } from './documents/collect.ts'
+import { renderPage } from './documents/draw.ts'
+import { extractDocument } from './documents/extract.ts'
+import { syncCatalog } from './llm/sync.ts'
 import { loadTestTasks } from './load-test/index.ts'
-import { cancel } from './payments/cancel.ts'
-import { catalog } from './payments/catalog.ts'
-import { checkout } from './payments/checkout.ts'
+import { cancelSubscription } from './payments/cancel.ts'
+import { listPrices } from './payments/catalog.ts'
+import { openCheckout } from './payments/checkout.ts'
 import { applyEvent } from './payments/event.ts'
-import { lookUp } from './payments/look-up.ts'
-import { reconcile } from './payments/reconcile.ts'
-import { refund } from './payments/refund.ts'
+import { lookUpObject } from './payments/look-up.ts'
+import { reconcilePayments } from './payments/reconcile.ts'
+import { refundPayment } from './payments/refund.ts'
 import { embedLocally, embedRemotely } from './rag/embed.ts'
 import { indexDocuments } from './rag/index-documents.ts'
 import { indexFiles } from './rag/index-files.ts'
-import { purge } from './rag/purge.ts'
+import { purgeCollections } from './rag/purge.ts'
 import { refreshDocuments } from './rag/refresh-documents.ts'
 import { bulkJobs } from './system/bulk.ts'
-import { measure } from './system/measure.ts'
+import { measureTables } from './system/measure.ts'
 import { noop } from './system/noop.ts'
-import { prune } from './system/prune.ts'
-import { retention } from './system/retention.ts'
+import { pruneExpired } from './system/prune.ts'
+import { enforceRetention } from './system/retention.ts'
 import type { AnyTask, TaskFinder } from './task.ts'
-import { preview } from './voice/preview.ts'
+import { synthesizePreview } from './voice/preview.ts'
 import { transcribe } from './voice/transcribe.ts'
 import { deliver } from './webhooks/deliver.ts'
-import { disabledEndpointMail } from './webhooks/disabled-endpoint.ts'
+import { mailDisabledEndpoint } from './webhooks/disabled-endpoint.ts'
 
 /** All tasks, one per line. */
 export const tasks: readonly AnyTask[] = [
   addDomain,
   applyEvent,
-  bulk,
+  bulkDocuments,
   bulkJobs,
-  call,
-  cancel,
-  catalog,
-  chat,
+  placeCall,
+  cancelSubscription,
+  listPrices,
+  answerMessage,
   checkDomain,
-  checkout,
-  collect,
-  deleteDue,
-  deletionMail,
-  notice,
+  openCheckout,
+  collectGarbage,
+  deleteDueAccount,
+  sendDeletionMail,
+  sendNoticeMail,
   deliver,
-  draw,
-  email,
-  emailChange,
+  renderPage,
+  sendEmail,
+  sendEmailChangeMail,
   embedLocally,
   embedRemotely,
   exportAccount,
-  extract,
-  prune,
+  extractDocument,
+  pruneExpired,
   importPosts,
   indexDocuments,
   indexFiles,
-  invite,
+  sendInviteMail,
   listDomains,
   ...loadTestTasks,
-  lookUp,
-  measure,
+  lookUpObject,
+  measureTables,
   noop,
-  passwordReset,
-  preview,
-  purge,
+  sendPasswordResetMail,
+  synthesizePreview,
+  purgeCollections,
   purgeAccounts,
-  reconcile,
+  reconcilePayments,
   refreshDocuments,
-  refund,
-  retag,
-  retention,
-  sentiment,
-  settle,
-  sms,
-  disabledEndpointMail,
-  sync,
+  refundPayment,
+  retagPosts,
+  enforceRetention,
+  scoreSentiment,
+  settleSends,
+  sendSms,
+  mailDisabledEndpoint,
+  syncCatalog,
   transcribe,
-  verification,
+  sendVerification,
 ] as unknown as readonly AnyTask[]
 
 /** Creates a function that finds tasks by name. */

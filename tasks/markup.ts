@@ -18,7 +18,7 @@ const MAX_DEPTH = 1000
  * Reads any markup, well-formed or not; only errors of `events` are thrown. XML keeps the case of names and does not
  * expand its own entities.
  */
-export function readMarkup(markup: string, language: 'html' | 'xml', events: MarkupEvents): void {
+export function parseMarkup(markup: string, language: 'html' | 'xml', events: MarkupEvents): void {
   for (let from = 0; from < markup.length; ) from = parseFrom(markup, from, language === 'xml', events)
 }
 

@@ -6,7 +6,7 @@ export const MASK = '***'
 // are not.
 const SECRET_WORDS = new Set(['password', 'token', 'secret', 'key', 'authorization'])
 
-const lastWord = (name: string): string =>
+const lastWordOf = (name: string): string =>
   name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .split(/[^A-Za-z0-9]+/)
@@ -19,17 +19,17 @@ const lastWord = (name: string): string =>
  * path joins keys with dots, such as `smtp.password`; array elements have the path of their array. Null stays null.
  */
 export function maskSecrets(value: unknown, secrets: readonly string[] = []): unknown {
-  return maskAt(value, new Set(secrets), '')
+  return maskValueAt(value, new Set(secrets), '')
 }
 
-function maskAt(value: unknown, secrets: ReadonlySet<string>, path: string): unknown {
-  if (Array.isArray(value)) return value.map((item) => maskAt(item, secrets, path))
+function maskValueAt(value: unknown, secrets: ReadonlySet<string>, path: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => maskValueAt(item, secrets, path))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => {
       const at = path === '' ? key : `${path}.${key}`
-      const isSecret = secrets.has(at) || SECRET_WORDS.has(lastWord(key))
-      return [key, isSecret && inner !== null ? MASK : maskAt(inner, secrets, at)]
+      const isSecret = secrets.has(at) || SECRET_WORDS.has(lastWordOf(key))
+      return [key, isSecret && inner !== null ? MASK : maskValueAt(inner, secrets, at)]
     }),
   )
 }

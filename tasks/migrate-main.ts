@@ -4,21 +4,21 @@ enableCodeCache()
 const { migrate } = await import('../sql/migrate.ts')
 const { runCommand, printLine, withDatabase, withPool } = await import('./command.ts')
 const { waitForDatabase } = await import('./outage.ts')
-const { loadSecretKey, settingsOrExit } = await import('./process.ts')
-const { setupNotice } = await import('./accounts/tokens.ts')
+const { loadSecretKey, loadSettingsOrExit } = await import('./process.ts')
+const { formatSetupNotice } = await import('./accounts/tokens.ts')
 const { countAdmins } = await import('../sql/accounts.ts')
 
 // `npm run migrate`, the release step of a deployment: waits for the database and migrates it to the current schema. If
 // there is no admin, it prints the setup link.
 await runCommand(async () => {
   const log = { warn: printLine, info: printLine }
-  const settings = settingsOrExit()
+  const settings = loadSettingsOrExit()
   await withDatabase(settings, async ({ directUrl }) => {
     const applied = await waitForDatabase(log, () =>
       migrate(directUrl, { log: printLine, appRole: settings.databaseAppRole }),
     )
     printLine(applied.length === 0 ? 'Nothing to migrate' : `Migrated: ${applied.join(', ')}`)
     const { admins } = await withPool(settings, directUrl, 'release', (db) => db.one(countAdmins()))
-    if (admins === 0) printLine(setupNotice(settings.publicBaseUrl, loadSecretKey(settings)))
+    if (admins === 0) printLine(formatSetupNotice(settings.publicBaseUrl, loadSecretKey(settings)))
   })
 })

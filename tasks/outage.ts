@@ -3,7 +3,7 @@ import { Failure, mapDatabaseError } from '../sql/errors.ts'
 
 // For a new connection, `database.busy` means that the server has no free connection slot.
 const TRANSIENT_CODES: ReadonlySet<string> = new Set(['database.down', 'database.busy'])
-const RETRY_MS = 500
+const RETRY_INTERVAL_MS = 500
 const LOG_INTERVAL_MS = 10_000
 
 /**
@@ -27,7 +27,7 @@ export async function waitForDatabase<T>(
         loggedAt = performance.now()
         log.warn(`Waiting for the database: ${describeError(error)}`)
       }
-      await delay(RETRY_MS)
+      await delay(RETRY_INTERVAL_MS)
     }
   }
 }

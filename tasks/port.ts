@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-const REASONS: Readonly<Record<string, (host: string, port: number) => string>> = {
+const ERROR_MESSAGES: Readonly<Record<string, (host: string, port: number) => string>> = {
   EADDRINUSE: (host, port) =>
     `Port ${port} of ${host} is in use: stop the process that listens there, or set another port`,
   EADDRNOTAVAIL: (host) => `HOST can't be ${host}: it is not an address of this machine`,
@@ -12,11 +12,11 @@ const REASONS: Readonly<Record<string, (host: string, port: number) => string>> 
  * Returns the reason why a server cannot listen on a port, with a fix; null if it can. Rejects even a port that another
  * server shares.
  */
-export function portProblem(host: string, port: number): Promise<string | null> {
+export function findPortProblem(host: string, port: number): Promise<string | null> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', ({ code = '', message }: NodeJS.ErrnoException) =>
-      resolve(REASONS[code]?.(host, port) ?? `Can't listen on port ${port} of ${host}: ${message}`),
+      resolve(ERROR_MESSAGES[code]?.(host, port) ?? `Can't listen on port ${port} of ${host}: ${message}`),
     )
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)))
   })

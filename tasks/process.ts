@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDataDir } from '../sql/data-dir.ts'
-import { poolerProblem } from '../sql/pooler.ts'
+import { findPoolerProblem } from '../sql/pooler.ts'
 import { StartError } from '../sql/start-error.ts'
 import { hideEnvironment } from './environment.ts'
 import type { Log } from './log.ts'
 import { waitForDatabase } from './outage.ts'
-import { loadEnvFile, settingWarnings } from './setting-warnings.ts'
-import { parseSettings, SECRET_LENGTH, type Settings, SettingsError } from './settings.ts'
-import { START_REFUSED } from './supervised.ts'
+import { findSettingWarnings, loadEnvFile } from './setting-warnings.ts'
+import { MIN_SECRET_LENGTH, parseSettings, type Settings, SettingsError } from './settings.ts'
+import { START_REFUSED_STATUS } from './supervised.ts'
 
 /** Startup and shutdown of every process: settings, signing key, signals. */
 
@@ -22,7 +22,7 @@ export const WORKER_MALLOC = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1
  * Reads settings from `.env` and the environment, then hides the environment. Invalid settings end the process with a
  * line per problem.
  */
-export function settingsOrExit(): Settings {
+export function loadSettingsOrExit(): Settings {
   loadEnvFile()
   hideEnvironment()
   try {
@@ -30,23 +30,23 @@ export function settingsOrExit(): Settings {
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     process.stderr.write(`${error.message}\n`)
-    process.exit(START_REFUSED)
+    process.exit(START_REFUSED_STATUS)
   }
 }
 
 /**
  * Logs setting warnings, once for all processes of `npm start`, and starts a process. If the start fails, logs the
- * reason and exits: with {@link START_REFUSED} for a StartError, otherwise with 1.
+ * reason and exits: with {@link START_REFUSED_STATUS} for a StartError, otherwise with 1.
  */
 export async function startOrExit(settings: Settings, log: Log, start: () => Promise<void>): Promise<void> {
-  if (process.env[ALL_IN_ONE] === undefined)
-    for (const warning of settingWarnings(settings)) log.warn(warning)
+  if (process.env[ALL_IN_ONE_VARIABLE] === undefined)
+    for (const warning of findSettingWarnings(settings)) log.warn(warning)
   try {
     await start()
   } catch (error) {
     if (error instanceof StartError) log.fatal(error.message)
     else log.fatal({ err: error }, 'Startup failed')
-    process.exit(error instanceof StartError ? START_REFUSED : 1)
+    process.exit(error instanceof StartError ? START_REFUSED_STATUS : 1)
   }
 }
 
@@ -68,7 +68,7 @@ export async function resolveDatabaseUrls(settings: Settings, log: Log): Promise
     throw new StartError('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
   }
   const connection = { url: databaseUrl, directUrl, applicationName: `${projectName}-start` }
-  const problem = await waitForDatabase(log, () => poolerProblem(connection)).catch(
+  const problem = await waitForDatabase(log, () => findPoolerProblem(connection)).catch(
     (error: Error) => `DATABASE_URL can't be used: ${error.message}`,
   )
   if (problem !== null) throw new StartError(problem)
@@ -88,7 +88,7 @@ export function loadSecretKey(settings: Settings): string {
     generateSecretKey(file)
   }
   const key = readFileSync(file, 'utf8').trim()
-  if (key.length < SECRET_LENGTH)
+  if (key.length < MIN_SECRET_LENGTH)
     throw new StartError(
       `${file} holds no key: delete it to generate a new one; all users must then sign in again`,
     )
@@ -113,7 +113,7 @@ function generateSecretKey(file: string): void {
 
 // A signal within this time is a repetition: Ctrl-C reaches a process from its terminal, and a moment later from its
 // manager, such as foreman.
-const REPEATED_MS = 2_000
+const REPEATED_SIGNAL_MS = 2_000
 
 /**
  * Shuts down on SIGTERM or SIGINT; another signal more than 2 s later exits immediately. An uncaught error exits with
@@ -127,7 +127,7 @@ export function stopOnSignals(
   let stoppingSince: number | null = null
   const beginShutdown = (reason: string): void => {
     if (stoppingSince !== null) {
-      if (performance.now() - stoppingSince < REPEATED_MS) return
+      if (performance.now() - stoppingSince < REPEATED_SIGNAL_MS) return
       log.warn({ reason }, 'Stopping immediately')
       process.exit(1)
     }
@@ -157,4 +157,4 @@ export function stopOnSignals(
 }
 
 /** Environment variable that `npm start` sets: all of its processes stop when the edge stops. */
-export const ALL_IN_ONE = 'MILLRACE_ALL_IN_ONE'
+export const ALL_IN_ONE_VARIABLE = 'MILLRACE_ALL_IN_ONE'

@@ -1,4 +1,4 @@
-import { type Dependents, purgeRows } from '../sql/purge.ts'
+import { type DependentRows, purgeRows } from '../sql/purge.ts'
 import { runInBatches } from './batches.ts'
 import type { TaskContext } from './context.ts'
 
@@ -9,17 +9,17 @@ import type { TaskContext } from './context.ts'
  * @param ownerLabel the owner in progress labels
  */
 export async function purgeBelongings(
-  { db, progress, signal }: Pick<TaskContext, 'db' | 'progress' | 'signal'>,
+  { db, reportProgress, signal }: Pick<TaskContext, 'db' | 'reportProgress' | 'signal'>,
   ownerLabel: string,
   id: number,
-  belongings: readonly Dependents[],
+  belongings: readonly DependentRows[],
 ): Promise<number> {
   let rows = 0
   for (const group of belongings) {
     // A partial batch does not end the loop: other transactions may have locked the rest.
     rows += await runInBatches(signal, 1, async (done) => {
       const batch = await db.one(purgeRows(group, id))
-      if (batch.count > 0) progress(`${ownerLabel}: ${group.label}`, rows + done + batch.count)
+      if (batch.count > 0) reportProgress(`${ownerLabel}: ${group.label}`, rows + done + batch.count)
       return batch
     })
   }

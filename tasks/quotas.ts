@@ -1,19 +1,19 @@
 import { z } from 'zod'
 import { QUOTA_KINDS, QUOTA_NAMES, type QuotaKind, type Quotas } from '../sql/quotas.ts'
-import { count } from './setting-fields.ts'
+import { countField } from './setting-fields.ts'
 
 /** Quota settings, one per kind. */
 
-const settingName = <K extends QuotaKind>(kind: K): `QUOTA_${Uppercase<K>}` =>
+const settingNameOf = <K extends QuotaKind>(kind: K): `QUOTA_${Uppercase<K>}` =>
   `QUOTA_${kind.toUpperCase() as Uppercase<K>}`
 
-type QuotaFields = { [K in QuotaKind as `QUOTA_${Uppercase<K>}`]: ReturnType<typeof count> }
+type QuotaFields = { [K in QuotaKind as `QUOTA_${Uppercase<K>}`]: ReturnType<typeof countField> }
 
 export const quotaShape = Object.fromEntries(
-  QUOTA_NAMES.map((kind) => [settingName(kind), count(QUOTA_KINDS[kind].quota, 0, 2 ** 49)]),
+  QUOTA_NAMES.map((kind) => [settingNameOf(kind), countField(QUOTA_KINDS[kind].quota, 0, 2 ** 49)]),
 ) as QuotaFields
 
-const Shape = z.object(quotaShape)
+const QuotaEnvironment = z.object(quotaShape)
 
-export const quotaSettings = (env: z.output<typeof Shape>): Quotas =>
-  Object.fromEntries(QUOTA_NAMES.map((kind) => [kind, env[settingName(kind)]])) as Quotas
+export const buildQuotas = (env: z.output<typeof QuotaEnvironment>): Quotas =>
+  Object.fromEntries(QUOTA_NAMES.map((kind) => [kind, env[settingNameOf(kind)]])) as Quotas

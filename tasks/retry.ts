@@ -1,10 +1,10 @@
 import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
-import { findRetry, jobToRetry, linkRetry } from '../sql/jobs/retry.ts'
+import { findRetry, linkRetry, lockJobToRetry } from '../sql/jobs/retry.ts'
 import { enqueue, type JobSettings, type TaskFinder } from './task.ts'
 
 /** Caller of a retry. Admins may retry any job, others only their own. */
-export interface Retrier {
+export interface RetryCaller {
   readonly ownerId: number | null
   readonly isAdmin: boolean
 }
@@ -27,10 +27,10 @@ export interface RetryOptions {
 export async function retryJob(
   tx: Queries,
   id: string,
-  retrier: Retrier,
+  retrier: RetryCaller,
   { findTask, ...options }: RetryOptions,
 ): Promise<string> {
-  const failed = await tx.maybeOne(jobToRetry(id))
+  const failed = await tx.maybeOne(lockJobToRetry(id))
   if (failed === null) throw fail('job.missing')
   if (!retrier.isAdmin && (failed.owner_id === null || failed.owner_id !== retrier.ownerId))
     throw fail('auth.forbidden', { roles: 'admin' })

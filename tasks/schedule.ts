@@ -1,17 +1,17 @@
 import type { Queries } from '../sql/db.ts'
 import { runScheduleEntry } from '../sql/schedules.ts'
 import { purgeAccounts } from './accounts/purge.ts'
-import { sentiment } from './ai/sentiment.ts'
-import { retag } from './blog/retag.ts'
-import { settle } from './comms/settle.ts'
-import { collect } from './documents/collect.ts'
-import { sync } from './llm/sync.ts'
-import { reconcile } from './payments/reconcile.ts'
-import { purge } from './rag/purge.ts'
-import { measure } from './system/measure.ts'
-import { prune } from './system/prune.ts'
-import { retention } from './system/retention.ts'
-import { type EnqueueOptions, specsOf, type TaskDefinition } from './task.ts'
+import { scoreSentiment } from './ai/sentiment.ts'
+import { retagPosts } from './blog/retag.ts'
+import { settleSends } from './comms/settle.ts'
+import { collectGarbage } from './documents/collect.ts'
+import { syncCatalog } from './llm/sync.ts'
+import { reconcilePayments } from './payments/reconcile.ts'
+import { purgeCollections } from './rag/purge.ts'
+import { measureTables } from './system/measure.ts'
+import { pruneExpired } from './system/prune.ts'
+import { enforceRetention } from './system/retention.ts'
+import { buildSpecs, type EnqueueOptions, type TaskDefinition } from './task.ts'
 
 /** A task that runs on a schedule, with an empty payload. `match` is a cron expression in UTC. */
 export interface CronEntry {
@@ -21,21 +21,21 @@ export interface CronEntry {
   readonly task: TaskDefinition<Record<string, never>, unknown>
 }
 
-export const schedule: readonly CronEntry[] = [
-  { identifier: 'prune', match: '* * * * *', task: prune },
+export const scheduleEntries: readonly CronEntry[] = [
+  { identifier: 'prune', match: '* * * * *', task: pruneExpired },
   // Avoids the full hour, when most scheduled jobs start.
-  { identifier: 'collect', match: '17 * * * *', task: collect },
-  { identifier: 'comms-settle', match: '*/5 * * * *', task: settle },
+  { identifier: 'collect', match: '17 * * * *', task: collectGarbage },
+  { identifier: 'comms-settle', match: '*/5 * * * *', task: settleSends },
   // Only explicit requests pass a payload.
-  { identifier: 'llm-sync', match: '41 * * * *', task: sync as unknown as CronEntry['task'] },
-  { identifier: 'ai-sentiment', match: '*/15 * * * *', task: sentiment },
-  { identifier: 'payments', match: '*/5 * * * *', task: reconcile },
+  { identifier: 'llm-sync', match: '41 * * * *', task: syncCatalog as unknown as CronEntry['task'] },
+  { identifier: 'ai-sentiment', match: '*/15 * * * *', task: scoreSentiment },
+  { identifier: 'payments', match: '*/5 * * * *', task: reconcilePayments },
   // Finishes purges that an earlier job did not complete.
   { identifier: 'accounts-purge', match: '33 * * * *', task: purgeAccounts },
-  { identifier: 'blog-retag', match: '37 * * * *', task: retag },
-  { identifier: 'retention', match: '53 * * * *', task: retention },
-  { identifier: 'measure', match: '29 * * * *', task: measure },
-  { identifier: 'rag-purge', match: '43 * * * *', task: purge },
+  { identifier: 'blog-retag', match: '37 * * * *', task: retagPosts },
+  { identifier: 'retention', match: '53 * * * *', task: enforceRetention },
+  { identifier: 'measure', match: '29 * * * *', task: measureTables },
+  { identifier: 'rag-purge', match: '43 * * * *', task: purgeCollections },
 ]
 
 /**
@@ -47,7 +47,7 @@ export async function runEntry(
   { identifier, task }: CronEntry,
   { ignorePause, ...options }: Omit<EnqueueOptions, 'ownerId'> & { readonly ignorePause: boolean },
 ): Promise<string | null> {
-  const [job] = specsOf(task, [{}], { ownerId: null, ...options })
+  const [job] = buildSpecs(task, [{}], { ownerId: null, ...options })
   const added = await db.maybeOne(runScheduleEntry(identifier, job!, ignorePause))
   return added?.job_id ?? null
 }

@@ -1,16 +1,16 @@
 import { z } from 'zod'
-import { serversOf } from '../sql/hosts.ts'
+import { parseServers } from '../sql/hosts.ts'
 
 /** Schemas of settings in the environment. */
 
 /** A rate limit: at most `max` requests of one client in any period of `seconds`. */
-export interface Rate {
+export interface RateLimit {
   readonly max: number
   readonly seconds: number
 }
 
 /** Defines a whole number from `min` to `max`. */
-export const wholeNumber = (min: number, max: number) =>
+export const wholeNumberField = (min: number, max: number) =>
   z
     .string()
     .trim()
@@ -19,14 +19,14 @@ export const wholeNumber = (min: number, max: number) =>
     .pipe(z.int().min(min).max(max))
 
 /** Defines a whole number with a default. */
-export const count = (fallback: number, min = 0, max = 1_000_000_000) =>
-  wholeNumber(min, max).default(fallback)
+export const countField = (fallback: number, min = 0, max = 1_000_000_000) =>
+  wholeNumberField(min, max).default(fallback)
 
 /** Defines a boolean in any of the usual words, such as true, yes or 1. */
-export const flag = (fallback: boolean) => z.stringbool().default(fallback)
+export const flagField = (fallback: boolean) => z.stringbool().default(fallback)
 
 /** Defines a comma-separated list, restricted to `values` if any are given. */
-export const list = (...values: readonly string[]) =>
+export const listField = (...values: readonly string[]) =>
   z
     .string()
     .transform((text) =>
@@ -43,8 +43,8 @@ export const list = (...values: readonly string[]) =>
  * Defines a comma-separated list of host names, in lower case. `*.example.com` matches all names below it, `*` all
  * hosts.
  */
-export const hosts = () =>
-  list()
+export const hostsField = () =>
+  listField()
     .transform((hosts) => hosts.map((host) => host.toLowerCase()))
     .refine(
       (hosts) =>
@@ -56,14 +56,14 @@ export const hosts = () =>
 /**
  * Defines a rate limit: `REQUESTS/SECONDS`, or `0` for no limit. The number of requests has at most `digits` digits.
  */
-export const rate = (fallback: Rate | null, digits = 4) =>
+export const rateField = (fallback: RateLimit | null, digits = 4) =>
   z
     .string()
     .regex(
       new RegExp(`^(0|[1-9]\\d{0,${digits - 1}}/[1-9]\\d{0,4})$`),
       'must be REQUESTS/SECONDS such as 30/60, or 0 for no limit',
     )
-    .transform((text): Rate | null => {
+    .transform((text): RateLimit | null => {
       const [given, span] = text.split('/').map(Number)
       return span === undefined ? null : { max: given!, seconds: span }
     })
@@ -75,10 +75,11 @@ export const isOrigin = (text: string): boolean => URL.canParse(text) && new URL
 /**
  * Defines a connection string of one or several servers whose `target_session_attrs` does not ask for `rejectedRole`.
  */
-export const databaseUrl = (rejectedRole: 'primary' | 'standby') =>
+export const databaseUrlField = (rejectedRole: 'primary' | 'standby') =>
   z.string().superRefine((url, context) => {
     try {
-      if (serversOf(url).wanted === rejectedRole) throw new TypeError(`must not ask for a ${rejectedRole}`)
+      if (parseServers(url).requiredRole === rejectedRole)
+        throw new TypeError(`must not ask for a ${rejectedRole}`)
     } catch (error) {
       context.addIssue({ code: 'custom', message: (error as Error).message })
     }

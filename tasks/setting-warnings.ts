@@ -7,7 +7,7 @@ import { SETTING_NAMES, type Settings } from './settings.ts'
 /** Warns of valid settings that look like mistakes. Startup logs the warnings, and `npm run doctor` lists them. */
 
 // Matches variables of libraries, process startup and compose.yaml.
-const OTHER_NAMES =
+const OTHER_VARIABLES =
   /^(AWS_\w+|SHARE_PORT|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|(POSTGRES|POSTGRES_APP|MINIO_ROOT)_PASSWORD)$/
 
 /** Loads variables of `.env` that the environment does not set. */
@@ -15,11 +15,11 @@ export function loadEnvFile(): void {
   if (existsSync(ENV_FILE)) process.loadEnvFile(ENV_FILE)
 }
 
-export function settingWarnings({ production, publicBaseUrl }: Settings): string[] {
+export function findSettingWarnings({ production, publicBaseUrl }: Settings): string[] {
   const url = new URL(publicBaseUrl)
   const isPlain = production && url.protocol === 'http:' && !isLoopback(hostOf(url))
   return [
-    ...(existsSync(ENV_FILE) ? unknownNames(readFileSync(ENV_FILE, 'utf8')) : []),
+    ...(existsSync(ENV_FILE) ? findUnknownNames(readFileSync(ENV_FILE, 'utf8')) : []),
     ...(isPlain
       ? ['PUBLIC_BASE_URL is http: passwords and session cookies are readable on the network']
       : []),
@@ -30,26 +30,26 @@ export function settingWarnings({ production, publicBaseUrl }: Settings): string
  * Returns a line for each unknown setting in the text of a `.env`. Ignores the environment, which holds variables of
  * other programs.
  */
-export function unknownNames(text: string): string[] {
+export function findUnknownNames(text: string): string[] {
   const unknown = Object.keys(parseEnv(text)).filter(
-    (name) => !SETTING_NAMES.includes(name) && !OTHER_NAMES.test(name),
+    (name) => !SETTING_NAMES.includes(name) && !OTHER_VARIABLES.test(name),
   )
   return unknown.map((name) => {
-    const nearest = nearestName(name)
+    const nearest = findNearestName(name)
     return `${ENV_FILE}: unknown setting ${name}${nearest === null ? '' : `; did you mean ${nearest}?`}`
   })
 }
 
 /** Returns the setting with the smallest edit distance; null if more than a third of the letters differ. */
-function nearestName(name: string): string | null {
+function findNearestName(name: string): string | null {
   const wanted = name.toUpperCase()
-  const byDistance = SETTING_NAMES.map((known) => ({ known, distance: editDistance(wanted, known) }))
+  const byDistance = SETTING_NAMES.map((known) => ({ known, distance: computeEditDistance(wanted, known) }))
   const { known, distance } = byDistance.reduce((a, b) => (b.distance < a.distance ? b : a))
   return distance <= wanted.length / 3 ? known : null
 }
 
 /** Returns the Levenshtein distance: insertions, deletions and replacements that turn one text into the other. */
-function editDistance(from: string, to: string): number {
+function computeEditDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i)
   for (const [i, letter] of [...from].entries()) {
     const next = [i + 1]

@@ -2,35 +2,40 @@ import { z } from 'zod'
 import type { Quotas } from '../sql/quotas.ts'
 import type { ReadKind } from '../sql/slow-reads.ts'
 import { type AccountSettings, accountSettings, accountShape, checkAccounts } from './accounts/settings.ts'
-import { isLoopback, type ServedHosts, servedHosts } from './addresses.ts'
-import { AI_PROVIDERS, isAiProvider, keyName, PROVIDERS } from './ai/providers.ts'
-import { type AiModel, type AiSettings, aiSettings, aiShape } from './ai/settings.ts'
+import { isLoopback, resolveServedHosts, type ServedHosts } from './addresses.ts'
+import { AI_PROVIDERS, isAiProvider, keySettingName, PROVIDERS } from './ai/providers.ts'
+import { type AiModel, type AiSettings, aiShape, buildAiSettings } from './ai/settings.ts'
 import {
+  buildEmailSettings,
+  buildTelephonySettings,
   commsShape,
   type EmailSettings,
-  emailSettings,
   type TelephonySettings,
-  telephonySettings,
 } from './comms/settings.ts'
-import { type BlobSettings, blobChecks, blobSettings, blobShape } from './documents/blobs/settings.ts'
-import { InstalledLanguages, Languages } from './documents/languages.ts'
-import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
-import { quotaSettings, quotaShape } from './quotas.ts'
-import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
 import {
-  count,
-  databaseUrl,
-  hosts,
+  type BlobSettings,
+  blobShape,
+  buildBlobSettings,
+  checkBlobSettings,
+} from './documents/blobs/settings.ts'
+import { InstalledLanguages, Languages } from './documents/languages.ts'
+import { buildPaymentSettings, type PaymentSettings, paymentShape } from './payments/settings.ts'
+import { buildQuotas, quotaShape } from './quotas.ts'
+import { buildRagSettings, type RagSettings, ragShape } from './rag/settings.ts'
+import {
+  countField,
+  databaseUrlField,
+  hostsField,
   isGuessable,
   isOrigin,
-  list,
-  type Rate,
-  rate,
-  wholeNumber,
+  listField,
+  type RateLimit,
+  rateField,
+  wholeNumberField,
 } from './setting-fields.ts'
-import { type RetentionSettings, retentionSettings, retentionShape } from './system/settings.ts'
-import { type TelemetrySettings, telemetrySettings, telemetryShape } from './telemetry/settings.ts'
-import { type WebhookSettings, webhookSettings, webhookShape } from './webhooks/settings.ts'
+import { buildRetentionSettings, type RetentionSettings, retentionShape } from './system/settings.ts'
+import { buildTelemetrySettings, type TelemetrySettings, telemetryShape } from './telemetry/settings.ts'
+import { parseWebhookSettings, type WebhookSettings, webhookShape } from './webhooks/settings.ts'
 
 /**
  * Every setting of the service, in one schema. `settingsOrExit` reads the environment for all processes. A test checks
@@ -40,8 +45,8 @@ import { type WebhookSettings, webhookSettings, webhookShape } from './webhooks/
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
 
 /** Minimum length of SECRET_KEY, in characters. */
-export const SECRET_LENGTH = 32
-const MODELS_DEV = 'https://models.dev/api.json'
+export const MIN_SECRET_LENGTH = 32
+const MODELS_DEV_URL = 'https://models.dev/api.json'
 
 const Environment = z.object({
   PROJECT_NAME: z
@@ -50,39 +55,42 @@ const Environment = z.object({
     .default('millrace'),
   NODE_ENV: z.enum(['development', 'production', 'test']).default('development'),
   HOST: z.string().min(1).default('127.0.0.1'),
-  PORT: count(8000, 0, 65_535),
+  PORT: countField(8000, 0, 65_535),
   PUBLIC_BASE_URL: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
     .optional(),
-  ALLOWED_HOSTS: hosts().optional(),
-  WEB_CONCURRENCY: count(1, 1, 256),
-  DATABASE_URL: databaseUrl('standby').optional(),
-  DATABASE_URL_UNPOOLED: databaseUrl('standby').optional(),
-  DATABASE_REPLICA_URL: databaseUrl('primary').optional(),
+  ALLOWED_HOSTS: hostsField().optional(),
+  WEB_CONCURRENCY: countField(1, 1, 256),
+  DATABASE_URL: databaseUrlField('standby').optional(),
+  DATABASE_URL_UNPOOLED: databaseUrlField('standby').optional(),
+  DATABASE_REPLICA_URL: databaseUrlField('primary').optional(),
   DATABASE_APP_ROLE: z.string().min(1).max(63).optional(),
   DATA_DIR: z.string().min(1).default('.data'),
-  SECRET_KEY: z.string().min(SECRET_LENGTH, `must have at least ${SECRET_LENGTH} characters`).optional(),
+  SECRET_KEY: z
+    .string()
+    .min(MIN_SECRET_LENGTH, `must have at least ${MIN_SECRET_LENGTH} characters`)
+    .optional(),
   AUTH_LEVEL: z.enum(['rbac', 'basic', 'none']).default('rbac'),
-  OPEN_AREAS: list(...AREAS).optional(),
+  OPEN_AREAS: listField(...AREAS).optional(),
   ...accountShape,
-  RATE_LIMIT_LOGIN: rate({ max: 30, seconds: 60 }),
-  RATE_LIMIT_REGISTER: rate({ max: 30, seconds: 60 }),
-  RATE_LIMIT_PASSWORD_RESET: rate({ max: 10, seconds: 60 }),
-  RATE_LIMIT_API_KEY: rate(null, 7),
-  MAX_STREAMS_PER_ADDRESS: count(100),
-  MAX_STREAMS_PER_ACCOUNT: count(1000),
-  RATE_LIMIT_INVITE: rate({ max: 20, seconds: 3600 }),
-  RATE_LIMIT_EXPORT: rate({ max: 5, seconds: 86_400 }),
-  CORS_ORIGINS: list()
+  RATE_LIMIT_LOGIN: rateField({ max: 30, seconds: 60 }),
+  RATE_LIMIT_REGISTER: rateField({ max: 30, seconds: 60 }),
+  RATE_LIMIT_PASSWORD_RESET: rateField({ max: 10, seconds: 60 }),
+  RATE_LIMIT_API_KEY: rateField(null, 7),
+  MAX_STREAMS_PER_ADDRESS: countField(100),
+  MAX_STREAMS_PER_ACCOUNT: countField(1000),
+  RATE_LIMIT_INVITE: rateField({ max: 20, seconds: 3600 }),
+  RATE_LIMIT_EXPORT: rateField({ max: 5, seconds: 86_400 }),
+  CORS_ORIGINS: listField()
     .refine(
       (items) => items.every(isOrigin),
       'must be a comma-separated list of origins such as https://app.example.com',
     )
     .optional(),
-  WORKER_PROCESSES: count(1, 0, 256),
-  WORKER_THREADS: count(8, 1, 256),
-  WORKER_QUEUES: list()
+  WORKER_PROCESSES: countField(1, 0, 256),
+  WORKER_THREADS: countField(8, 1, 256),
+  WORKER_QUEUES: listField()
     .transform((queues) => [...new Set(queues)])
     .refine((queues) => queues.length > 0, 'must be a comma-separated list of queues')
     .optional(),
@@ -92,14 +100,14 @@ const Environment = z.object({
     .transform(Number)
     .pipe(z.number().min(0.2).max(300))
     .default(2),
-  WORKER_MAX_TRIES: count(3, 1, 100),
-  WORKER_KEEP_RESULT_SECONDS: count(3600, 1),
-  REQUEST_WAIT_SECONDS: count(120, 0, 3600),
-  READ_TIMEOUT_SECONDS: count(2, 1, 3600),
-  LIST_TIMEOUT_SECONDS: count(5, 1, 3600),
-  SEARCH_TIMEOUT_SECONDS: count(10, 1, 3600),
-  STATISTICS_TIMEOUT_SECONDS: count(20, 1, 3600),
-  WRITE_TIMEOUT_SECONDS: count(30, 1, 3600),
+  WORKER_MAX_TRIES: countField(3, 1, 100),
+  WORKER_KEEP_RESULT_SECONDS: countField(3600, 1),
+  REQUEST_WAIT_SECONDS: countField(120, 0, 3600),
+  READ_TIMEOUT_SECONDS: countField(2, 1, 3600),
+  LIST_TIMEOUT_SECONDS: countField(5, 1, 3600),
+  SEARCH_TIMEOUT_SECONDS: countField(10, 1, 3600),
+  STATISTICS_TIMEOUT_SECONDS: countField(20, 1, 3600),
+  WRITE_TIMEOUT_SECONDS: countField(30, 1, 3600),
   ...commsShape,
   ...blobShape,
   ...paymentShape,
@@ -107,13 +115,13 @@ const Environment = z.object({
   ...retentionShape,
   ...webhookShape,
   ...quotaShape,
-  TRASH_DAYS: count(30, 0, 3650),
-  MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
-  MAX_DOCUMENT_PAGES: count(20_000, 1, 1_000_000),
-  MAX_DOCUMENT_TEXT_BYTES: count(64 * 2 ** 20, 1, 2 ** 40),
-  MAX_DOCUMENT_CPU_SECONDS: count(3600, 1),
-  MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
-  MAX_JSON_BYTES: wholeNumber(1, 2 ** 30).optional(),
+  TRASH_DAYS: countField(30, 0, 3650),
+  MAX_UPLOAD_BYTES: countField(104_857_600, 1, 2 ** 40),
+  MAX_DOCUMENT_PAGES: countField(20_000, 1, 1_000_000),
+  MAX_DOCUMENT_TEXT_BYTES: countField(64 * 2 ** 20, 1, 2 ** 40),
+  MAX_DOCUMENT_CPU_SECONDS: countField(3600, 1),
+  MAX_IMPORT_BYTES: countField(20_971_520, 1, 2 ** 30),
+  MAX_JSON_BYTES: wholeNumberField(1, 2 ** 30).optional(),
   OCR_LANGUAGES: Languages.pipe(InstalledLanguages).default('eng'),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
   ...aiShape,
@@ -156,9 +164,11 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   /** Areas open to callers without a credential. */
   readonly openAreas: ReadonlySet<string>
   /** Rate limits by action; null means no limit. */
-  readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset' | 'invite' | 'export', Rate | null>>
+  readonly limits: Readonly<
+    Record<'login' | 'register' | 'passwordReset' | 'invite' | 'export', RateLimit | null>
+  >
   /** Rate limit of an API key; null means no limit. */
-  readonly apiKeyRate: Rate | null
+  readonly apiKeyRate: RateLimit | null
   /** Maximum number of concurrent event streams; 0 means no limit. */
   readonly maxStreams: { readonly perAddress: number; readonly perAccount: number }
   readonly corsOrigins: ReadonlySet<string>
@@ -249,31 +259,31 @@ export function parseWithProblems(environment: Readonly<Record<string, string | 
 function buildSettings(env: Env): Settings {
   const production = env.NODE_ENV === 'production'
   return Object.freeze({
-    ...serverSettings(env, production),
-    ...databaseSettings(env),
-    ...accessSettings(env, production),
-    ...limitSettings(env),
-    ...workerSettings(env),
-    ...telemetrySettings(env),
+    ...buildServerSettings(env, production),
+    ...buildDatabaseSettings(env),
+    ...buildAccessSettings(env, production),
+    ...buildLimitSettings(env),
+    ...buildWorkerSettings(env),
+    ...buildTelemetrySettings(env),
     ...accountSettings(env),
-    email: emailSettings(env, production),
-    telephony: telephonySettings(env),
-    blobs: blobSettings(env),
-    payments: paymentSettings(env),
-    ai: aiSettings(env),
-    rag: ragSettings(env),
-    retentionDays: retentionSettings(env),
-    webhooks: webhookSettings(env, production),
-    quotas: quotaSettings(env),
+    email: buildEmailSettings(env, production),
+    telephony: buildTelephonySettings(env),
+    blobs: buildBlobSettings(env),
+    payments: buildPaymentSettings(env),
+    ai: buildAiSettings(env),
+    rag: buildRagSettings(env),
+    retentionDays: buildRetentionSettings(env),
+    webhooks: parseWebhookSettings(env, production),
+    quotas: buildQuotas(env),
     trashDays: env.TRASH_DAYS,
     ocrLanguages: env.OCR_LANGUAGES,
-    visionProvider: visionProvider(env),
-    llmCatalogUrl: catalogUrl(env),
+    visionProvider: resolveVisionProvider(env),
+    llmCatalogUrl: resolveCatalogUrl(env),
   })
 }
 
 /** Builds the addresses of the service, and the checks that depend on its environment. */
-function serverSettings(env: Env, production: boolean) {
+function buildServerSettings(env: Env, production: boolean) {
   const { HOST: host } = env
   const publicBaseUrl = env.PUBLIC_BASE_URL ?? `http://${host.includes(':') ? `[${host}]` : host}:${env.PORT}`
   return {
@@ -282,7 +292,7 @@ function serverSettings(env: Env, production: boolean) {
     host,
     port: env.PORT,
     publicBaseUrl,
-    servedHosts: servedHosts({ production, host, publicBaseUrl, allowedHosts: env.ALLOWED_HOSTS }),
+    servedHosts: resolveServedHosts({ production, host, publicBaseUrl, allowedHosts: env.ALLOWED_HOSTS }),
     firstAccountIsAdmin: !production && isLoopback(host) && env.ADMIN_EMAIL === undefined,
     webConcurrency: env.WEB_CONCURRENCY,
     corsOrigins: new Set(env.CORS_ORIGINS ?? []),
@@ -290,7 +300,7 @@ function serverSettings(env: Env, production: boolean) {
   } satisfies Partial<Settings>
 }
 
-function databaseSettings(env: Env) {
+function buildDatabaseSettings(env: Env) {
   return {
     databaseUrl: env.DATABASE_URL,
     databaseReplicaUrl: env.DATABASE_REPLICA_URL,
@@ -303,7 +313,7 @@ function databaseSettings(env: Env) {
 }
 
 /** Builds the signing key and access rules. */
-function accessSettings(env: Env, production: boolean) {
+function buildAccessSettings(env: Env, production: boolean) {
   return {
     secretKey: env.SECRET_KEY,
     authLevel: env.AUTH_LEVEL,
@@ -312,7 +322,7 @@ function accessSettings(env: Env, production: boolean) {
 }
 
 /** Builds the limits on the number and size of requests. */
-function limitSettings(env: Env) {
+function buildLimitSettings(env: Env) {
   return {
     limits: {
       login: env.RATE_LIMIT_LOGIN,
@@ -333,7 +343,7 @@ function limitSettings(env: Env) {
 }
 
 /** Builds the settings of workers, and the time limits of jobs and statements. */
-function workerSettings(env: Env) {
+function buildWorkerSettings(env: Env) {
   return {
     workerProcesses: env.WORKER_PROCESSES,
     workerThreads: env.WORKER_THREADS,
@@ -353,22 +363,22 @@ function workerSettings(env: Env) {
 }
 
 /** Returns the URL of the model list. Tests make no external requests by default. */
-function catalogUrl({ LLM_CATALOG_URL: given, NODE_ENV }: Env): string | null {
-  const url = given ?? (NODE_ENV === 'test' ? 'none' : MODELS_DEV)
+function resolveCatalogUrl({ LLM_CATALOG_URL: given, NODE_ENV }: Env): string | null {
+  const url = given ?? (NODE_ENV === 'test' ? 'none' : MODELS_DEV_URL)
   return url === 'none' ? null : url
 }
 
 /**
  * Returns the reader of pages. `AI_MODEL` applies only to `AI_PROVIDER`; other providers use their own default model.
  */
-function visionProvider(env: Env): Settings['visionProvider'] {
+function resolveVisionProvider(env: Env): Settings['visionProvider'] {
   const provider = env.VISION_PROVIDER
   if (provider === 'tesseract' || provider === 'none') return provider
-  const { endpoints, timeoutSeconds, model } = aiSettings(env)
+  const { endpoints, timeoutSeconds, model } = buildAiSettings(env)
   return {
     provider,
     name: provider === env.AI_PROVIDER ? model : PROVIDERS[provider].model,
-    apiKey: env[keyName(provider)]!,
+    apiKey: env[keySettingName(provider)]!,
     baseUrl: endpoints[provider].baseUrl,
     timeoutSeconds,
   }
@@ -378,11 +388,11 @@ function visionProvider(env: Env): Settings['visionProvider'] {
 function checkCombinations(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems = checkProduction(env)
   const vision = env.VISION_PROVIDER
-  if (vision !== undefined && isAiProvider(vision) && env[keyName(vision)] === undefined)
-    problems.push(`VISION_PROVIDER: needs ${keyName(vision)}`)
+  if (vision !== undefined && isAiProvider(vision) && env[keySettingName(vision)] === undefined)
+    problems.push(`VISION_PROVIDER: needs ${keySettingName(vision)}`)
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
     problems.push('METRICS_PORT: must differ from PORT')
-  return [...problems, ...checkAccounts(env), ...blobChecks(env)]
+  return [...problems, ...checkAccounts(env), ...checkBlobSettings(env)]
 }
 
 /** Checks the requirements of production, by raw values. */

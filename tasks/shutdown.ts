@@ -5,17 +5,21 @@ export interface ShutdownStep {
   /** Verb phrase that completes `Failed to …`. */
   readonly name: string
   /** Time limit in ms; after it, the next step starts without waiting. */
-  readonly limitMs: number
+  readonly timeoutMs: number
   readonly run: () => unknown
 }
 
 // Most steps take far less. The process has 9 s for all of them.
-const STEP_MS = 3000
+const STEP_TIMEOUT_MS = 3000
 
 /** Creates a step with the default time limit, or its own in ms. */
-export const step = (name: string, run: ShutdownStep['run'], limitMs = STEP_MS): ShutdownStep => ({
+export const createStep = (
+  name: string,
+  run: ShutdownStep['run'],
+  limitMs = STEP_TIMEOUT_MS,
+): ShutdownStep => ({
   name,
-  limitMs,
+  timeoutMs: limitMs,
   run,
 })
 
@@ -29,10 +33,10 @@ export async function shutDown(steps: readonly ShutdownStep[]): Promise<void> {
   if (errors.length > 0) throw new AggregateError(errors, 'Some parts failed to stop')
 }
 
-async function runStep({ name, limitMs, run }: ShutdownStep): Promise<void> {
+async function runStep({ name, timeoutMs, run }: ShutdownStep): Promise<void> {
   const done = new AbortController()
-  const timeout = delay(limitMs, undefined, { signal: done.signal }).then(() => {
-    throw new Error(`Timed out after ${limitMs} ms`)
+  const timeout = delay(timeoutMs, undefined, { signal: done.signal }).then(() => {
+    throw new Error(`Timed out after ${timeoutMs} ms`)
   })
   try {
     await Promise.race([Promise.resolve().then(run), timeout])

@@ -4,7 +4,7 @@ import { uuidv7 } from '../sql/ids.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
 import type { TaskContext } from './context.ts'
 import type { Settings } from './settings.ts'
-import { currentOrigin } from './telemetry/tracing.ts'
+import { getCurrentOrigin } from './telemetry/tracing.ts'
 
 /**
  * The thread pool of a task. An `io` thread runs many tasks concurrently, a `cpu` thread one; `model` is a single
@@ -39,9 +39,9 @@ export interface TaskDefinition<P, R> {
    */
   readonly whenBusy?: 'join' | 'join_waiting' | 'wait'
   /** Returns the part of the payload that a job must have to be joined. If absent, any payload matches. */
-  readonly joins?: (payload: P) => Partial<P>
+  readonly joinCriteria?: (payload: P) => Partial<P>
   /** SQL function `NAME(job)` that updates dependent rows for every outcome, in the transaction that ends the job. */
-  readonly settle?: string
+  readonly settleFunction?: string
   /** Attempts before a transient failure becomes permanent; default `WORKER_MAX_TRIES`. */
   readonly tries?: number
   /** Time limit of one attempt in seconds; default 3600. */
@@ -53,13 +53,13 @@ export interface TaskDefinition<P, R> {
   /** Returns the objects that a job with this payload is about, for the job's page; default none. */
   readonly links?: (payload: P) => readonly JobLink[]
   /** Runs the task. Must be safe to repeat: an attempt may be cut short at any point. */
-  readonly run: Run<P, R>
+  readonly run: RunTask<P, R>
 }
 
 /** The part of a task that is needed to add jobs. */
 export type Declaration<P, R> = Omit<TaskDefinition<P, R>, 'run'>
 
-export type Run<P, R> = (ctx: TaskContext, payload: P) => Promise<R>
+export type RunTask<P, R> = (ctx: TaskContext, payload: P) => Promise<R>
 
 /** A task with erased types, as in the worker's registry. The worker parses the payload before the task runs. */
 export type AnyTask = TaskDefinition<never, unknown>
@@ -73,8 +73,8 @@ export function defineTask<P, R>(definition: TaskDefinition<P, R>): TaskDefiniti
 }
 
 /** Loads a task's module at its first run, so that code which only adds jobs does not load it. */
-export function loadLazily<P, R>(load: () => Promise<{ readonly run: Run<P, R> }>): Run<P, R> {
-  let run: Run<P, R> | null = null
+export function loadLazily<P, R>(load: () => Promise<{ readonly run: RunTask<P, R> }>): RunTask<P, R> {
+  let run: RunTask<P, R> | null = null
   return async (ctx, payload) => {
     run ??= (await load()).run
     return run(ctx, payload)
@@ -88,7 +88,7 @@ export interface JobRef<R> {
   readonly joined: boolean
   readonly result: z.ZodType<R>
   /** Immediate response to a request for a scheduled job. The request does not wait for the job's result. */
-  readonly answer?: R
+  readonly immediateResult?: R
 }
 
 /** Settings for adding jobs: the default number of attempts, and quotas. */
@@ -114,7 +114,7 @@ export interface NewJob<R> {
 
 /** Creates a job of this task for the caller of a request; routes return it from `task`. */
 export function newJob<P, R>(task: Declaration<P, R>, payload: P): NewJob<R> {
-  return { result: task.result, spec: (options) => specsOf(task, [payload], options)[0]! }
+  return { result: task.result, spec: (options) => buildSpecs(task, [payload], options)[0]! }
 }
 
 /**
@@ -143,7 +143,7 @@ export async function enqueueMany<P, R>(
   options: EnqueueOptions,
 ): Promise<readonly JobRef<R>[]> {
   const rows = await tx.any(
-    enqueueJobs(specsOf(task, payloads, options), options.settings.quotas.waiting_jobs),
+    enqueueJobs(buildSpecs(task, payloads, options), options.settings.quotas.waiting_jobs),
   )
   return rows.map(({ job_id, joined }) => ({ jobId: job_id, joined, result: task.result }))
 }
@@ -153,17 +153,17 @@ export async function enqueueMany<P, R>(
  *
  * @throws ZodError if a payload is invalid.
  */
-export function specsOf<P, R>(
+export function buildSpecs<P, R>(
   task: Declaration<P, R>,
   payloads: readonly P[],
   options: EnqueueOptions,
 ): readonly JobSpec[] {
-  return payloads.map((payload, n) => spec(task, payload, options, options.idOf?.(n) ?? uuidv7()))
+  return payloads.map((payload, n) => buildSpec(task, payload, options, options.idOf?.(n) ?? uuidv7()))
 }
 
-function spec<P, R>(task: Declaration<P, R>, payload: P, options: EnqueueOptions, id: string): JobSpec {
+function buildSpec<P, R>(task: Declaration<P, R>, payload: P, options: EnqueueOptions, id: string): JobSpec {
   const actor = task.actor?.(payload, options.ownerId) ?? null
-  const traceParent = currentOrigin()?.traceParent ?? null
+  const traceParent = getCurrentOrigin()?.traceParent ?? null
   return {
     id,
     name: task.name,
@@ -172,8 +172,8 @@ function spec<P, R>(task: Declaration<P, R>, payload: P, options: EnqueueOptions
     mailbox: actor ?? `${task.name}/${options.ownerId ?? 0}`,
     mailbox_limit: task.limit ?? (actor === null ? null : 1),
     when_busy: task.whenBusy ?? 'wait',
-    ...(task.settle === undefined ? {} : { settle: task.settle }),
-    ...(task.joins === undefined ? {} : { joins: task.joins(payload) }),
+    ...(task.settleFunction === undefined ? {} : { settle: task.settleFunction }),
+    ...(task.joinCriteria === undefined ? {} : { joins: task.joinCriteria(payload) }),
     payload: task.payload.parse(payload),
     max_tries: task.tries ?? options.settings.workerMaxTries,
     delay_ms: options.delayMs ?? null,

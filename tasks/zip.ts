@@ -31,9 +31,9 @@ const MAX_ENTRIES = 100_000
 const MAX_BYTES = 512 * 1024 * 1024
 // Text compresses to about a tenth of its size. Among large files, only zip bombs exceed this ratio.
 const MAX_RATIO = 100
-const LARGE = 5 * 1024 * 1024
-const SYMLINK = 0o120000
-const KIND = 0o170000
+const MIN_RATIO_CHECK_BYTES = 5 * 1024 * 1024
+const SYMLINK_TYPE = 0o120000
+const FILE_TYPE_MASK = 0o170000
 
 /**
  * Opens an archive and checks all its headers without unpacking any file.
@@ -73,8 +73,13 @@ async function assertHarmless(
   if (entry.isEncrypted()) throw refused('the archive is encrypted')
   if (!entry.canDecodeFileData()) throw refused('the archive uses an unsupported compression method')
   if (isText && /\.zip$/i.test(entry.fileName)) throw refused('the archive contains another archive')
-  if (((entry.externalFileAttributes >>> 16) & KIND) === SYMLINK) throw refused('the archive contains a link')
-  if (isText && entry.uncompressedSize > LARGE && entry.uncompressedSize > MAX_RATIO * entry.compressedSize)
+  if (((entry.externalFileAttributes >>> 16) & FILE_TYPE_MASK) === SYMLINK_TYPE)
+    throw refused('the archive contains a link')
+  if (
+    isText &&
+    entry.uncompressedSize > MIN_RATIO_CHECK_BYTES &&
+    entry.uncompressedSize > MAX_RATIO * entry.compressedSize
+  )
     throw refused(`a file in the archive unpacks to more than ${MAX_RATIO} times its packed size`)
   const local = await zip.readLocalFileHeaderPromise(entry).catch((error) => {
     throw refused('the archive is damaged', error)

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { mac } from './tokens.ts'
+import { computeMac } from './tokens.ts'
 
 /**
  * The format of API keys: a prefix that secret scanners recognize, 256 random-looking bits, and a checksum that detects
@@ -18,8 +18,8 @@ const PATTERN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIG
  * the same key. Because its digest is stored, the key stays valid when the deployment's key changes.
  */
 export function apiKeyOf(secretKey: string, id: string): string {
-  const secret = mac(secretKey, 'millrace.api-key', id).toString('hex')
-  const text = PREFIX + base62(BigInt(`0x${secret}`), SECRET_DIGITS)
+  const secret = computeMac(secretKey, 'millrace.api-key', id).toString('hex')
+  const text = PREFIX + encodeBase62(BigInt(`0x${secret}`), SECRET_DIGITS)
   return text + checksumOf(text)
 }
 
@@ -32,9 +32,9 @@ export function isApiKey(text: string): boolean {
   return PATTERN.test(text) && checksumOf(text.slice(0, end)) === text.slice(end)
 }
 
-const checksumOf = (text: string): string => base62(BigInt(crc32(text)), CHECKSUM_DIGITS)
+const checksumOf = (text: string): string => encodeBase62(BigInt(crc32(text)), CHECKSUM_DIGITS)
 
-function base62(value: bigint, length: number): string {
+function encodeBase62(value: bigint, length: number): string {
   let digits = ''
   for (let rest = value; digits.length < length; rest /= 62n) digits = DIGITS[Number(rest % 62n)] + digits
   return digits

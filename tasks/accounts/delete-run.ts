@@ -1,10 +1,10 @@
-import { isDue } from '../../sql/accounts/deletions.ts'
+import { checkDeletionDue } from '../../sql/accounts/deletions.ts'
 import type { AuditEvent } from '../../sql/audit.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { applyChanges, customerByAccount, runningSubscriptions } from '../../sql/payment-changes.ts'
+import { applyChanges, findCustomerByAccount, listRunningSubscriptions } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { cancelAtProvider } from '../payments/cancel-at-provider.ts'
-import { subscriptionChange } from '../payments/subscriptions.ts'
+import { toSubscriptionChange } from '../payments/subscriptions.ts'
 import { deleteAndPurge } from './deletion.ts'
 
 /** Runs `accounts.delete`. */
@@ -12,8 +12,8 @@ export async function run(
   ctx: TaskContext,
   { account_id: id }: { readonly account_id: number },
 ): Promise<{ deleted: boolean }> {
-  const { db, job, settings, fenced } = ctx
-  if (!(await db.one(isDue(id))).due) return { deleted: false }
+  const { db, job, settings, runFenced } = ctx
+  if (!(await db.one(checkDeletionDue(id))).due) return { deleted: false }
   for (const subscription of await findRunningSubscriptions(ctx, id))
     await endSubscription(ctx, id, subscription)
   const { requestId } = job
@@ -25,12 +25,12 @@ export async function run(
     requestId,
     data: { email },
   })
-  return fenced(async (tx) => {
+  return runFenced(async (tx) => {
     // Only one change can stop a deletion that is already due: the account has become the admin of the settings.
-    if (!(await tx.one(isDue(id))).due) return { deleted: false }
+    if (!(await tx.one(checkDeletionDue(id))).due) return { deleted: false }
     // A subscription may have started meanwhile, or the provider may have accepted the cancellation without reporting
     // an end.
-    if ((await tx.any(runningSubscriptions(id))).length > 0)
+    if ((await tx.any(listRunningSubscriptions(id))).length > 0)
       throw fail('payment.failed', { reason: 'a subscription is still running' })
     const options = { requestId, settings }
     return { deleted: await deleteAndPurge(tx, id, event, options) }
@@ -45,14 +45,14 @@ async function findRunningSubscriptions(ctx: TaskContext, id: number): Promise<R
   const { db, settings, signal } = ctx
   const { payments } = ctx.providers
   const ids = new Set<string>()
-  const customer = await db.maybeOne(customerByAccount(id))
+  const customer = await db.maybeOne(findCustomerByAccount(id))
   // Without a provider key, this service cannot cancel subscriptions. The account then stays while any is running.
   if (customer !== null && settings.payments.secretKey !== undefined) {
     await payments.expireCheckouts(customer.provider_customer_id, signal)
     for (const one of await payments.listRenewingSubscriptions(customer.provider_customer_id, signal))
       ids.add(one)
   }
-  for (const { provider_subscription_id: one } of await db.any(runningSubscriptions(id))) ids.add(one)
+  for (const { provider_subscription_id: one } of await db.any(listRunningSubscriptions(id))) ids.add(one)
   return ids
 }
 
@@ -69,10 +69,10 @@ async function endSubscription(ctx: TaskContext, account: number, id: string): P
     // The provider has no end time for a subscription that it does not know, so use the current time.
     const change =
       known === null
-        ? subscriptionChange({ id }, 'deleted', Math.floor(Date.now() / 1000))
-        : subscriptionChange(known.object, 'updated', known.at, { status: null })
-    await ctx.fenced((tx) => tx.run(applyChanges([change!])))
-    const running = await ctx.db.any(runningSubscriptions(account))
+        ? toSubscriptionChange({ id }, 'deleted', Math.floor(Date.now() / 1000))
+        : toSubscriptionChange(known.object, 'updated', known.at, { status: null })
+    await ctx.runFenced((tx) => tx.run(applyChanges([change!])))
+    const running = await ctx.db.any(listRunningSubscriptions(account))
     if (running.some(({ provider_subscription_id: one }) => one === id)) throw error
   }
 }

@@ -9,7 +9,7 @@ export const DELETION_MAILBOX_PREFIX = 'account_deletion:'
  * until the provider confirms. If the job fails and the account is still due, the pruner adds another job an hour
  * later.
  */
-export const deleteDue = defineTask({
+export const deleteDueAccount = defineTask({
   name: 'accounts.delete',
   queue: 'accounts',
   pool: 'io',

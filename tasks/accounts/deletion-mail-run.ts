@@ -1,6 +1,6 @@
-import { deletionNotice } from '../../sql/accounts/deletions.ts'
+import { readDeletionNotice } from '../../sql/accounts/deletions.ts'
 import type { TaskContext } from '../context.ts'
-import { deletionEmail } from './emails.ts'
+import { composeDeletionEmail } from './emails.ts'
 import { mailOnce } from './mail.ts'
 
 /** Runs `accounts.deletion-mail`. */
@@ -8,7 +8,7 @@ export async function run(
   ctx: TaskContext,
   { account_id }: { readonly account_id: number },
 ): Promise<Record<string, never>> {
-  const to = await ctx.db.maybeOne(deletionNotice(account_id))
-  if (to !== null) await mailOnce(ctx, to.email, deletionEmail(to))
+  const to = await ctx.db.maybeOne(readDeletionNotice(account_id))
+  if (to !== null) await mailOnce(ctx, to.email, composeDeletionEmail(to))
   return {}
 }

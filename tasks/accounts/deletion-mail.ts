@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /** Emails an account the date of its deletion. Sends nothing if the deletion was revoked or is done. */
-export const deletionMail = defineTask({
+export const sendDeletionMail = defineTask({
   name: 'accounts.deletion-mail',
   queue: 'accounts',
   pool: 'io',

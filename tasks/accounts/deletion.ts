@@ -2,7 +2,7 @@ import { deleteAccount, notifyAccountChanged } from '../../sql/accounts.ts'
 import { type AuditEvent, appendAudit } from '../../sql/audit.ts'
 import type { Queries } from '../../sql/db.ts'
 import { type EnqueueOptions, enqueue } from '../task.ts'
-import { inheritanceEvents } from './inheritance.ts'
+import { createInheritanceEvents } from './inheritance.ts'
 import { purgeAccounts } from './purge.ts'
 
 /**
@@ -21,7 +21,7 @@ export async function deleteAndPurge(
   const gone = await tx.maybeOne(deleteAccount(id))
   if (gone === null) return false
   const deleted = eventOf(gone.email)
-  await tx.run(appendAudit([deleted, ...inheritanceEvents(id, gone, deleted)]))
+  await tx.run(appendAudit([deleted, ...createInheritanceEvents(id, gone, deleted)]))
   // The job has no owner. Otherwise the purge would delete its own job.
   await enqueue(tx, purgeAccounts, {}, { ...options, ownerId: null })
   await tx.run(notifyAccountChanged(id))

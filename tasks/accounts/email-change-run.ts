@@ -1,23 +1,24 @@
-import { pendingEmailChange, type Side } from '../../sql/accounts/email-changes.ts'
+import { type AddressSide, findPendingEmailChange } from '../../sql/accounts/email-changes.ts'
 import type { TaskContext } from '../context.ts'
-import { addressInUseEmail, newAddressEmail, oldAddressEmail } from './emails.ts'
+import { composeAddressInUseEmail, composeNewAddressEmail, composeOldAddressEmail } from './emails.ts'
 import { mailOnce, mailUnsolicited } from './mail.ts'
 import { emailChangeTokenOf } from './tokens.ts'
 
 /** Runs `accounts.email-change`. */
 export async function run(
   ctx: TaskContext,
-  { change_id: id, side }: { readonly change_id: string; readonly side: Side },
+  { change_id: id, side }: { readonly change_id: string; readonly side: AddressSide },
 ): Promise<Record<string, never>> {
   const { db, settings, secretKey } = ctx
-  const found = await db.maybeOne(pendingEmailChange(id, side))
+  const found = await db.maybeOne(findPendingEmailChange(id, side))
   if (found === null || found.is_confirmed) return {}
   const token = emailChangeTokenOf(secretKey, side, id)
   const hours = settings.verifyTokenSeconds / 3600
   const { old_email: old, new_email: address, full_name: name } = found
   if (side === 'old')
-    await mailOnce(ctx, old, oldAddressEmail({ name, address }, settings.publicBaseUrl, token, hours))
-  else if (found.is_taken) await mailUnsolicited(ctx, address, addressInUseEmail(address))
-  else await mailUnsolicited(ctx, address, newAddressEmail(address, settings.publicBaseUrl, token, hours))
+    await mailOnce(ctx, old, composeOldAddressEmail({ name, address }, settings.publicBaseUrl, token, hours))
+  else if (found.is_taken) await mailUnsolicited(ctx, address, composeAddressInUseEmail(address))
+  else
+    await mailUnsolicited(ctx, address, composeNewAddressEmail(address, settings.publicBaseUrl, token, hours))
   return {}
 }

@@ -13,14 +13,14 @@ interface Link {
   readonly url: string
 }
 
-interface Content {
+interface EmailContent {
   readonly subject: string
   readonly greeting: string | null
   /** Paragraphs that precede the link. */
   readonly before: readonly string[]
   readonly link: Link | null
   /** An alternative link with the same token. */
-  readonly or?: Link
+  readonly alternativeLink?: Link
   /** The token for clients that do not follow links; null if the email has no token. */
   readonly token: string | null
   readonly after: readonly string[]
@@ -32,34 +32,34 @@ export interface Recipient {
 }
 
 /** Returns the email with which an account verifies its address. */
-export function verificationEmail(to: Recipient, base: string, token: string, hours: number): Email {
-  return compose({
+export function composeVerificationEmail(to: Recipient, base: string, token: string, hours: number): Email {
+  return composeEmail({
     subject: 'Verify your address',
     greeting: to.full_name,
     before: [
       `An account was registered with the address ${to.email}. Please confirm that it is yours. Confirmation deletes the account's API keys, passkeys, one-time codes and webhook endpoints, unless you are signed in or choose to keep them.`,
     ],
-    link: { label: 'Verify the address', url: link(base, 'verify-email', token) },
+    link: { label: 'Verify the address', url: tokenUrl(base, 'verify-email', token) },
     token,
     after: [`This link is ${formatValidity(hours)}. If it was not you, ignore this email.`],
   })
 }
 
 /** Returns the email to an account's current address about a pending change of address. */
-export function oldAddressEmail(
+export function composeOldAddressEmail(
   { name, address }: { readonly name: string | null; readonly address: string },
   base: string,
   token: string,
   hours: number,
 ): Email {
-  return compose({
+  return composeEmail({
     subject: 'Confirm your email address change',
     greeting: name,
     before: [
       `We received a request to change the address of your account to ${address}. The change takes effect once both addresses confirm it.`,
     ],
-    link: { label: 'Confirm the change', url: link(base, 'email-change', token) },
-    or: { label: 'Refuse the change', url: link(base, 'email-change/refuse', token) },
+    link: { label: 'Confirm the change', url: tokenUrl(base, 'email-change', token) },
+    alternativeLink: { label: 'Refuse the change', url: tokenUrl(base, 'email-change/refuse', token) },
     token,
     after: [
       `This link is ${formatValidity(hours)}. If it was not you, refuse the change and set a new password: the request came from a session of your account.`,
@@ -71,22 +71,22 @@ export function oldAddressEmail(
  * Returns the email to the new address of a change. It names neither the account nor its owner, who may have mistyped
  * the address.
  */
-export function newAddressEmail(address: string, base: string, token: string, hours: number): Email {
-  return compose({
+export function composeNewAddressEmail(address: string, base: string, token: string, hours: number): Email {
+  return composeEmail({
     subject: 'Confirm your new address',
     greeting: null,
     before: [
       `We received a request to change the address of an account to ${address}. Please confirm that it is yours.`,
     ],
-    link: { label: 'Confirm the address', url: link(base, 'email-change', token) },
+    link: { label: 'Confirm the address', url: tokenUrl(base, 'email-change', token) },
     token,
     after: [`This link is ${formatValidity(hours)}. If it was not you, ignore this email.`],
   })
 }
 
 /** Returns the email to the new address of a change if that address already has an account. */
-export function addressInUseEmail(address: string): Email {
-  return compose({
+export function composeAddressInUseEmail(address: string): Email {
+  return composeEmail({
     subject: 'Your address already has an account',
     greeting: null,
     before: [
@@ -99,8 +99,8 @@ export function addressInUseEmail(address: string): Email {
 }
 
 /** Returns the email about a pending deletion; `at` is in UTC. */
-export function deletionEmail({ email, full_name, at }: Recipient & { readonly at: string }): Email {
-  return compose({
+export function composeDeletionEmail({ email, full_name, at }: Recipient & { readonly at: string }): Email {
+  return composeEmail({
     subject: 'Your account will be deleted',
     greeting: full_name,
     before: [
@@ -114,7 +114,7 @@ export function deletionEmail({ email, full_name, at }: Recipient & { readonly a
   })
 }
 
-const NOTICES = {
+const NOTICE_TEXTS = {
   key_created: ['New API key', 'An API key was created for your account', 'delete the key'],
   passkey_added: ['New passkey', 'A passkey was added to your account', 'delete the passkey'],
   passkey_deleted: ['Passkey deleted', 'A passkey was deleted from your account', 'add it again'],
@@ -126,13 +126,13 @@ const NOTICES = {
 } as const
 
 /** Returns the email about a changed credential; `name` is the name of the credential. */
-export function noticeEmail(
+export function composeNoticeEmail(
   { email, full_name }: Recipient,
-  kind: keyof typeof NOTICES,
+  kind: keyof typeof NOTICE_TEXTS,
   name: string | undefined,
 ): Email {
-  const [subject, text, remedy] = NOTICES[kind]
-  return compose({
+  const [subject, text, remedy] = NOTICE_TEXTS[kind]
+  return composeEmail({
     subject,
     greeting: full_name,
     before: [`${text} ${email}${name === undefined ? '' : `: ${toOneLine(name)}`}.`],
@@ -143,14 +143,19 @@ export function noticeEmail(
 }
 
 /** Returns the email to reset a password. */
-export function resetEmail(to: Recipient, base: string, token: string, minutes: number): Email {
-  return compose({
+export function composePasswordResetEmail(
+  to: Recipient,
+  base: string,
+  token: string,
+  minutes: number,
+): Email {
+  return composeEmail({
     subject: 'Set a new password',
     greeting: to.full_name,
     before: [
       `We received a request to reset the password of the account ${to.email}. A new password ends all sessions. It also deletes API keys and the webhook endpoints that they added, unless you choose to keep them.`,
     ],
-    link: { label: 'Set a new password', url: link(base, 'password-reset', token) },
+    link: { label: 'Set a new password', url: tokenUrl(base, 'password-reset', token) },
     token,
     after: [
       `This link is valid once, for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. If it was not you, ignore this email: your password stays the same.`,
@@ -166,26 +171,26 @@ export interface Invitation {
 }
 
 /** Returns the email that invites an address without an account. */
-export function inviteEmail(invite: Invitation, base: string, token: string, days: number): Email {
+export function composeInviteEmail(invite: Invitation, base: string, token: string, days: number): Email {
   const organization = toPlainName(invite.organization)
   const by = invite.invitedBy === null ? 'You are invited' : `${toPlainName(invite.invitedBy)} invites you`
-  return compose({
+  return composeEmail({
     subject: `You are invited to ${organization}`,
     greeting: null,
     before: [
       `${by} to join ${organization} as ${invite.role}. Register or sign in with the address ${invite.email} to accept.`,
     ],
-    link: { label: 'Accept the invite', url: link(base, 'accept-invite', token) },
+    link: { label: 'Accept the invite', url: tokenUrl(base, 'accept-invite', token) },
     token,
     after: [`This link is valid for ${days} ${days === 1 ? 'day' : 'days'}.`],
   })
 }
 
 /** Returns the email to an account that an invite has made a member. */
-export function addedEmail(invite: Invitation): Email {
+export function composeMemberAddedEmail(invite: Invitation): Email {
   const organization = toPlainName(invite.organization)
   const by = invite.invitedBy === null ? '' : ` by ${toPlainName(invite.invitedBy)}`
-  return compose({
+  return composeEmail({
     subject: `You are a member of ${organization}`,
     greeting: null,
     before: [`Your account ${invite.email} was added to ${organization} as ${invite.role}${by}.`],
@@ -196,11 +201,11 @@ export function addedEmail(invite: Invitation): Email {
 }
 
 /** Returns the email about a disabled webhook endpoint. */
-export function disabledWebhookEmail(
+export function composeDisabledWebhookEmail(
   { full_name, url, failing_since }: { full_name: string | null; url: string; failing_since: string },
   id: number,
 ): Email {
-  return compose({
+  return composeEmail({
     subject: 'Webhook endpoint disabled',
     greeting: full_name,
     before: [
@@ -217,14 +222,22 @@ export function disabledWebhookEmail(
 const formatValidity = (hours: number): string => `valid for ${hours} ${hours === 1 ? 'hour' : 'hours'}`
 
 /** Puts the token after the `#`. Browsers do not send the fragment, so the token never appears in logs or referrers. */
-function link(base: string, page: string, token: string): string {
+function tokenUrl(base: string, page: string, token: string): string {
   return `${base}/${page}#token=${token}`
 }
 
-function compose({ subject, greeting, before, link, or, token, after }: Content): Email {
-  const greetingLine = `Hello${greeting === null ? '' : greetingName(greeting)},`
+function composeEmail({
+  subject,
+  greeting,
+  before,
+  link,
+  alternativeLink,
+  token,
+  after,
+}: EmailContent): Email {
+  const greetingLine = `Hello${greeting === null ? '' : formatGreetingName(greeting)},`
   const tokenLines = token === null ? [] : [`For programs, the token is: ${token}`]
-  const links = [link, or].filter((one) => one != null)
+  const links = [link, alternativeLink].filter((one) => one != null)
   const text = [
     greetingLine,
     ...before,
@@ -247,7 +260,7 @@ function compose({ subject, greeting, before, link, or, token, after }: Content)
  * Returns the name for the greeting after a space, or an empty string if the name looks like a link. Anyone can
  * register another person's address with any name.
  */
-function greetingName(greeting: string): string {
+function formatGreetingName(greeting: string): string {
   const name = toPlainName(greeting)
   return name === '' || name !== toOneLine(greeting) ? '' : ` ${name}`
 }

@@ -1,33 +1,33 @@
-import { PARTS } from '../../sql/accounts/export.ts'
-import type { Part, Rows } from '../../sql/accounts/export-rows.ts'
+import { EXPORT_PARTS } from '../../sql/accounts/export.ts'
+import type { ExportPart, RowReader } from '../../sql/accounts/export-rows.ts'
 import {
-  exportById,
-  exportedAccount,
-  exportedContents,
+  findExportById,
   insertExport,
   isStored,
+  readExportedAccount,
+  readExportedContents,
 } from '../../sql/accounts/exports.ts'
 import { fail } from '../../sql/errors.ts'
 import { type ArchiveFile, createArchive } from '../archive.ts'
 import type { TaskContext } from '../context.ts'
 import type { UploadedBlob } from '../documents/blobs.ts'
-import { documentFileName } from '../documents/file-name.ts'
+import { buildDocumentFileName } from '../documents/file-name.ts'
 import { discardUnused, findLostTwin, sealUpload } from '../documents/store.ts'
-import type { Exported } from './export.ts'
+import type { ExportResult } from './export.ts'
 
 /** Runs `accounts.export`. */
 export async function run(
   ctx: TaskContext,
   { account_id: id }: { readonly account_id: number },
-): Promise<Exported> {
+): Promise<ExportResult> {
   const { db, job, blobs, log } = ctx
   // An earlier attempt stored the export but died before its result was recorded.
-  const existing = await db.maybeOne(exportById(job.id))
+  const existing = await db.maybeOne(findExportById(job.id))
   if (existing !== null) return { export_id: job.id, byte_size: existing.byte_size }
-  const blob = await store(ctx, id)
+  const blob = await storeExport(ctx, id)
   try {
     const lost = await findLostTwin(db, blobs, blob)
-    await ctx.fenced(async (tx) => {
+    await ctx.runFenced(async (tx) => {
       await sealUpload(tx, blob, lost)
       await tx.run(insertExport({ id: job.id, accountId: id, sha256: blob.sha256, byteSize: blob.byteSize }))
     })
@@ -37,9 +37,9 @@ export async function run(
   return { export_id: job.id, byte_size: blob.byteSize }
 }
 
-async function store(ctx: TaskContext, id: number): Promise<UploadedBlob> {
+async function storeExport(ctx: TaskContext, id: number): Promise<UploadedBlob> {
   try {
-    return await ctx.blobs.store(createArchive(exportFiles(ctx, id)))
+    return await ctx.blobs.store(createArchive(generateExportFiles(ctx, id)))
   } catch (error) {
     // Report the abort itself, because an aborted store operation would look like a failure of the store.
     ctx.signal.throwIfAborted()
@@ -48,27 +48,27 @@ async function store(ctx: TaskContext, id: number): Promise<UploadedBlob> {
 }
 
 /** Yields the files of an export. Each file is read while it is packed. */
-async function* exportFiles(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFile> {
-  const account = await ctx.db.maybeOne(exportedAccount(id))
+async function* generateExportFiles(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFile> {
+  const account = await ctx.db.maybeOne(readExportedAccount(id))
   if (account === null) throw fail('account.missing')
   const modifiedAt = new Date()
   yield { name: 'account.json', content: `${account.json}\n`, modifiedAt: modifiedAt }
-  const total = PARTS.length + account.documents
-  for (const [n, part] of PARTS.entries()) {
-    ctx.progress(`Exporting ${part.file}`, n, total)
-    yield { name: part.file, content: jsonLines(ctx, part.rows, String(id)), modifiedAt: modifiedAt }
-    for (const { file, rows } of part.below ?? [])
+  const total = EXPORT_PARTS.length + account.documents
+  for (const [n, part] of EXPORT_PARTS.entries()) {
+    ctx.reportProgress(`Exporting ${part.file}`, n, total)
+    yield { name: part.file, content: generateJsonLines(ctx, part.rows, String(id)), modifiedAt: modifiedAt }
+    for (const { file, rows } of part.childFiles ?? [])
       yield { name: file, content: nestedJsonLines(ctx, part, rows, String(id)), modifiedAt: modifiedAt }
   }
-  yield* documentFiles(ctx, id, total)
-  ctx.progress('Exported', total, total)
+  yield* generateDocumentFiles(ctx, id, total)
+  ctx.reportProgress('Exported', total, total)
 }
 
 /** Yields batches of rows, in key order. */
-async function* batches({ db, signal }: TaskContext, rows: Rows, of: string) {
+async function* readBatches({ db, signal }: TaskContext, rows: RowReader, of: string) {
   for (let key = rows.start; ; ) {
     signal.throwIfAborted()
-    const batch = await db.any(rows.after(of, key))
+    const batch = await db.any(rows.readAfter(of, key))
     if (batch.length === 0) return
     yield batch
     key = batch.at(-1)!.key
@@ -76,40 +76,44 @@ async function* batches({ db, signal }: TaskContext, rows: Rows, of: string) {
 }
 
 /** Yields rows as newline-delimited JSON (https://github.com/ndjson/ndjson-spec). */
-async function* jsonLines(ctx: TaskContext, rows: Rows, of: string): AsyncGenerator<Uint8Array> {
-  for await (const batch of batches(ctx, rows, of))
+async function* generateJsonLines(ctx: TaskContext, rows: RowReader, of: string): AsyncGenerator<Uint8Array> {
+  for await (const batch of readBatches(ctx, rows, of))
     yield Buffer.from(batch.map(({ json }) => `${json}\n`).join(''))
 }
 
 async function* nestedJsonLines(
   ctx: TaskContext,
-  part: Part,
-  rows: Rows,
+  part: ExportPart,
+  rows: RowReader,
   of: string,
 ): AsyncGenerator<Uint8Array> {
-  for await (const batch of batches(ctx, part.rows, of))
-    for (const { key } of batch) yield* jsonLines(ctx, rows, key)
+  for await (const batch of readBatches(ctx, part.rows, of))
+    for (const { key } of batch) yield* generateJsonLines(ctx, rows, key)
 }
 
-const CONTENT_BATCH = 100
+const DOCUMENTS_PER_BATCH = 100
 
 /** Yields the stored bytes of documents, then a list of the documents whose bytes are missing from the store. */
-async function* documentFiles(ctx: TaskContext, id: number, total: number): AsyncGenerator<ArchiveFile> {
+async function* generateDocumentFiles(
+  ctx: TaskContext,
+  id: number,
+  total: number,
+): AsyncGenerator<ArchiveFile> {
   const missing: number[] = []
   let [after, packed] = [0, 0]
   for (;;) {
     ctx.signal.throwIfAborted()
-    const batch = await ctx.db.any(exportedContents(id, after, CONTENT_BATCH))
+    const batch = await ctx.db.any(readExportedContents(id, after, DOCUMENTS_PER_BATCH))
     if (batch.length === 0) break
     for (const document of batch) {
       after = document.id
-      ctx.progress('Exporting documents', Math.min(PARTS.length + packed++, total), total)
+      ctx.reportProgress('Exporting documents', Math.min(EXPORT_PARTS.length + packed++, total), total)
       if (!isStored(document) || !(await ctx.blobs.exists(document, document.byte_size))) {
         missing.push(document.id)
         continue
       }
       yield {
-        name: `documents/${document.id}/${documentFileName(fileName(document.title), document.media_type)}`,
+        name: `documents/${document.id}/${buildDocumentFileName(toFileName(document.title), document.media_type)}`,
         content: copyPieces(ctx, ctx.blobs.read(document, 0, document.byte_size)),
         modifiedAt: new Date(),
         // Formats other than text are already compressed.
@@ -138,7 +142,7 @@ const MAX_CHARACTERS = 100
  * Converts a title to a file name that is valid on any system, without path separators, control characters or the
  * characters that Windows forbids.
  */
-export function fileName(title: string): string {
+export function toFileName(title: string): string {
   const plain = title
     .toWellFormed()
     .normalize('NFC')

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
-export const Exported = z.strictObject({
+export const ExportResult = z.strictObject({
   /** The export has the id of its job. */
   export_id: z.uuid(),
   byte_size: z.int(),
 })
-export type Exported = z.output<typeof Exported>
+export type ExportResult = z.output<typeof ExportResult>
 
 /**
  * Packs all data of an account into a zip archive and stores it. An account has one such job at a time. An interrupted
@@ -21,7 +21,7 @@ export const exportAccount = defineTask({
   actor: ({ account_id }) => `account_export:${account_id}`,
   whenBusy: 'join',
   payload: z.strictObject({ account_id: z.int() }),
-  result: Exported,
+  result: ExportResult,
   links: ({ account_id }) => [{ kind: 'account', id: account_id }],
   timeoutSeconds: 6 * 3600,
   run: loadLazily(() => import('./export-run.ts')),

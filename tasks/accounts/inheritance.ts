@@ -1,13 +1,13 @@
-import type { Left } from '../../sql/accounts.ts'
+import type { LeaveOutcome } from '../../sql/accounts.ts'
 import type { AuditEvent } from '../../sql/audit.ts'
 
 /**
  * Returns the audit events for organizations whose only owner was this account: a member has inherited them, or they
  * were deleted.
  */
-export function inheritanceEvents(
+export function createInheritanceEvents(
   accountId: number,
-  { inherited, deleted }: Left,
+  { inherited, deleted }: LeaveOutcome,
   { actorId, address, requestId }: Pick<AuditEvent, 'actorId' | 'address' | 'requestId'>,
 ): AuditEvent[] {
   const from = { actorId, address, requestId }

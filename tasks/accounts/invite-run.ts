@@ -1,6 +1,6 @@
-import { inviteMail } from '../../sql/orgs.ts'
+import { findInviteMail } from '../../sql/orgs.ts'
 import type { TaskContext } from '../context.ts'
-import { addedEmail, inviteEmail } from './emails.ts'
+import { composeInviteEmail, composeMemberAddedEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'
 import { inviteTokenOf } from './tokens.ts'
 
@@ -10,14 +10,16 @@ export async function run(
   { invite_id }: { readonly invite_id: number },
 ): Promise<Record<string, never>> {
   const { db, settings, secretKey } = ctx
-  const found = await db.maybeOne(inviteMail(invite_id))
+  const found = await db.maybeOne(findInviteMail(invite_id))
   if (found === null || (found.status !== 'pending' && found.status !== 'accepted')) return {}
   const { email, role, organization, invited_by: invitedBy } = found
   const to = { email, role, organization, invitedBy }
   const token = inviteTokenOf(secretKey, invite_id, email)
   const days = settings.inviteTokenSeconds / 86_400
   const mail =
-    found.status === 'accepted' ? addedEmail(to) : inviteEmail(to, settings.publicBaseUrl, token, days)
+    found.status === 'accepted'
+      ? composeMemberAddedEmail(to)
+      : composeInviteEmail(to, settings.publicBaseUrl, token, days)
   await mailUnsolicited(ctx, email, mail)
   return {}
 }

@@ -5,7 +5,7 @@ import { defineTask, loadLazily } from '../task.ts'
  * Emails an invite with a link to accept it, or a notice that the account is already a member. Sends nothing if the
  * invite was revoked or has expired.
  */
-export const invite = defineTask({
+export const sendInviteMail = defineTask({
   name: 'accounts.invite',
   queue: 'accounts',
   pool: 'io',

@@ -1,6 +1,6 @@
-import { recipientById } from '../../sql/accounts.ts'
+import { findRecipientById } from '../../sql/accounts.ts'
 import type { TaskContext } from '../context.ts'
-import { noticeEmail } from './emails.ts'
+import { composeNoticeEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'
 import type { NOTICES } from './notice.ts'
 
@@ -18,7 +18,7 @@ export async function run(
   ctx: TaskContext,
   { account_id, what, name }: Payload,
 ): Promise<Record<string, never>> {
-  const to = await ctx.db.maybeOne(recipientById(account_id))
-  if (to !== null) await mailUnsolicited(ctx, to.email, noticeEmail(to, what, name))
+  const to = await ctx.db.maybeOne(findRecipientById(account_id))
+  if (to !== null) await mailUnsolicited(ctx, to.email, composeNoticeEmail(to, what, name))
   return {}
 }

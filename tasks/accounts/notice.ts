@@ -4,7 +4,7 @@ import { defineTask, loadLazily } from '../task.ts'
 export const NOTICES = ['key_created', 'passkey_added', 'passkey_deleted', 'totp_disabled'] as const
 
 /** Emails an account about a change of its credentials. */
-export const notice = defineTask({
+export const sendNoticeMail = defineTask({
   name: 'accounts.notice',
   queue: 'accounts',
   pool: 'io',

@@ -1,6 +1,6 @@
-import { insertMailedToken, recipientByEmail } from '../../sql/accounts.ts'
+import { findRecipientByEmail, insertMailedToken } from '../../sql/accounts.ts'
 import type { TaskContext } from '../context.ts'
-import { resetEmail } from './emails.ts'
+import { composePasswordResetEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'
 import { digestOf, mailedTokenOf } from './tokens.ts'
 
@@ -10,7 +10,7 @@ export async function run(
   { email }: { readonly email: string },
 ): Promise<Record<string, never>> {
   const { db, job, settings, secretKey } = ctx
-  const to = await db.maybeOne(recipientByEmail(email))
+  const to = await db.maybeOne(findRecipientByEmail(email))
   if (to === null || !to.is_active) return {}
   const token = mailedTokenOf(secretKey, 'reset', job.id)
   const stored = insertMailedToken(
@@ -23,7 +23,7 @@ export async function run(
   )
   if ((await db.maybeOne(stored)) === null) return {}
   const minutes = settings.resetTokenSeconds / 60
-  const mail = resetEmail(to, settings.publicBaseUrl, token, minutes)
+  const mail = composePasswordResetEmail(to, settings.publicBaseUrl, token, minutes)
   await mailUnsolicited(ctx, to.email, mail)
   return {}
 }

@@ -5,7 +5,7 @@ import { defineTask, loadLazily } from '../task.ts'
  * Emails a token to set a new password if the address has an active account. The result does not reveal whether it has
  * one.
  */
-export const passwordReset = defineTask({
+export const sendPasswordResetMail = defineTask({
   name: 'accounts.password-reset',
   queue: 'accounts',
   pool: 'io',

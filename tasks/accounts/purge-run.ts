@@ -1,9 +1,9 @@
-import { LEAVE_BATCH, leaveOrganizations } from '../../sql/accounts.ts'
+import { LEAVE_BATCH_SIZE, leaveOrganizations } from '../../sql/accounts.ts'
 import { appendAudit } from '../../sql/audit.ts'
 import {
   ACCOUNT_DEPENDENTS,
-  deletedAccounts,
-  deletedOrganizations,
+  listDeletedAccounts,
+  listDeletedOrganizations,
   ORGANIZATION_DEPENDENTS,
   removeAccount,
   removeOrganization,
@@ -11,20 +11,20 @@ import {
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
-import { inheritanceEvents } from './inheritance.ts'
+import { createInheritanceEvents } from './inheritance.ts'
 import type { PurgeResult } from './purge.ts'
 
 /** Runs `accounts.purge`. */
 export async function run(ctx: TaskContext): Promise<PurgeResult> {
   const { db } = ctx
   const totals = { accounts: 0, organizations: 0, rows: 0 }
-  for (const { id } of await db.any(deletedAccounts())) {
+  for (const { id } of await db.any(listDeletedAccounts())) {
     await leaveAllOrganizations(ctx, id)
     totals.rows += await purgeBelongings(ctx, `Account ${id}`, id, ACCOUNT_DEPENDENTS)
     totals.accounts += await db.run(removeAccount(id))
   }
   // The query also finds organizations that have just lost their last owner.
-  for (const { id } of await db.any(deletedOrganizations())) {
+  for (const { id } of await db.any(listDeletedOrganizations())) {
     totals.rows += await purgeBelongings(ctx, `Organization ${id}`, id, ORGANIZATION_DEPENDENTS)
     totals.organizations += await db.run(removeOrganization(id))
   }
@@ -34,10 +34,10 @@ export async function run(ctx: TaskContext): Promise<PurgeResult> {
 /** Removes an account from the organizations that the deletion request left to this task. */
 async function leaveAllOrganizations({ db, job, signal }: TaskContext, id: number): Promise<void> {
   const from = { actorId: null, address: null, requestId: job.requestId }
-  await runInBatches(signal, LEAVE_BATCH, () =>
+  await runInBatches(signal, LEAVE_BATCH_SIZE, () =>
     db.transaction(async (tx) => {
       const left = await tx.one(leaveOrganizations(id))
-      await tx.run(appendAudit(inheritanceEvents(id, left, from)))
+      await tx.run(appendAudit(createInheritanceEvents(id, left, from)))
       return { count: left.organizations }
     }),
   )

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { count, flag } from '../setting-fields.ts'
+import { countField, flagField } from '../setting-fields.ts'
 
 /** Account settings: registration, lifetimes of credentials, and the location of sign-ins. */
 
@@ -21,21 +21,21 @@ export const accountShape = {
     .transform((email) => email.toLowerCase())
     .optional(),
   ADMIN_PASSWORD: z.string().min(8).max(1024).optional(),
-  REGISTRATION_ENABLED: flag(true),
-  REQUIRE_ADMIN_TOTP: flag(false),
-  ACCESS_TOKEN_MINUTES: count(15, 1, 1440),
-  REFRESH_TOKEN_DAYS: count(14, 1, 365),
-  SESSION_MAX_DAYS: count(0, 0, 3650),
-  RESET_TOKEN_MINUTES: count(60, 1, 10_080),
-  VERIFY_TOKEN_HOURS: count(24, 1, 8760),
-  INVITE_TOKEN_DAYS: count(14, 1, 365),
-  ACCOUNT_DELETION_DAYS: count(7, 0, 365),
-  PASSWORD_MIN_LENGTH: count(8, 8, 128),
-  PASSWORD_MIN_CLASSES: count(1, 1, 4),
-  PASSWORD_REFUSE_COMMON: flag(true),
-  LOGIN_MAX_FAILURES: count(5, 1, 1000),
-  LOGIN_LOCK_SECONDS: count(900, 1, 86_400),
-  TRUST_PROXY: flag(false),
+  REGISTRATION_ENABLED: flagField(true),
+  REQUIRE_ADMIN_TOTP: flagField(false),
+  ACCESS_TOKEN_MINUTES: countField(15, 1, 1440),
+  REFRESH_TOKEN_DAYS: countField(14, 1, 365),
+  SESSION_MAX_DAYS: countField(0, 0, 3650),
+  RESET_TOKEN_MINUTES: countField(60, 1, 10_080),
+  VERIFY_TOKEN_HOURS: countField(24, 1, 8760),
+  INVITE_TOKEN_DAYS: countField(14, 1, 365),
+  ACCOUNT_DELETION_DAYS: countField(7, 0, 365),
+  PASSWORD_MIN_LENGTH: countField(8, 8, 128),
+  PASSWORD_MIN_CLASSES: countField(1, 1, 4),
+  PASSWORD_REFUSE_COMMON: flagField(true),
+  LOGIN_MAX_FAILURES: countField(5, 1, 1000),
+  LOGIN_LOCK_SECONDS: countField(900, 1, 86_400),
+  TRUST_PROXY: flagField(false),
   GEO_HEADER: z.string().toLowerCase().pipe(z.enum(GEO_HEADERS)).optional(),
 }
 

@@ -1,5 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import type { Side } from '../../sql/accounts/email-changes.ts'
+import type { AddressSide } from '../../sql/accounts/email-changes.ts'
 import type { MailedKind } from '../../sql/accounts.ts'
 
 /**
@@ -8,7 +8,11 @@ import type { MailedKind } from '../../sql/accounts.ts'
  */
 
 /** Returns the MAC of a purpose and its parts under the deployment's key (256 bits). */
-export function mac(secretKey: string, purpose: string, ...parts: readonly (string | Uint8Array)[]): Buffer {
+export function computeMac(
+  secretKey: string,
+  purpose: string,
+  ...parts: readonly (string | Uint8Array)[]
+): Buffer {
   const hmac = createHmac('sha256', secretKey).update(purpose)
   for (const part of parts) hmac.update('\0').update(part)
   return hmac.digest()
@@ -24,21 +28,21 @@ export function digestOf(token: string): Buffer {
  * useless once there is an admin.
  */
 export function setupTokenOf(secretKey: string): string {
-  return mac(secretKey, 'millrace.setup').toString('base64url')
+  return computeMac(secretKey, 'millrace.setup').toString('base64url')
 }
 
 /** Returns the log line that shows operators the setup link while there is no admin. */
-export const setupNotice = (baseUrl: string, secretKey: string): string =>
+export const formatSetupNotice = (baseUrl: string, secretKey: string): string =>
   `There is no admin yet. Create one with this link: ${baseUrl}/setup?token=${setupTokenOf(secretKey)}`
 
 /** Returns the token for an email (256 bits). */
 export function mailedTokenOf(secretKey: string, kind: MailedKind, id: string): string {
-  return mac(secretKey, `millrace.mail.${kind}`, id).toString('base64url')
+  return computeMac(secretKey, `millrace.mail.${kind}`, id).toString('base64url')
 }
 
 /** Returns the token with which one of the two addresses confirms an email change (256 bits). */
-export function emailChangeTokenOf(secretKey: string, side: Side, id: string): string {
-  return mac(secretKey, `millrace.email-change.${side}`, id).toString('base64url')
+export function emailChangeTokenOf(secretKey: string, side: AddressSide, id: string): string {
+  return computeMac(secretKey, `millrace.email-change.${side}`, id).toString('base64url')
 }
 
 /**
@@ -46,14 +50,14 @@ export function emailChangeTokenOf(secretKey: string, side: Side, id: string): s
  * changes.
  */
 export function deviceProofOf(secretKey: string, device: string, id: number, passwordHash: string): string {
-  return mac(secretKey, 'millrace.device', device, String(id), passwordHash).toString('base64url')
+  return computeMac(secretKey, 'millrace.device', device, String(id), passwordHash).toString('base64url')
 }
 
 /**
  * Returns the successor of a refresh token for a client with an idempotency key. Equal requests get equal successors.
  */
-export function successorOf(secretKey: string, presented: string, idempotencyKey: string): string {
-  return mac(secretKey, 'millrace.refresh', presented, idempotencyKey).toString('base64url')
+export function deriveSuccessor(secretKey: string, presented: string, idempotencyKey: string): string {
+  return computeMac(secretKey, 'millrace.refresh', presented, idempotencyKey).toString('base64url')
 }
 
 /**
@@ -61,14 +65,14 @@ export function successorOf(secretKey: string, presented: string, idempotencyKey
  * address.
  */
 export function inviteTokenOf(secretKey: string, id: number, email: string): string {
-  return `${id}.${mac(secretKey, 'millrace.invite', String(id), email).toString('base64url')}`
+  return `${id}.${computeMac(secretKey, 'millrace.invite', String(id), email).toString('base64url')}`
 }
 
 /**
  * Returns the invite id in a token, or null if the token has none. The id is not trustworthy until `isInviteToken` has
  * verified the token.
  */
-export function inviteIdOf(token: string): number | null {
+export function parseInviteId(token: string): number | null {
   const match = /^([1-9]\d{0,9})\.[\w-]{43}$/.exec(token)
   const id = Number(match?.[1])
   return match !== null && id <= 2_147_483_647 ? id : null
@@ -81,27 +85,27 @@ export function isInviteToken(secretKey: string, token: string, id: number, emai
 
 /** Returns the one-time code secret for a row of `account_totp`: 160 bits (RFC 4226, section 4). */
 export function totpSecretOf(secretKey: string, id: string): Buffer {
-  return mac(secretKey, 'millrace.totp', id).subarray(0, 20)
+  return computeMac(secretKey, 'millrace.totp', id).subarray(0, 20)
 }
 
 // Digits of Crockford's Base 32, which omits look-alikes.
 const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
-const RECOVERY_CODES = 10
+const RECOVERY_CODE_COUNT = 10
 
 /**
  * Returns the recovery codes of a batch. They have 80 bits each, so that their stored digests cannot be reversed.
  * Because these digests are stored, the codes stay valid when the deployment's key changes.
  */
 export function recoveryCodesOf(secretKey: string, batch: string): string[] {
-  return Array.from({ length: RECOVERY_CODES }, (_, n) => {
-    const bytes = mac(secretKey, 'millrace.recovery', batch, String(n)).subarray(0, 16)
+  return Array.from({ length: RECOVERY_CODE_COUNT }, (_, n) => {
+    const bytes = computeMac(secretKey, 'millrace.recovery', batch, String(n)).subarray(0, 16)
     const digits = [...bytes].map((byte) => DIGITS[byte % DIGITS.length]).join('')
     return digits.replace(/(.{4})(?=.)/g, '$1-')
   })
 }
 
 /** Returns the digest of a recovery code. Ignores case, spaces, dashes and look-alike letters. */
-export function recoveryDigestOf(code: string): Buffer {
+export function digestRecoveryCode(code: string): Buffer {
   const typed = code.toLowerCase().replace(/[\s-]/g, '')
   return digestOf(typed.replaceAll('o', '0').replace(/[il]/g, '1'))
 }

@@ -1,6 +1,6 @@
-import { insertMailedToken, recipientById } from '../../sql/accounts.ts'
+import { findRecipientById, insertMailedToken } from '../../sql/accounts.ts'
 import type { TaskContext } from '../context.ts'
-import { verificationEmail } from './emails.ts'
+import { composeVerificationEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'
 import { digestOf, mailedTokenOf } from './tokens.ts'
 
@@ -10,7 +10,7 @@ export async function run(
   { account_id }: { readonly account_id: number },
 ): Promise<Record<string, never>> {
   const { db, job, settings, secretKey } = ctx
-  const to = await db.maybeOne(recipientById(account_id))
+  const to = await db.maybeOne(findRecipientById(account_id))
   if (to === null || to.is_verified) return {}
   // Derives the token from the job's id, so that a retry sends the same message.
   const token = mailedTokenOf(secretKey, 'verify', job.id)
@@ -24,7 +24,7 @@ export async function run(
   )
   if ((await db.maybeOne(stored)) === null) return {}
   const hours = settings.verifyTokenSeconds / 3600
-  const mail = verificationEmail(to, settings.publicBaseUrl, token, hours)
+  const mail = composeVerificationEmail(to, settings.publicBaseUrl, token, hours)
   await mailUnsolicited(ctx, to.email, mail)
   return {}
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /** Emails a token that verifies an account's address. */
-export const verification = defineTask({
+export const sendVerification = defineTask({
   name: 'accounts.verification',
   queue: 'accounts',
   pool: 'io',

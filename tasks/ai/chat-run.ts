@@ -1,19 +1,19 @@
-import { type Turn, turnToAnswer } from '../../sql/ai/turns.ts'
+import { readTurnInput, type TurnInput } from '../../sql/ai/turns.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
 import type { ChatPayload, ChatResult } from './chat.ts'
 import { type RagContext, retrieveContext } from './context.ts'
-import { createDeltas, type Deltas, toStorable } from './deltas.ts'
+import { type AnswerBuffer, createAnswerBuffer, toStorable } from './deltas.ts'
 import { fitHistory } from './history.ts'
 import type { Completion, Question } from './ports.ts'
-import { keyName } from './providers.ts'
+import { keySettingName } from './providers.ts'
 import { computeUsage, NO_TOKENS, type Usage } from './usage.ts'
 
 /** Runs `ai.chat`. */
 export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatResult> {
   const { ai } = ctx.settings
   const turn = await ctx.db.maybeOne(
-    turnToAnswer(payload.message_id, payload.agent_slug, ai.historyMessages + 1, ctx.job.id),
+    readTurnInput(payload.message_id, payload.agent_slug, ai.historyMessages + 1, ctx.job.id),
   )
   if (turn === null) throw fail('conversation.gone')
   const ragContext = await retrieveContext(ctx, turn.history.at(-1)?.content ?? '', payload.rag)
@@ -21,14 +21,14 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   if (turn.shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
 
   const startedAt = performance.now()
-  const deltas = createDeltas((content) =>
+  const deltas = createAnswerBuffer((content) =>
     ctx.emit('chunk', { content, timestamp: new Date().toISOString() }),
   )
   const completion = await askModel(ctx, question, deltas, payload.stream)
   const response_time_ms = Math.round((performance.now() - startedAt) * 100) / 100
   const content = payload.stream ? deltas.text : toStorable(completion.text)
   ctx.emit('usage', await computeUsage(ctx, question, completion.tokens, content))
-  if (content.trim() === '') throw fail('ai.refused', { reason: emptyReason(completion) })
+  if (content.trim() === '') throw fail('ai.refused', { reason: describeEmptyAnswer(completion) })
   const { message_id, conversation_id } = payload
   return {
     message_id,
@@ -49,13 +49,13 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
 async function buildQuestion(
   ctx: TaskContext,
   { provider, model }: ChatPayload,
-  turn: Turn,
+  turn: TurnInput,
   ragContext: RagContext | null,
 ): Promise<Question> {
   const { ai } = ctx.settings
   const { chosen } = turn
   if (ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keyName(provider) })
+    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
   return {
     provider,
     model,
@@ -70,7 +70,7 @@ async function buildQuestion(
 async function askModel(
   ctx: TaskContext,
   question: Question,
-  deltas: Deltas,
+  deltas: AnswerBuffer,
   stream: boolean,
 ): Promise<Completion> {
   const pendingAnswer = ctx.providers.chat.ask(question, ctx.signal, stream ? deltas.push : undefined)
@@ -96,7 +96,7 @@ function computeFailureUsage(
   return computeUsage(ctx, question, refused ? NO_TOKENS : null, text)
 }
 
-function emptyReason({ finishReason }: Completion): string {
+function describeEmptyAnswer({ finishReason }: Completion): string {
   if (finishReason === 'length') return 'it reached the token limit before any text'
   if (finishReason === 'content_filter') return 'its filter blocked the answer'
   return 'the answer was empty'

@@ -37,7 +37,7 @@ export type ChatResult = z.output<typeof ChatResult>
  * pieces of an earlier attempt are now void. The task writes nothing itself: `ai_turn_settle` stores the answer when
  * the job ends. An interrupted attempt therefore leaves nothing behind.
  */
-export const chat = defineTask({
+export const answerMessage = defineTask({
   name: 'ai.chat',
   queue: 'ai',
   pool: 'io',
@@ -48,6 +48,6 @@ export const chat = defineTask({
     { kind: 'conversation', id: conversation_id },
     ...(rag === undefined ? [] : [{ kind: 'collection' as const, id: rag.collection }]),
   ],
-  settle: 'ai_turn_settle',
+  settleFunction: 'ai_turn_settle',
   run: loadLazily(() => import('./chat-run.ts')),
 })

@@ -3,7 +3,7 @@
  * answers, sends the text that accumulates after it, so many streams make few writes. The timer is aligned to the
  * clock, so all threads write at the same time.
  */
-export interface Deltas {
+export interface AnswerBuffer {
   push(text: string): void
   /** Sends the text that is still buffered. */
   end(): void
@@ -11,23 +11,23 @@ export interface Deltas {
   readonly text: string
 }
 
-const COALESCE_MS = 25
+const FLUSH_INTERVAL_MS = 25
 
 const pendingFlushes = new Set<() => void>()
-let scheduled = false
+let isFlushScheduled = false
 
 function flushAll(): void {
-  scheduled = false
+  isFlushScheduled = false
   for (const flush of pendingFlushes) flush()
   pendingFlushes.clear()
 }
 
 /** Creates the buffer of one answer. `send` receives text without NUL and lone surrogates. */
-export function createDeltas(send: (text: string) => void): Deltas {
+export function createAnswerBuffer(send: (text: string) => void): AnswerBuffer {
   let text = ''
   let pending = ''
   const flush = (last: boolean): void => {
-    const incomplete = last ? '' : trailingSurrogate(pending)
+    const incomplete = last ? '' : trailingSurrogateOf(pending)
     const ready = toStorable(pending.slice(0, pending.length - incomplete.length))
     pending = incomplete
     if (ready === '') return
@@ -40,9 +40,9 @@ export function createDeltas(send: (text: string) => void): Deltas {
       pending += piece
       if (text === '') return flush(false)
       pendingFlushes.add(flushPending)
-      if (scheduled) return
-      scheduled = true
-      setTimeout(flushAll, COALESCE_MS - (Date.now() % COALESCE_MS))
+      if (isFlushScheduled) return
+      isFlushScheduled = true
+      setTimeout(flushAll, FLUSH_INTERVAL_MS - (Date.now() % FLUSH_INTERVAL_MS))
     },
     end: () => {
       pendingFlushes.delete(flushPending)
@@ -55,7 +55,7 @@ export function createDeltas(send: (text: string) => void): Deltas {
 }
 
 /** Returns a trailing high surrogate, whose other half has not arrived yet; empty if there is none. */
-function trailingSurrogate(text: string): string {
+function trailingSurrogateOf(text: string): string {
   const last = text.charCodeAt(text.length - 1)
   return last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''
 }

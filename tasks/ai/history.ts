@@ -1,13 +1,13 @@
 import type { Message } from './ports.ts'
-import { loadCounter, maxTokens, TOKENS_PER_MESSAGE } from './tokens.ts'
+import { boundTokenCount, loadCounter, TOKENS_PER_MESSAGE } from './tokens.ts'
 
 /**
  * Returns the latest messages that fit into `limit` tokens. Always includes the last message, which the model answers.
  */
 export async function fitHistory(history: readonly Message[], limit: number): Promise<Message[]> {
-  const bound = history.reduce((sum, { content }) => sum + maxTokens(content) + TOKENS_PER_MESSAGE, 0)
+  const bound = history.reduce((sum, { content }) => sum + boundTokenCount(content) + TOKENS_PER_MESSAGE, 0)
   // Most conversations fit even by the upper bound; only longer ones need the tokenizer.
-  const count = bound <= limit ? maxTokens : await loadCounter()
+  const count = bound <= limit ? boundTokenCount : await loadCounter()
   const kept: Message[] = []
   let remaining = limit
   for (const message of [...history].reverse()) {

@@ -12,7 +12,7 @@ export interface ModelRef {
  * such as `anthropic/claude-haiku-4-5`. Null selects the current model: the admin's choice, else the one in the
  * settings.
  */
-export function modelOf(
+export function resolveModel(
   settings: AiSettings,
   chosen: { readonly vendor: string; readonly model_id: string } | null,
   modelId: string | null,

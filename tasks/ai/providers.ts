@@ -5,7 +5,7 @@
 export const AI_PROVIDERS = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'] as const
 export type AiProvider = (typeof AI_PROVIDERS)[number]
 
-export interface ProviderFacts {
+export interface ProviderProfile {
   readonly baseUrl: string
   /** Default model: small, and able to read images. */
   readonly model: string
@@ -23,7 +23,7 @@ export interface ProviderFacts {
  * docs.cohere.com/docs/compatibility-api. Mistral and Cohere answer unknown fields with 422, and always report the
  * usage of a stream.
  */
-export const PROVIDERS: Readonly<Record<AiProvider, ProviderFacts>> = {
+export const PROVIDERS: Readonly<Record<AiProvider, ProviderProfile>> = {
   openai: {
     baseUrl: 'https://api.openai.com/v1',
     model: 'gpt-4o-mini',
@@ -68,6 +68,6 @@ export function isAiProvider(name: string): name is AiProvider {
 }
 
 /** Returns the name of the setting that holds a provider's key. */
-export function keyName<P extends AiProvider>(provider: P): `${Uppercase<P>}_API_KEY` {
+export function keySettingName<P extends AiProvider>(provider: P): `${Uppercase<P>}_API_KEY` {
   return `${provider.toUpperCase() as Uppercase<P>}_API_KEY`
 }

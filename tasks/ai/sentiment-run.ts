@@ -1,26 +1,26 @@
 import { z } from 'zod'
 import {
+  findUnscoredConversations,
   type Judgement,
   PERFORMANCES,
   postponeJudgement,
   SENTIMENTS,
   storeJudgement,
-  type Unscored,
-  unscoredConversations,
+  type UnscoredConversation,
 } from '../../sql/ai/sentiment.ts'
 import { insertUsage } from '../../sql/ai/usage.ts'
 import { Failure } from '../../sql/errors.ts'
-import { chosenModel } from '../../sql/llm.ts'
+import { findChosenModel } from '../../sql/llm.ts'
 import type { TaskContext } from '../context.ts'
-import { modelOf } from './model.ts'
+import { resolveModel } from './model.ts'
 import type { Question } from './ports.ts'
 import { computeUsage } from './usage.ts'
 
 // Time without messages after which a conversation is scored.
 const QUIET_SECONDS = 300
-const MAX_PER_RUN = 50
-const MESSAGES = 20
-const USER = 'system'
+const MAX_CONVERSATIONS_PER_RUN = 50
+const MAX_MESSAGES = 20
+const USAGE_USER_ID = 'system'
 
 const INSTRUCTIONS = `You judge how a conversation between a user and an assistant went. Answer with one JSON object and nothing else: \
 {"sentiment": "positive" | "neutral" | "negative" | "frustrated", "performance": "good" | "acceptable" | "poor", "score": number}. \
@@ -36,14 +36,16 @@ const Verdict = z.object({
 /** Runs `ai.sentiment`. */
 export async function run(ctx: TaskContext): Promise<{ scored: number; failed: number }> {
   const { ai } = ctx.settings
-  const model = modelOf(ai, await ctx.db.maybeOne(chosenModel()), null)
+  const model = resolveModel(ai, await ctx.db.maybeOne(findChosenModel()), null)
   if (!ai.enabled || !ai.sentimentEnabled || ai.endpoints[model.provider].apiKey === null)
     return { scored: 0, failed: 0 }
-  const conversations = await ctx.db.any(unscoredConversations(QUIET_SECONDS, MESSAGES, MAX_PER_RUN))
+  const conversations = await ctx.db.any(
+    findUnscoredConversations(QUIET_SECONDS, MAX_MESSAGES, MAX_CONVERSATIONS_PER_RUN),
+  )
   let scored = 0
   for (const [n, conversation] of conversations.entries()) {
-    ctx.progress('Scoring conversations', n, conversations.length)
-    const judgement = await judge(ctx, model, conversation)
+    ctx.reportProgress('Scoring conversations', n, conversations.length)
+    const judgement = await scoreConversation(ctx, model, conversation)
     if (judgement === null) await ctx.db.run(postponeJudgement(conversation))
     else {
       await ctx.db.run(storeJudgement(conversation, judgement))
@@ -54,10 +56,10 @@ export async function run(ctx: TaskContext): Promise<{ scored: number; failed: n
 }
 
 /** Scores a conversation; null if the model refused or gave an invalid answer. */
-async function judge(
+async function scoreConversation(
   ctx: TaskContext,
   model: Pick<Question, 'provider' | 'model'>,
-  { id, messages }: Unscored,
+  { id, messages }: UnscoredConversation,
 ): Promise<Judgement | null> {
   const content = messages.map(({ role, content }) => `${role}: ${content}`).join('\n\n')
   const question: Question = {
@@ -76,7 +78,13 @@ async function judge(
       model: name,
       ...usage
     } = await computeUsage(ctx, question, completion.tokens, completion.text)
-    const about = { userId: USER, conversationId: id, action: 'sentiment', vendor: provider, model: name }
+    const about = {
+      userId: USAGE_USER_ID,
+      conversationId: id,
+      action: 'sentiment',
+      vendor: provider,
+      model: name,
+    }
     await ctx.db.run(insertUsage({ ...about, ...usage, success: judgement !== null }))
     return judgement
   } catch (error) {

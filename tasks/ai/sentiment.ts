@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /** Scores the sentiment of conversations that have become inactive. */
-export const sentiment = defineTask({
+export const scoreSentiment = defineTask({
   name: 'ai.sentiment',
   queue: 'ai',
   pool: 'io',

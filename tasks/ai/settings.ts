@@ -1,15 +1,15 @@
 import { z } from 'zod'
-import { AI_PROVIDERS, type AiProvider, keyName, PROVIDERS } from './providers.ts'
+import { AI_PROVIDERS, type AiProvider, keySettingName, PROVIDERS } from './providers.ts'
 
 /** Settings of models and conversations. */
 
-const number = (pattern: RegExp, what: string, fallback: number, type: z.ZodNumber) =>
+const numberField = (pattern: RegExp, what: string, fallback: number, type: z.ZodNumber) =>
   z.string().trim().regex(pattern, `must be ${what}`).transform(Number).pipe(type).default(fallback)
-const whole = (fallback: number, min: number, max: number) =>
-  number(/^\d{1,10}$/, 'a whole number', fallback, z.int().min(min).max(max))
+const wholeNumberField = (fallback: number, min: number, max: number) =>
+  numberField(/^\d{1,10}$/, 'a whole number', fallback, z.int().min(min).max(max))
 
-const key = z.string().min(1).optional()
-const url = z
+const apiKeyField = z.string().min(1).optional()
+const baseUrlField = z
   .url({ protocol: /^https?$/ })
   .transform((given) => given.replace(/\/+$/, ''))
   .optional()
@@ -18,24 +18,24 @@ export const aiShape = {
   AI_ENABLED: z.stringbool().default(true),
   AI_PROVIDER: z.enum(AI_PROVIDERS).default('openai'),
   AI_MODEL: z.string().min(1).max(200).optional(),
-  AI_TEMPERATURE: number(/^\d{1,3}(\.\d{1,6})?$/, 'a number', 0.7, z.number().min(0).max(2)),
-  AI_MAX_TOKENS: whole(1000, 1, 1_000_000),
-  AI_TIMEOUT_SECONDS: whole(120, 1, 3600),
-  AI_HISTORY_MESSAGES: whole(20, 0, 200),
-  AI_HISTORY_TOKENS: whole(8000, 1, 1_000_000),
+  AI_TEMPERATURE: numberField(/^\d{1,3}(\.\d{1,6})?$/, 'a number', 0.7, z.number().min(0).max(2)),
+  AI_MAX_TOKENS: wholeNumberField(1000, 1, 1_000_000),
+  AI_TIMEOUT_SECONDS: wholeNumberField(120, 1, 3600),
+  AI_HISTORY_MESSAGES: wholeNumberField(20, 0, 200),
+  AI_HISTORY_TOKENS: wholeNumberField(8000, 1, 1_000_000),
   AI_SENTIMENT_ENABLED: z.stringbool().default(false),
-  OPENAI_API_KEY: key,
-  OPENAI_BASE_URL: url,
-  ANTHROPIC_API_KEY: key,
-  ANTHROPIC_BASE_URL: url,
-  GOOGLE_API_KEY: key,
-  GOOGLE_BASE_URL: url,
-  GROQ_API_KEY: key,
-  GROQ_BASE_URL: url,
-  MISTRAL_API_KEY: key,
-  MISTRAL_BASE_URL: url,
-  COHERE_API_KEY: key,
-  COHERE_BASE_URL: url,
+  OPENAI_API_KEY: apiKeyField,
+  OPENAI_BASE_URL: baseUrlField,
+  ANTHROPIC_API_KEY: apiKeyField,
+  ANTHROPIC_BASE_URL: baseUrlField,
+  GOOGLE_API_KEY: apiKeyField,
+  GOOGLE_BASE_URL: baseUrlField,
+  GROQ_API_KEY: apiKeyField,
+  GROQ_BASE_URL: baseUrlField,
+  MISTRAL_API_KEY: apiKeyField,
+  MISTRAL_BASE_URL: baseUrlField,
+  COHERE_API_KEY: apiKeyField,
+  COHERE_BASE_URL: baseUrlField,
 }
 
 type AiEnvironment = z.output<z.ZodObject<typeof aiShape>>
@@ -71,11 +71,11 @@ export interface AiModel {
   readonly timeoutSeconds: number
 }
 
-export function aiSettings(env: AiEnvironment): AiSettings {
+export function buildAiSettings(env: AiEnvironment): AiSettings {
   const endpoint = (provider: AiProvider): Endpoint => {
     const prefix = provider.toUpperCase() as Uppercase<AiProvider>
     return {
-      apiKey: env[keyName(provider)] ?? null,
+      apiKey: env[keySettingName(provider)] ?? null,
       baseUrl: env[`${prefix}_BASE_URL`] ?? PROVIDERS[provider].baseUrl,
     }
   }

@@ -2,16 +2,16 @@
  * Counts tokens as OpenAI's models do, which is close enough for other models. No other module imports `gpt-tokenizer`.
  */
 
-type Count = (text: string) => number
+type CountTokens = (text: string) => number
 
-let counter: Promise<Count> | null = null
+let loadedCounter: Promise<CountTokens> | null = null
 
 /** Loads the tokenizer's vocabulary on demand, because it takes 0.4 s and 70 MB. */
-export function loadCounter(): Promise<Count> {
-  counter ??= import('gpt-tokenizer/encoding/o200k_base').then(({ countTokens }) => (text) => {
+export function loadCounter(): Promise<CountTokens> {
+  loadedCounter ??= import('gpt-tokenizer/encoding/o200k_base').then(({ countTokens }) => (text) => {
     return countTokens(breakLongRuns(text), SPECIAL_AS_TEXT)
   })
-  return counter
+  return loadedCounter
 }
 
 // Counts special tokens in a text as ordinary text.
@@ -23,7 +23,7 @@ function breakLongRuns(text: string): string {
 }
 
 /** Returns an upper bound of a text's tokens: no text has more tokens than bytes. */
-export function maxTokens(text: string): number {
+export function boundTokenCount(text: string): number {
   return Buffer.byteLength(text)
 }
 

@@ -1,6 +1,6 @@
-import { priceOn } from '../../sql/llm.ts'
+import { findPriceOn } from '../../sql/llm.ts'
 import type { TaskContext } from '../context.ts'
-import { costOf } from '../llm/cost.ts'
+import { computeCost } from '../llm/cost.ts'
 import type { Question, Tokens } from './ports.ts'
 import { loadCounter, TOKENS_PER_MESSAGE } from './tokens.ts'
 
@@ -24,9 +24,9 @@ export async function computeUsage(
   text: string,
 ): Promise<Usage> {
   const { provider, model } = question
-  const price = await ctx.db.maybeOne(priceOn(provider, model, null))
+  const price = await ctx.db.maybeOne(findPriceOn(provider, model, null))
   const tokens = reported ?? (await countTokens(question, text))
-  return { ...tokens, provider, model, cost: costOf(price, tokens), estimated: reported === null }
+  return { ...tokens, provider, model, cost: computeCost(price, tokens), estimated: reported === null }
 }
 
 async function countTokens({ system, messages }: Question, text: string): Promise<Tokens> {

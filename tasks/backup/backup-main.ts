@@ -2,14 +2,14 @@ import { enableCodeCache } from '../code-cache.ts'
 
 enableCodeCache()
 const { runCommand, printLine, UsageError, withDatabase } = await import('../command.ts')
-const { settingsOrExit } = await import('../process.ts')
+const { loadSettingsOrExit } = await import('../process.ts')
 const { backUp } = await import('./backup.ts')
 
 // Usage: `npm run backup FILE`
 await runCommand(async () => {
   const [file, ...more] = process.argv.slice(2)
   if (file === undefined || more.length > 0) throw new UsageError('Usage: npm run backup FILE')
-  const settings = settingsOrExit()
+  const settings = loadSettingsOrExit()
   const { tables, rows, files, missing, inBuckets } = await withDatabase(settings, (database) =>
     backUp(settings, database, file),
   )

@@ -1,13 +1,13 @@
 import { open, rename, rm, stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import {
-  bytesSection,
-  databaseSections,
-  missingSection,
+  createBytesSection,
+  createMissingSection,
+  dumpDatabaseSections,
+  listStoredBytes,
   openSnapshot,
-  type Source,
+  type SectionSource,
   type StoredBytes,
-  storedBytes,
 } from '../../sql/backup/dump.ts'
 import { BackupError, MAGIC } from '../../sql/backup/format.ts'
 import { createDatabase } from '../../sql/db.ts'
@@ -31,7 +31,7 @@ export interface BackupReport {
 }
 
 // At most 8, which leaves CPU for the database.
-const READERS = Math.min(Math.max(availableParallelism(), 2), 8)
+const READER_COUNT = Math.min(Math.max(availableParallelism(), 2), 8)
 
 /**
  * Backs up the database and the files of `file:` stores as a consistent snapshot, while the service runs. The backup
@@ -44,14 +44,14 @@ export async function backUp(
   database: CommandDatabase,
   file: string,
 ): Promise<BackupReport> {
-  if (await exists(file)) throw new BackupError(`${file} already exists`)
+  if (await fileExists(file)) throw new BackupError(`${file} already exists`)
   const unlock = acquireLock(
     `${file}.lock`,
     (pid) => new Error(`Another backup is already writing ${file} (pid ${pid})`),
   )
   const part = `${file}.part`
   try {
-    const report = await writePart(settings, database, part)
+    const report = await writePartialBackup(settings, database, part)
     await rename(part, file)
     return report
   } catch (error) {
@@ -62,21 +62,28 @@ export async function backUp(
   }
 }
 
-async function writePart(settings: Settings, database: CommandDatabase, part: string): Promise<BackupReport> {
+async function writePartialBackup(
+  settings: Settings,
+  database: CommandDatabase,
+  part: string,
+): Promise<BackupReport> {
   const applicationName = `${settings.projectName}-backup`
   const db = createDatabase({
     url: database.url,
     applicationName,
-    size: READERS,
+    size: READER_COUNT,
     validateRows: false,
     pooled: settings.databasePooled,
   })
   const blobs = createBlobs(db, settings)
   const report: BackupReport = { tables: 0, rows: 0, files: 0, missing: 0, inBuckets: [] }
   try {
-    const snapshot = await openSnapshot({ url: database.directUrl, applicationName }, READERS)
+    const snapshot = await openSnapshot({ url: database.directUrl, applicationName }, READER_COUNT)
     try {
-      await writeFile(part, compressSections(sections(snapshot.main, blobs, report), snapshot.readers))
+      await writeFile(
+        part,
+        compressSections(readSourceSections(snapshot.main, blobs, report), snapshot.readers),
+      )
     } finally {
       await snapshot.close()
     }
@@ -98,23 +105,27 @@ async function writeFile(name: string, chunks: AsyncIterable<Uint8Array>): Promi
   }
 }
 
-async function* sections(client: Client, blobs: Blobs, report: BackupReport): AsyncGenerator<Source> {
+async function* readSourceSections(
+  client: Client,
+  blobs: Blobs,
+  report: BackupReport,
+): AsyncGenerator<SectionSource> {
   const countRows = (rows: number): void => {
     report.rows += rows
   }
-  for await (const section of databaseSections(client, countRows)) {
+  for await (const section of dumpDatabaseSections(client, countRows)) {
     if (section.header.kind === 'table' && section.header.part === 0) report.tables++
     yield section
   }
-  for (const blob of await storedBytes(client, 'file:%')) {
+  for (const blob of await listStoredBytes(client, 'file:%')) {
     // Garbage collection may have removed an unreferenced file since the snapshot.
-    const found = await blobs.exists(blobLocation(blob), blob.byte_size)
+    const found = await blobs.exists(blobLocationOf(blob), blob.byte_size)
     report[found ? 'files' : 'missing']++
     yield found
-      ? bytesSection(blob, () => blobs.read(blobLocation(blob), 0, blob.byte_size))
-      : missingSection(blob)
+      ? createBytesSection(blob, () => blobs.read(blobLocationOf(blob), 0, blob.byte_size))
+      : createMissingSection(blob)
   }
-  const byStore = Map.groupBy(await storedBytes(client, 's3://%'), ({ store }) => store)
+  const byStore = Map.groupBy(await listStoredBytes(client, 's3://%'), ({ store }) => store)
   for (const [store, all] of byStore)
     report.inBuckets.push({
       store,
@@ -123,14 +134,14 @@ async function* sections(client: Client, blobs: Blobs, report: BackupReport): As
     })
 }
 
-export const blobLocation = ({ blob_id, store, key }: StoredBytes) => ({
+export const blobLocationOf = ({ blob_id, store, key }: StoredBytes) => ({
   blob_id,
   store,
   key,
   upload_id: null,
 })
 
-async function exists(file: string): Promise<boolean> {
+async function fileExists(file: string): Promise<boolean> {
   return stat(file).then(
     () => true,
     (error: NodeJS.ErrnoException) => {

@@ -1,19 +1,19 @@
 import { PassThrough, pipeline, type Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
-import type { Snapshot, Source } from '../../sql/backup/dump.ts'
-import { finalFrame, sectionFrames } from '../../sql/backup/format.ts'
+import type { SectionSource, Snapshot } from '../../sql/backup/dump.ts'
+import { encodeFinalFrame, encodeSection } from '../../sql/backup/format.ts'
 
 // Level 3 is fast and still compresses text well; images and PDFs do not shrink at any level.
-const GZIP = { level: 3, chunkSize: 256 * 1024 }
+const GZIP_OPTIONS = { level: 3, chunkSize: 256 * 1024 }
 // Usually holds a whole part of a table, so that its connection can read the next part before this one is written.
-const AHEAD_BYTES = 16 * 1024 * 1024
+const READ_AHEAD_BYTES = 16 * 1024 * 1024
 
 /**
  * Compresses each section to its own gzip member and yields the members in order. Each connection reads one section at
  * a time, concurrently with the others.
  */
 export async function* compressSections(
-  sources: AsyncIterable<Source>,
+  sources: AsyncIterable<SectionSource>,
   readers: Snapshot['readers'],
 ): AsyncGenerator<Uint8Array> {
   const idle = [...readers]
@@ -25,12 +25,12 @@ export async function* compressSections(
       const reader = idle.pop()!
       count++
       started.push({
-        bytes: gzipFrames(sectionFrames({ header, data: read(reader) })),
+        bytes: gzipFrames(encodeSection({ header, data: read(reader) })),
         done: () => idle.push(reader),
       })
     }
     while (started.length > 0) yield* drainFirst(started)
-    yield* gzipFrames(finalFrame(count))
+    yield* gzipFrames(encodeFinalFrame(count))
   } finally {
     for (const { bytes } of started) bytes.destroy()
   }
@@ -44,9 +44,9 @@ async function* drainFirst(
 }
 
 function gzipFrames(frames: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Readable {
-  const ahead = new PassThrough({ highWaterMark: AHEAD_BYTES })
+  const ahead = new PassThrough({ highWaterMark: READ_AHEAD_BYTES })
   // The reader of `ahead` still gets the error. Without a listener, the event would crash the process.
   ahead.on('error', () => {})
-  pipeline(frames, createGzip(GZIP), ahead, () => {})
+  pipeline(frames, createGzip(GZIP_OPTIONS), ahead, () => {})
   return ahead
 }

@@ -2,14 +2,14 @@ import { enableCodeCache } from '../code-cache.ts'
 
 enableCodeCache()
 const { runCommand, printLine, UsageError, withDatabase } = await import('../command.ts')
-const { settingsOrExit } = await import('../process.ts')
+const { loadSettingsOrExit } = await import('../process.ts')
 const { restore } = await import('./restore.ts')
 
 // Usage: `npm run restore FILE`
 await runCommand(async () => {
   const [file, ...more] = process.argv.slice(2)
   if (file === undefined || more.length > 0) throw new UsageError('Usage: npm run restore FILE')
-  const settings = settingsOrExit()
+  const settings = loadSettingsOrExit()
   const { createdAt, tables, rows, files, missing } = await withDatabase(settings, (database) =>
     restore(settings, database, file),
   )

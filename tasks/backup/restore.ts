@@ -1,4 +1,4 @@
-import type { Header } from '../../sql/backup/dump.ts'
+import type { SectionHeader } from '../../sql/backup/dump.ts'
 import { BackupError, readSections } from '../../sql/backup/format.ts'
 import {
   beginLoad,
@@ -9,15 +9,15 @@ import {
   loadSection,
   readToEnd,
 } from '../../sql/backup/load.ts'
-import { forgetUnsealed, relocateBlob, relocateUnsealed } from '../../sql/blobs.ts'
+import { deleteUnsealedBlobs, relocateBlob, relocateUnsealedBlobs } from '../../sql/blobs.ts'
 import { createDatabase } from '../../sql/db.ts'
 import { type Client, connect } from '../../sql/driver.ts'
-import { migrate, migrateEmpty } from '../../sql/migrate.ts'
-import { migrationNames } from '../../sql/migrations.ts'
+import { createEmptySchema, migrate } from '../../sql/migrate.ts'
+import { listMigrationNames } from '../../sql/migrations.ts'
 import type { CommandDatabase } from '../command.ts'
 import { createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'
-import { blobLocation } from './backup.ts'
+import { blobLocationOf } from './backup.ts'
 
 export interface RestoreReport {
   readonly createdAt: string
@@ -31,14 +31,14 @@ export interface RestoreReport {
  * Reads a whole backup and returns its header. @throws BackupError if it is incomplete, damaged or from a newer
  * version.
  */
-export async function verifyBackup(file: string): Promise<Header & { readonly kind: 'backup' }> {
-  let first: Header | null = null
-  for await (const { header, data } of readSections<Header>(file)) {
+export async function verifyBackup(file: string): Promise<SectionHeader & { readonly kind: 'backup' }> {
+  let first: SectionHeader | null = null
+  for await (const { header, data } of readSections<SectionHeader>(file)) {
     await readToEnd(data)
     first ??= header
   }
   if (first?.kind !== 'backup') throw new BackupError('The backup is damaged or incomplete')
-  const known = new Set(await migrationNames())
+  const known = new Set(await listMigrationNames())
   const newer = first.migrations.filter((name) => !known.has(name))
   if (newer.length > 0)
     throw new BackupError(`The backup is from a newer version; unknown migrations: ${newer.join(', ')}`)
@@ -65,7 +65,7 @@ export async function restore(
     if (!(await isEmptyDatabase(client)))
       throw new BackupError('The database is not empty; restore into a new database')
     try {
-      await migrateEmpty(database.directUrl, migrations.at(-1)!)
+      await createEmptySchema(database.directUrl, migrations.at(-1)!)
       const report = await loadBackup(settings, database, client, file)
       await migrate(database.directUrl, { appRole: settings.databaseAppRole })
       await deliverQueuedJobs(client)
@@ -104,7 +104,7 @@ async function loadBackup(
     loading = false
   }
   try {
-    for await (const section of readSections<Header>(file)) {
+    for await (const section of readSections<SectionHeader>(file)) {
       const { header, data } = section
       if (header.kind === 'table' || header.kind === 'sequences') {
         report.rows += await loadSection(client, section)
@@ -114,7 +114,7 @@ async function loadBackup(
       if (header.kind === 'bytes') {
         // In a backup, all tables precede the files, so the rows of these bytes exist.
         await finish()
-        await blobs.put({ ...blobLocation(header.blob), store }, data)
+        await blobs.put({ ...blobLocationOf(header.blob), store }, data)
         await db.run(relocateBlob(header.blob.blob_id, store))
         report.files++
         continue
@@ -123,8 +123,8 @@ async function loadBackup(
       await readToEnd(data)
     }
     await finish()
-    await db.run(relocateUnsealed(store))
-    await db.run(forgetUnsealed())
+    await db.run(relocateUnsealedBlobs(store))
+    await db.run(deleteUnsealedBlobs())
     return report
   } finally {
     await blobs.close()

@@ -3,7 +3,7 @@
 // Exceeds the depth of real front matter. Recursive parsers need a stack frame or a regular expression for each level.
 const MAX_DEPTH = 64
 // Maximum number of characters per value, and of values per post.
-const MAX_CHARACTERS = 100_000
+const MAX_VALUE_CHARACTERS = 100_000
 const MAX_VALUES = 10_000
 
 /** True if YAML or TOML nests brackets, or the dashes of nested lists, deeper than the limit. */
@@ -46,7 +46,7 @@ export function findOversizedKey(values: Readonly<Record<string, unknown>>): str
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const { value: inner, depth } = next
       if (++count > MAX_VALUES || depth > MAX_DEPTH) return key
-      if (typeof inner === 'string' && inner.length > MAX_CHARACTERS) return key
+      if (typeof inner === 'string' && inner.length > MAX_VALUE_CHARACTERS) return key
       if (typeof inner !== 'object' || inner === null) continue
       for (const child of Object.values(inner)) stack.push({ value: child, depth: depth + 1 })
       if (stack.length > MAX_VALUES) return key

@@ -4,12 +4,12 @@
  */
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
-const MONTH =
+const MONTH_PATTERN =
   '(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\\.?'
-const DAY = '(\\d{1,2})(?:st|nd|rd|th)?'
+const DAY_PATTERN = '(\\d{1,2})(?:st|nd|rd|th)?'
 
 /** Offsets of zone abbreviations, in minutes east of Greenwich. */
-const ZONES: Readonly<Record<string, number>> = {
+const ZONE_OFFSETS: Readonly<Record<string, number>> = {
   z: 0,
   utc: 0,
   gmt: 0,
@@ -55,7 +55,7 @@ interface Day {
   readonly day: number
 }
 
-type Groups = readonly (string | undefined)[]
+type MatchGroups = readonly (string | undefined)[]
 const toDay = (year: unknown, month: unknown, day: unknown): Day => ({
   year: Number(year),
   month: Number(month),
@@ -64,7 +64,7 @@ const toDay = (year: unknown, month: unknown, day: unknown): Day => ({
 const fromMonthName = (year: unknown, month: unknown, day: unknown): Day =>
   toDay(year, MONTHS.indexOf(String(month).slice(0, 3).toLowerCase()) + 1, day)
 
-const FORMS: readonly [RegExp, (groups: Groups) => Day][] = [
+const DATE_FORMATS: readonly [RegExp, (groups: MatchGroups) => Day][] = [
   [/^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})$/, ([, year, , month, day]) => toDay(year, month, day)],
   [/^(\d{4})(\d{2})(\d{2})$/, ([, year, month, day]) => toDay(year, month, day)],
   [/^(\d{4})[-/](\d{1,2})$/, ([, year, month]) => toDay(year, month, 1)],
@@ -76,26 +76,26 @@ const FORMS: readonly [RegExp, (groups: Groups) => Day][] = [
     ([, one, two, year]) => (Number(one) > 12 ? toDay(year, two, one) : toDay(year, one, two)),
   ],
   [
-    new RegExp(`^${MONTH}[ ,-]+${DAY}[ ,-]+(\\d{4})$`, 'i'),
+    new RegExp(`^${MONTH_PATTERN}[ ,-]+${DAY_PATTERN}[ ,-]+(\\d{4})$`, 'i'),
     ([, month, day, year]) => fromMonthName(year, month, day),
   ],
   [
-    new RegExp(`^${DAY}(?: of)?[ ,-]*${MONTH}[ ,-]*(\\d{4})$`, 'i'),
+    new RegExp(`^${DAY_PATTERN}(?: of)?[ ,-]*${MONTH_PATTERN}[ ,-]*(\\d{4})$`, 'i'),
     ([, day, month, year]) => fromMonthName(year, month, day),
   ],
   [
-    new RegExp(`^(\\d{4})[ ,-]+${MONTH}[ ,-]+${DAY}$`, 'i'),
+    new RegExp(`^(\\d{4})[ ,-]+${MONTH_PATTERN}[ ,-]+${DAY_PATTERN}$`, 'i'),
     ([, year, month, day]) => fromMonthName(year, month, day),
   ],
-  [new RegExp(`^${MONTH}[ ,-]+(\\d{4})$`, 'i'), ([, month, year]) => fromMonthName(year, month, 1)],
+  [new RegExp(`^${MONTH_PATTERN}[ ,-]+(\\d{4})$`, 'i'), ([, month, year]) => fromMonthName(year, month, 1)],
 ]
 
-const TIME =
+const TIME_PATTERN =
   /(?:^|(?<=\d)t|[ ,]+)(?:at )?(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?: ?([ap])\.?m\b\.?)?/i
-const COMPACT = /(?<=^\d{8})t(\d{2})(\d{2})(\d{2})?(?:[.,](\d{1,9}))?/i
-const OFFSET = /^ ?(?:(?:utc|gmt) ?)?([+\u2212-])(\d{1,2})(?::?(\d{2}))?(?![\d:])/i
-const LETTERS = /^ ?([a-z]{1,4})\b(?![/_])/i
-const REGION = /^ ?\[?([a-z]+(?:[/_-][a-z]+)+)\]?/i
+const COMPACT_TIME_PATTERN = /(?<=^\d{8})t(\d{2})(\d{2})(\d{2})?(?:[.,](\d{1,9}))?/i
+const OFFSET_PATTERN = /^ ?(?:(?:utc|gmt) ?)?([+\u2212-])(\d{1,2})(?::?(\d{2}))?(?![\d:])/i
+const ABBREVIATION_PATTERN = /^ ?([a-z]{1,4})\b(?![/_])/i
+const TIME_ZONE_PATTERN = /^ ?\[?([a-z]+(?:[/_-][a-z]+)+)\]?/i
 
 /** Parses a date; returns ISO 8601 in UTC, or null if it is not a date. */
 export function parseDate(given: string): string | null {
@@ -106,7 +106,7 @@ export function parseDate(given: string): string | null {
     .replace(/\([^)]*\)/g, ' ')
     .replace(/^(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?\b[.,]*/i, '')
     .trim()
-  const time = TIME.exec(plain) ?? COMPACT.exec(plain)
+  const time = TIME_PATTERN.exec(plain) ?? COMPACT_TIME_PATTERN.exec(plain)
   if (time === null) return toInstant(parseDay(plain), 0, { minutes: 0 })
   const afterTime = plain.slice(time.index + time[0].length)
   const { zone, rest } = parseZone(afterTime)
@@ -116,7 +116,7 @@ export function parseDate(given: string): string | null {
 
 function parseDay(text: string): Day | null {
   const clean = text.replace(/[ ,]+$/, '').replace(/^[ ,]+/, '')
-  for (const [form, read] of FORMS) {
+  for (const [form, read] of DATE_FORMATS) {
     const groups = form.exec(clean)
     if (groups !== null) return read(groups)
   }
@@ -124,7 +124,7 @@ function parseDay(text: string): Day | null {
 }
 
 /** Converts a time of day to milliseconds since midnight; NaN if it is invalid. */
-function parseTime([, hours, minutes, seconds = '0', fraction = '', meridiem]: Groups): number {
+function parseTime([, hours, minutes, seconds = '0', fraction = '', meridiem]: MatchGroups): number {
   let hour = Number(hours)
   if (meridiem !== undefined) {
     if (hour < 1 || hour > 12) return Number.NaN
@@ -141,24 +141,24 @@ type Zone = { readonly minutes: number } | { readonly timeZone: string }
 
 /** Parses the zone at the start of a text; `zone` is UTC if the text has none, and null if the zone is unknown. */
 function parseZone(text: string): { zone: Zone | null; rest: string } {
-  const offset = OFFSET.exec(text)
+  const offset = OFFSET_PATTERN.exec(text)
   if (offset !== null) {
     const [all, sign, hours, minutes = '0'] = offset
     const size = Number(hours) * 60 + Number(minutes)
     const zone = size > 18 * 60 ? null : { minutes: sign === '+' ? size : -size }
     return { zone, rest: text.slice(all.length).replace(/^ ?\[[^\]]*\]/, '') }
   }
-  const region = REGION.exec(text)
+  const region = TIME_ZONE_PATTERN.exec(text)
   if (region !== null)
     return {
       zone: isTimeZone(region[1]!) ? { timeZone: region[1]! } : null,
       rest: text.slice(region[0].length),
     }
-  const letters = LETTERS.exec(text)
+  const letters = ABBREVIATION_PATTERN.exec(text)
   if (letters === null || MONTHS.includes(letters[1]!.slice(0, 3).toLowerCase()))
     return { zone: { minutes: 0 }, rest: text }
   const name = letters[1]!.toLowerCase()
-  const minutes = Object.hasOwn(ZONES, name) ? ZONES[name] : undefined
+  const minutes = Object.hasOwn(ZONE_OFFSETS, name) ? ZONE_OFFSETS[name] : undefined
   return { zone: minutes === undefined ? null : { minutes }, rest: text.slice(letters[0].length) }
 }
 
@@ -178,14 +178,14 @@ function toInstant(day: Day | null, milliseconds: number, zone: Zone): string | 
   // `Date` rolls a nonexistent day over into the next month.
   if (date.getUTCMonth() !== day.month - 1 || date.getUTCDate() !== day.day) return null
   const local = date.getTime() + milliseconds
-  return toIso(local - ('minutes' in zone ? zone.minutes : offsetAt(zone.timeZone, local)) * 60_000)
+  return toIso(local - ('minutes' in zone ? zone.minutes : computeOffset(zone.timeZone, local)) * 60_000)
 }
 
 /**
  * Returns the offset of a time zone at a local time, in minutes east. Starts from the offset that would hold if the
  * time were UTC.
  */
-function offsetAt(timeZone: string, local: number): number {
+function computeOffset(timeZone: string, local: number): number {
   const formatter = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' })
   const offset = (instant: number): number => {
     const [, sign, hours, minutes] = /GMT(?:([+-])(\d\d):(\d\d))?/.exec(formatter.format(instant)) ?? []

@@ -5,7 +5,7 @@ import { parseYaml } from './yaml.ts'
 /** Splits front matter from posts, in the formats of common site generators. */
 
 /** Thrown for a file that is not a valid post. The uploader sees the message. */
-export class UnreadablePost extends Error {
+export class UnreadablePostError extends Error {
   /** The post's slug; null if unknown. */
   slug: string | null = null
 }
@@ -20,7 +20,7 @@ export interface SplitFile {
 // Exceeds the length of real front matter. The limit bounds the time to parse untrusted text.
 const MAX_CHARACTERS = 256 * 1024
 // The YAML parser takes quadratic time for quotes in a long line.
-const TOO_LONG_LINE = /.{10001}/
+const LONG_LINE = /.{10001}/
 
 const EOL = '(?:\\r\\n|\\n|$)'
 const FENCE = /^(---|\+\+\+)[ \t]*([a-z]+)?[ \t]*(?:\r\n|\n|$)/i
@@ -32,24 +32,25 @@ const KEY_LINE = /^[A-Za-z_][\w -]*:(?:[ \t]|\r?\n|$)/
 const KNOWN_KEY =
   /^(title|date|slug|tags|categories|category|author|permalink|layout|status|draft|published)$/i
 
-/** Splits a file into front matter and the post's text. @throws UnreadablePost if the front matter is invalid. */
+/** Splits a file into front matter and the post's text. @throws UnreadablePostError if the front matter is invalid. */
 export function splitFrontMatter(file: string): SplitFile {
   const text = file.startsWith('\uFEFF') ? file.slice(1) : file
   const fence = FENCE.exec(text)
-  if (fence !== null) return parseFenced(text, fence)
+  if (fence !== null) return parseFencedBlock(text, fence)
   if (/^\{\s*["}]/.test(text)) return parseJsonHead(text)
-  if (KEY_LINE.test(text)) return parseHexo(text) ?? parsePelican(text) ?? { frontMatter: {}, body: text }
+  if (KEY_LINE.test(text))
+    return parseHexoPost(text) ?? parsePelicanPost(text) ?? { frontMatter: {}, body: text }
   return { frontMatter: {}, body: text }
 }
 
 /** Parses a block between two fences: `+++` for TOML; `---` for YAML, or for the language named after it. */
-function parseFenced(text: string, [opening, kind, language]: RegExpExecArray): SplitFile {
+function parseFencedBlock(text: string, [opening, kind, language]: RegExpExecArray): SplitFile {
   const from = opening.length
   const end = kind === '+++' ? END_OF_TOML : END_OF_YAML
   const closing = end.exec(text.slice(from))
   if (closing === null) {
     if (kind === '+++' || KEY_LINE.test(text.slice(from)))
-      throw new UnreadablePost('The front matter is not closed')
+      throw new UnreadablePostError('The front matter is not closed')
     // The line is a thematic break, not a fence.
     return { frontMatter: {}, body: text }
   }
@@ -60,7 +61,7 @@ function parseFenced(text: string, [opening, kind, language]: RegExpExecArray): 
   return isMapping(value) ? { frontMatter: value, body } : { frontMatter: {}, body: text }
 }
 
-const LANGUAGES = new Map<string, readonly [name: string, parse: (text: string) => unknown]>([
+const PARSERS = new Map<string, readonly [name: string, parse: (text: string) => unknown]>([
   ['yaml', ['YAML', parseYaml]],
   ['yml', ['YAML', parseYaml]],
   ['toml', ['TOML', parseToml]],
@@ -68,27 +69,28 @@ const LANGUAGES = new Map<string, readonly [name: string, parse: (text: string) 
 ])
 
 function parseBlock(block: string, language: string): unknown {
-  if (block.length > MAX_CHARACTERS) throw new UnreadablePost('The front matter is too long')
-  const [name, parse] = LANGUAGES.get(language) ?? []
-  if (parse === undefined) throw new UnreadablePost(`The front matter language is not supported: ${language}`)
+  if (block.length > MAX_CHARACTERS) throw new UnreadablePostError('The front matter is too long')
+  const [name, parse] = PARSERS.get(language) ?? []
+  if (parse === undefined)
+    throw new UnreadablePostError(`The front matter language is not supported: ${language}`)
   if (language === 'json' ? isTooDeepJson(block) : isTooDeep(block))
-    throw new UnreadablePost('The front matter is nested too deeply')
-  if (name === 'YAML' && TOO_LONG_LINE.test(block))
-    throw new UnreadablePost('A line of the front matter is longer than 10000 characters')
+    throw new UnreadablePostError('The front matter is nested too deeply')
+  if (name === 'YAML' && LONG_LINE.test(block))
+    throw new UnreadablePostError('A line of the front matter is longer than 10000 characters')
   try {
     return block.trim() === '' ? null : parse(block)
   } catch (error) {
     // The parser recurses once per level, which may overflow the stack.
-    if (error instanceof RangeError) throw new UnreadablePost('The front matter is nested too deeply')
+    if (error instanceof RangeError) throw new UnreadablePostError('The front matter is nested too deeply')
     const [reason] = String((error as Error).message).split('\n')
-    throw new UnreadablePost(`The front matter is not valid ${name}: ${reason}`)
+    throw new UnreadablePostError(`The front matter is not valid ${name}: ${reason}`)
   }
 }
 
 /** Parses Hugo's JSON format: an object followed by the text. */
 function parseJsonHead(text: string): SplitFile {
   const end = findObjectEnd(text)
-  if (end === -1) throw new UnreadablePost('The front matter is not closed')
+  if (end === -1) throw new UnreadablePostError('The front matter is not closed')
   const value = parseBlock(text.slice(0, end), 'json')
   const [gap] = new RegExp(`^[ \\t]*${EOL}`).exec(text.slice(end)) ?? ['']
   return { frontMatter: value as Record<string, unknown>, body: text.slice(end + gap.length) }
@@ -108,7 +110,7 @@ function findObjectEnd(text: string): number {
 }
 
 /** Parses Hexo's format: YAML without empty lines from the first line, closed by `---`. Null for other formats. */
-function parseHexo(text: string): SplitFile | null {
+function parseHexoPost(text: string): SplitFile | null {
   const end = END_OF_HEAD.exec(text.slice(0, MAX_CHARACTERS))
   if (end === null || /\n[ \t]*\r?\n/.test(text.slice(0, end.index))) return null
   // A heading underlined with `---` looks the same, so an unknown key is not an error.
@@ -122,7 +124,7 @@ function parseHexo(text: string): SplitFile | null {
  * Parses Pelican's format: lines `Key: value` up to an empty line; an indented line continues the previous one. Null
  * for other formats.
  */
-function parsePelican(text: string): SplitFile | null {
+function parsePelicanPost(text: string): SplitFile | null {
   const end = /(?:\r\n|\n)[ \t]*(?:\r\n|\n|$)/.exec(text)
   const block = text.slice(0, end?.index ?? text.length)
   const frontMatter: Record<string, unknown> = {}

@@ -1,24 +1,30 @@
-import { deleteUpload, endUpload, importer, upload, uploadChunk } from '../../sql/blog/transfer.ts'
+import {
+  deleteUpload,
+  finishUpload,
+  readImporterName,
+  readUpload,
+  readUploadChunk,
+} from '../../sql/blog/transfer.ts'
 import type { Queries } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs.ts'
 import type { PostReader, TaskContext } from '../context.ts'
 import type { ImportPayload } from './import.ts'
 import type { ItemResult } from './items.ts'
-import { publicName } from './public.ts'
+import { toPublicName } from './public.ts'
 import { ImportResult } from './shapes.ts'
 import { PostWriter } from './write.ts'
 
 // Maximum number of reported errors; further ones are only counted.
-const MAX_ERRORS = 1000
-const PROGRESS_EVERY = 50
+const MAX_REPORTED_ERRORS = 1000
+const PROGRESS_INTERVAL = 50
 // Maximum length of all posts of a file together, because the import holds them in memory.
-const MAX_CHARACTERS = 128_000_000
+const MAX_TOTAL_CHARACTERS = 128_000_000
 
 /** Runs `blog.import`. */
 export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayload): Promise<ImportResult> {
-  ctx.progress('Reading the file')
-  const file = await ctx.db.maybeOne(upload(uploadId))
+  ctx.reportProgress('Reading the file')
+  const file = await ctx.db.maybeOne(readUpload(uploadId))
   if (file === null) throw fail('import.bytes_missing')
   if (file.result !== null) return ImportResult.parse(file.result)
   try {
@@ -28,10 +34,10 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
       await ctx.providers.readPosts(file.file_name, file.format, bytes, ctx.signal),
     )
     return await ctx.db.transaction(async (tx) => {
-      const { name } = await tx.one(importer(ctx.job.ownerId))
-      const writer = new PostWriter(tx, { id: ctx.job.ownerId, name: publicName(name) }, onConflict)
+      const { name } = await tx.one(readImporterName(ctx.job.ownerId))
+      const writer = new PostWriter(tx, { id: ctx.job.ownerId, name: toPublicName(name) }, onConflict)
       const result = await writeItems(ctx, items, writer)
-      await tx.run(endUpload(uploadId, result))
+      await tx.run(finishUpload(uploadId, result))
       await assertCurrentAttempt(ctx, tx)
       return result
     })
@@ -47,16 +53,17 @@ type Items = readonly Item[]
 type Item = { readonly file: string; readonly read: ItemResult }
 
 /** Reads all posts before the first write, so that the transaction does not wait for the reader. */
-async function readItems({ progress }: TaskContext, posts: PostReader): Promise<Items> {
+async function readItems({ reportProgress }: TaskContext, posts: PostReader): Promise<Items> {
   const items: Item[] = []
   let characters = 0
   try {
     for await (const item of posts.read()) {
       items.push(item)
       if ('post' in item.read) characters += item.read.post.content.length
-      if (characters > MAX_CHARACTERS)
-        throw fail('import.refused', { reason: `it contains more than ${MAX_CHARACTERS} characters` })
-      if (items.length % PROGRESS_EVERY === 0) progress(`Reading post ${items.length} of ${posts.count}`)
+      if (characters > MAX_TOTAL_CHARACTERS)
+        throw fail('import.refused', { reason: `it contains more than ${MAX_TOTAL_CHARACTERS} characters` })
+      if (items.length % PROGRESS_INTERVAL === 0)
+        reportProgress(`Reading post ${items.length} of ${posts.count}`)
     }
   } finally {
     posts.close()
@@ -71,11 +78,11 @@ async function writeItems(ctx: TaskContext, items: Items, writer: PostWriter): P
   for (const [i, { file, read }] of items.entries()) {
     ctx.signal.throwIfAborted()
     if ('post' in read) await writer.add(read)
-    else if (++failed <= MAX_ERRORS) errors.push({ slug: read.slug, file, message: read.message })
-    if ((i + 1) % PROGRESS_EVERY === 0) ctx.progress(`Post ${i + 1} of ${count}`, i + 1, count)
+    else if (++failed <= MAX_REPORTED_ERRORS) errors.push({ slug: read.slug, file, message: read.message })
+    if ((i + 1) % PROGRESS_INTERVAL === 0) ctx.reportProgress(`Post ${i + 1} of ${count}`, i + 1, count)
   }
   await writer.flush()
-  ctx.progress(`Post ${count} of ${count}`, count, count)
+  ctx.reportProgress(`Post ${count} of ${count}`, count, count)
   return { ...writer.counts, failed, errors }
 }
 
@@ -92,7 +99,7 @@ async function assertCurrentAttempt(ctx: TaskContext, tx: Queries): Promise<void
 async function loadUpload(ctx: TaskContext, uploadId: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   for (;;) {
-    const chunk = await ctx.db.maybeOne(uploadChunk(uploadId, chunks.length))
+    const chunk = await ctx.db.maybeOne(readUploadChunk(uploadId, chunks.length))
     if (chunk === null) return Buffer.concat(chunks)
     chunks.push(chunk.bytes)
   }

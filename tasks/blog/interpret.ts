@@ -1,10 +1,10 @@
 import type { ImportedPost, NeededTag } from '../../sql/blog/transfer.ts'
 import type { PostStatus } from '../../sql/blog.ts'
 import { parseDate } from './dates.ts'
-import { UnreadablePost } from './front-matter.ts'
+import { UnreadablePostError } from './front-matter.ts'
 import { exceedsLength, LIMITS, shorten } from './limits.ts'
 import { chooseSlug, type PostPath, parseAddressDate } from './post-path.ts'
-import { IMAGE_ADDRESS_RULE, isSafeImageAddress, publicName } from './public.ts'
+import { IMAGE_ADDRESS_RULE, isSafeImageAddress, toPublicName } from './public.ts'
 import { slugifyTag } from './slugs.ts'
 import { collectTexts, type FrontMatterKeys, toText } from './values.ts'
 
@@ -38,34 +38,34 @@ const STATUSES = new Map<string, PostStatus>([
   ['archive', 'archived'],
 ])
 
-/** Builds a post from the keys of common site generators. @throws UnreadablePost if they are invalid. */
-export function interpret(keys: FrontMatterKeys, content: string, source: PostSource): ParsedPost {
-  const slug = chooseSlug(keys, rawText(keys, 'title') ?? '', source)
+/** Builds a post from the keys of common site generators. @throws UnreadablePostError if they are invalid. */
+export function interpretPost(keys: FrontMatterKeys, content: string, source: PostSource): ParsedPost {
+  const slug = chooseSlug(keys, getRawText(keys, 'title') ?? '', source)
   try {
     const post = buildPost(keys, content, slug, source)
     for (const [name, value] of Object.entries(post))
       if (typeof value === 'string') assertStorable(name, value)
     return { post, tags: parseTags(keys) }
   } catch (error) {
-    if (error instanceof UnreadablePost) error.slug = slug
+    if (error instanceof UnreadablePostError) error.slug = slug
     throw error
   }
 }
 
 function buildPost(keys: FrontMatterKeys, content: string, slug: string, source: PostSource): ImportedPost {
   const status = parseStatus(keys, source)
-  const optionalText = (name: keyof typeof LIMITS, ...more: readonly string[]): string | null => {
-    const own = rawText(keys, name)
-    return limitLength(name, own || (keys.firstText(...more) ?? own ?? null), !source.strict)
+  const parseOptionalText = (name: keyof typeof LIMITS, ...more: readonly string[]): string | null => {
+    const own = getRawText(keys, name)
+    return limitLength(name, own || (keys.getFirstText(...more) ?? own ?? null), !source.strict)
   }
   return {
     title: limitLength('title', chooseTitle(keys, content, slug, source), false)!,
     slug,
     content: limitLength('content', content, false)!,
     status,
-    excerpt: optionalText('excerpt', 'description', 'summary', 'customexcerpt'),
-    seo_title: optionalText('seo_title', 'seo.title', 'metatitle'),
-    seo_description: optionalText('seo_description', 'seo.description', 'metadescription'),
+    excerpt: parseOptionalText('excerpt', 'description', 'summary', 'customexcerpt'),
+    seo_title: parseOptionalText('seo_title', 'seo.title', 'metatitle'),
+    seo_description: parseOptionalText('seo_description', 'seo.description', 'metadescription'),
     hero_image_url: parseHeroImage(keys, source),
     author_name: parseAuthor(keys),
     ...parseDates(keys, status, source),
@@ -73,28 +73,28 @@ function buildPost(keys: FrontMatterKeys, content: string, slug: string, source:
 }
 
 /** Returns the untrimmed text of one of our own keys; undefined if absent. */
-function rawText(keys: FrontMatterKeys, name: string): string | undefined {
+function getRawText(keys: FrontMatterKeys, name: string): string | undefined {
   const value = keys.get(name.replaceAll('_', ''))
   return typeof value === 'string' ? value : toText(value)
 }
 
-/** Rejects NUL and lone surrogates, which JSON and YAML can express but PostgreSQL can't store. @throws UnreadablePost */
+/** Rejects NUL and lone surrogates, which JSON and YAML can express but PostgreSQL can't store. @throws UnreadablePostError */
 function assertStorable(name: string, text: string): void {
-  if (text.includes('\0')) throw new UnreadablePost(`${name}: must not contain a NUL character`)
-  if (!text.isWellFormed()) throw new UnreadablePost(`${name}: must not contain a lone surrogate`)
+  if (text.includes('\0')) throw new UnreadablePostError(`${name}: must not contain a NUL character`)
+  if (!text.isWellFormed()) throw new UnreadablePostError(`${name}: must not contain a lone surrogate`)
 }
 
 function limitLength(name: keyof typeof LIMITS, text: string | null, canShorten: boolean): string | null {
   if (text === null || !exceedsLength(text, LIMITS[name])) return text
   if (canShorten) return shorten(text, LIMITS[name])
-  throw new UnreadablePost(`${name}: must have at most ${LIMITS[name]} characters`)
+  throw new UnreadablePostError(`${name}: must have at most ${LIMITS[name]} characters`)
 }
 
 /** Returns the given title, else the first heading, else the words of the slug. */
 function chooseTitle(keys: FrontMatterKeys, content: string, slug: string, source: PostSource): string {
-  const given = rawText(keys, 'title')?.trim()
+  const given = getRawText(keys, 'title')?.trim()
   if (given) return given
-  if (source.strict) throw new UnreadablePost('title: is required')
+  if (source.strict) throw new UnreadablePostError('title: is required')
   const line = /^#[ \t]+(\S.*)$/m.exec(content.slice(0, 10_000))?.[1]
   const heading = line
     ?.slice(0, 2 * LIMITS.title)
@@ -107,29 +107,31 @@ function chooseTitle(keys: FrontMatterKeys, content: string, slug: string, sourc
 }
 
 function parseStatus(keys: FrontMatterKeys, source: PostSource): PostStatus {
-  if (keys.flag('draft') === true || keys.flag('published') === false) return 'draft'
-  const given = keys.firstText('status')
+  if (keys.getFlag('draft') === true || keys.getFlag('published') === false) return 'draft'
+  const given = keys.getFirstText('status')
   if (given !== undefined) {
     const known = STATUSES.get(given.toLowerCase())
-    if (known === undefined) throw new UnreadablePost('status: must be draft, published or archived')
+    if (known === undefined) throw new UnreadablePostError('status: must be draft, published or archived')
     return known
   }
   if (source.inDrafts) return 'draft'
-  return keys.flag('published') === true || keys.flag('draft') === false ? 'published' : source.defaultStatus
+  return keys.getFlag('published') === true || keys.getFlag('draft') === false
+    ? 'published'
+    : source.defaultStatus
 }
 
 /** Matches placeholders for dates that generators compute. */
-const COMPUTED = /^(git )?(last modified|created)$/i
+const COMPUTED_DATE = /^(git )?(last modified|created)$/i
 
-/** Parses the first date among these keys. @throws UnreadablePost if it is invalid. */
-function firstDate(keys: FrontMatterKeys, ...names: readonly string[]): string | undefined {
+/** Parses the first date among these keys. @throws UnreadablePostError if it is invalid. */
+function parseFirstDate(keys: FrontMatterKeys, ...names: readonly string[]): string | undefined {
   for (const name of names) {
     const text = toText(keys.get(name))
-    if (text === undefined || text === '' || COMPUTED.test(text)) continue
+    if (text === undefined || text === '' || COMPUTED_DATE.test(text)) continue
     // The key `published` holds either a flag or a date.
-    if (name === 'published' && keys.flag(name) !== undefined) continue
+    if (name === 'published' && keys.getFlag(name) !== undefined) continue
     const date = parseDate(text)
-    if (date === null) throw new UnreadablePost(`${name}: is not a recognized date`)
+    if (date === null) throw new UnreadablePostError(`${name}: is not a recognized date`)
     return date
   }
   return undefined
@@ -138,17 +140,17 @@ function firstDate(keys: FrontMatterKeys, ...names: readonly string[]): string |
 type Dates = Pick<ImportedPost, 'created_at' | 'updated_at' | 'published_at'>
 
 function parseDates(keys: FrontMatterKeys, status: PostStatus, source: PostSource): Dates {
-  const own = firstDate(keys, 'publishedat')
+  const own = parseFirstDate(keys, 'publishedat')
   const date =
     own ??
-    firstDate(keys, 'date', 'publishdate', 'pubdate', 'published', 'publishedon') ??
+    parseFirstDate(keys, 'date', 'publishdate', 'pubdate', 'published', 'publishedon') ??
     source.date ??
     parseAddressDate(keys)
-  const created_at = firstDate(keys, 'createdat', 'created') ?? date
+  const created_at = parseFirstDate(keys, 'createdat', 'created') ?? date
   const unset = keys.get('publishedat') === null ? null : undefined
   return {
     created_at,
-    updated_at: firstDate(keys, 'updatedat', 'updated', 'lastmod', 'modified'),
+    updated_at: parseFirstDate(keys, 'updatedat', 'updated', 'lastmod', 'modified'),
     // An unpublished post gets a publication date only from `published_at`.
     published_at: status === 'published' ? date : (own ?? unset),
   }
@@ -165,12 +167,12 @@ function parseHeroImage(keys: FrontMatterKeys, { strict }: PostSource): string |
   const address = limitLength('hero_image_url', findHeroImage(keys), false)
   if (address === null || isSafeImageAddress(address)) return address
   if (strict || !RELATIVE_PATH.test(address))
-    throw new UnreadablePost(`hero_image_url: ${IMAGE_ADDRESS_RULE}`)
+    throw new UnreadablePostError(`hero_image_url: ${IMAGE_ADDRESS_RULE}`)
   return null
 }
 
 function findHeroImage(keys: FrontMatterKeys): string | null {
-  const own = rawText(keys, 'hero_image_url')
+  const own = getRawText(keys, 'hero_image_url')
   if (own) return own
   for (const name of ['image', 'cover', 'coverimage', 'featureimage', 'featuredimage']) {
     const [url] = collectTexts(keys.get(name), 'image', 'url', 'src', 'path', 'relative')
@@ -182,12 +184,12 @@ function findHeroImage(keys: FrontMatterKeys): string | null {
 
 /** Returns the author's name; undefined if absent; null if it is null, empty or an email address. */
 function parseAuthor(keys: FrontMatterKeys): string | null | undefined {
-  const own = keys.get('authorname') === null ? null : rawText(keys, 'author_name')
-  if (own !== undefined) return publicName(limitLength('author_name', own, false))
+  const own = keys.get('authorname') === null ? null : getRawText(keys, 'author_name')
+  if (own !== undefined) return toPublicName(limitLength('author_name', own, false))
   const names = collectTexts([keys.get('author') ?? keys.get('authors')], 'name', 'slug')
   if (names.length === 0) return undefined
-  const publicNames = names.filter((name) => publicName(name) !== null).join(', ')
-  return publicName(limitLength('author_name', publicNames, true))
+  const publicNames = names.filter((name) => toPublicName(name) !== null).join(', ')
+  return toPublicName(limitLength('author_name', publicNames, true))
 }
 
 // Splits a list at commas or line feeds, or at white space if it has neither.
@@ -207,11 +209,12 @@ function parseTags(keys: FrontMatterKeys): NeededTag[] {
     const names = typeof value === 'string' ? splitText(value) : collectTexts(value, 'name', 'title', 'slug')
     for (const tag of names) {
       if (exceedsLength(tag, LIMITS.tag_name))
-        throw new UnreadablePost(`${name}: each must have at most ${LIMITS.tag_name} characters`)
+        throw new UnreadablePostError(`${name}: each must have at most ${LIMITS.tag_name} characters`)
       assertStorable(name, tag)
       add({ slug: slugifyTag(tag), name: tag })
     }
   }
-  if (found.size > LIMITS.tags) throw new UnreadablePost(`tags: must have at most ${LIMITS.tags} entries`)
+  if (found.size > LIMITS.tags)
+    throw new UnreadablePostError(`tags: must have at most ${LIMITS.tags} entries`)
   return [...found.values()]
 }

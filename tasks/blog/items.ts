@@ -3,8 +3,8 @@ import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { fail } from '../../sql/errors.ts'
 import { openZip, type ZipEntry, type ZipRules } from '../zip.ts'
 import { isTooDeepJson } from './bounds.ts'
-import { isMapping, splitFrontMatter, UnreadablePost } from './front-matter.ts'
-import { interpret, type ParsedPost } from './interpret.ts'
+import { isMapping, splitFrontMatter, UnreadablePostError } from './front-matter.ts'
+import { interpretPost, type ParsedPost } from './interpret.ts'
 import { LIMITS } from './limits.ts'
 import { parsePostPath } from './post-path.ts'
 import { slugify, truncateSlug } from './slugs.ts'
@@ -14,7 +14,7 @@ import { FrontMatterKeys } from './values.ts'
 export interface Item {
   /** Name of the file that contains the post. */
   readonly file: string
-  /** Reads the post. @throws UnreadablePost if it is invalid. */
+  /** Reads the post. @throws UnreadablePostError if it is invalid. */
   read(): Promise<ParsedPost> | ParsedPost
 }
 
@@ -26,20 +26,20 @@ export async function readItem(item: Item): Promise<ItemResult> {
   try {
     return await item.read()
   } catch (error) {
-    if (!(error instanceof UnreadablePost)) throw error
+    if (!(error instanceof UnreadablePostError)) throw error
     return {
       slug: error.slug && truncateSlug(error.slug, LIMITS.slug),
-      message: error.message.slice(0, MESSAGE_CHARACTERS),
+      message: error.message.slice(0, MAX_MESSAGE_CHARACTERS),
     }
   }
 }
 
 // Maximum length of an error message, which might quote megabytes of content.
-const MESSAGE_CHARACTERS = 500
+const MAX_MESSAGE_CHARACTERS = 500
 // No blog has more posts, and even an unreadable item takes time.
 const MAX_ITEMS = 100_000
 // A post has at most a million characters of up to four bytes, plus front matter.
-const MAX_BYTES = 5 * 1024 * 1024
+const MAX_POST_BYTES = 5 * 1024 * 1024
 
 const ZIP_RULES: ZipRules = {
   createError: (reason, cause) => fail('import.refused', { reason }, { cause }),
@@ -53,33 +53,33 @@ export async function listItems(
   bytes: Buffer,
 ): Promise<readonly Item[]> {
   if (format === 'zip')
-    return (await openZip(bytes, ZIP_RULES)).filter(({ path }) => isPost(path)).map(zipItem)
+    return (await openZip(bytes, ZIP_RULES)).filter(({ path }) => isPostPath(path)).map(toZipItem)
   const text = decodeUtf8(bytes)
   if (text === null) throw fail('import.encoding')
   if (format === 'markdown')
     return [{ file: fileName, read: () => withFileSlug(fileName, async () => parseMarkdown(fileName, text)) }]
-  const list = parseList(text)
+  const list = parsePostList(text)
   if (list.length > MAX_ITEMS)
     throw fail('import.refused', { reason: `it contains more than ${MAX_ITEMS} posts` })
-  return list.map((value, i) => ({ file: fileName, read: () => parseExported(value, i + 1) }))
+  return list.map((value, i) => ({ file: fileName, read: () => parseExportedPost(value, i + 1) }))
 }
 
 /** True for Markdown files that are neither hidden nor added by macOS. */
-const isPost = (path: string): boolean =>
+const isPostPath = (path: string): boolean =>
   /(^|\/)[^/.][^/]*\.(md|markdown)$/i.test(path) && !path.startsWith('__MACOSX/')
 
-const zipItem = (entry: ZipEntry): Item => ({
+const toZipItem = (entry: ZipEntry): Item => ({
   file: entry.path,
   read: () => withFileSlug(entry.path, async () => parseMarkdown(entry.path, await readEntryText(entry))),
 })
 
 async function readEntryText(entry: ZipEntry): Promise<string> {
-  const bytes = await entry.read(MAX_BYTES)
-  if (bytes === null) throw new UnreadablePost('The file exceeds the size limit for a post')
+  const bytes = await entry.read(MAX_POST_BYTES)
+  if (bytes === null) throw new UnreadablePostError('The file exceeds the size limit for a post')
   if (bytes.subarray(0, 4).equals(Buffer.from('PK\x03\x04')))
     throw fail('import.refused', { reason: 'the archive contains another archive' })
   const text = decodeUtf8(bytes)
-  if (text === null) throw new UnreadablePost('The file is not valid UTF-8')
+  if (text === null) throw new UnreadablePostError('The file is not valid UTF-8')
   return text
 }
 
@@ -88,16 +88,16 @@ async function withFileSlug(path: string, read: () => Promise<ParsedPost>): Prom
   try {
     return await read()
   } catch (error) {
-    if (error instanceof UnreadablePost) error.slug ??= slugify(parsePostPath(path).stem) || null
+    if (error instanceof UnreadablePostError) error.slug ??= slugify(parsePostPath(path).stem) || null
     throw error
   }
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const utf8Decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function decodeUtf8(bytes: Buffer): string | null {
   try {
-    return utf8.decode(bytes)
+    return utf8Decoder.decode(bytes)
   } catch {
     return null
   }
@@ -105,14 +105,14 @@ function decodeUtf8(bytes: Buffer): string | null {
 
 function parseMarkdown(path: string, text: string): ParsedPost {
   const { frontMatter: matter, body } = splitFrontMatter(text)
-  return interpret(new FrontMatterKeys(matter), body, {
+  return interpretPost(new FrontMatterKeys(matter), body, {
     ...parsePostPath(path),
     strict: false,
     defaultStatus: 'published',
   })
 }
 
-function parseList(text: string): readonly unknown[] {
+function parsePostList(text: string): readonly unknown[] {
   if (isTooDeepJson(text)) throw fail('import.refused', { reason: 'it is nested too deeply' })
   let value: unknown
   try {
@@ -124,17 +124,17 @@ function parseList(text: string): readonly unknown[] {
   return value
 }
 
-const NO_PATH = { stem: '', date: undefined, inDrafts: false }
+const EMPTY_PATH = { stem: '', date: undefined, inDrafts: false }
 
-function parseExported(value: unknown, number: number): ParsedPost {
+function parseExportedPost(value: unknown, number: number): ParsedPost {
   try {
-    if (!isMapping(value)) throw new UnreadablePost('it is not an object')
+    if (!isMapping(value)) throw new UnreadablePostError('it is not an object')
     const keys = new FrontMatterKeys(value)
     const content = keys.get('content') ?? ''
-    if (typeof content !== 'string') throw new UnreadablePost('content: must be a string')
-    return interpret(keys, content, { ...NO_PATH, strict: true, defaultStatus: 'draft' })
+    if (typeof content !== 'string') throw new UnreadablePostError('content: must be a string')
+    return interpretPost(keys, content, { ...EMPTY_PATH, strict: true, defaultStatus: 'draft' })
   } catch (error) {
-    if (error instanceof UnreadablePost) error.message = `Item ${number}: ${error.message}`
+    if (error instanceof UnreadablePostError) error.message = `Item ${number}: ${error.message}`
     throw error
   }
 }

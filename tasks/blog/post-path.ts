@@ -1,5 +1,5 @@
 import { parseDate } from './dates.ts'
-import { UnreadablePost } from './front-matter.ts'
+import { UnreadablePostError } from './front-matter.ts'
 import { LIMITS } from './limits.ts'
 import { slugify, slugifyTitle, truncateSlug } from './slugs.ts'
 import type { FrontMatterKeys } from './values.ts'
@@ -14,7 +14,7 @@ export interface PostPath {
   readonly inDrafts: boolean
 }
 
-const DATED = /^(\d{4}-\d{1,2}-\d{1,2})(?:[-_]+|$)/
+const DATE_PREFIX = /^(\d{4}-\d{1,2}-\d{1,2})(?:[-_]+|$)/
 
 /** Parses a path such as `_posts/2020-01-02-hello.md` or `posts/hello/index.md`. */
 export function parsePostPath(path: string): PostPath {
@@ -22,7 +22,7 @@ export function parsePostPath(path: string): PostPath {
   const file = (parts.pop() ?? '').replace(/\.(md|markdown)$/i, '')
   const folder = parts.at(-1) ?? ''
   const name = /^_?index$/i.test(file) && folder !== '' ? folder : file
-  const dated = DATED.exec(name)
+  const dated = DATE_PREFIX.exec(name)
   const date = dated === null ? null : parseDate(dated[1]!)
   return {
     stem: date === null ? name : name.slice(dated![0].length),
@@ -32,7 +32,7 @@ export function parsePostPath(path: string): PostPath {
 }
 
 /** Returns the last segment of an address; empty if the address is absent or a generator's pattern. */
-function lastSegment(address: string | undefined): string {
+function lastSegmentOf(address: string | undefined): string {
   if (address === undefined || /[{}]|:[a-z]/i.test(address.replace(/^https?:\/\//i, ''))) return ''
   if (/^(true|false|date|pretty|ordinal|weekdate|none)$/i.test(address)) return ''
   const parts = address
@@ -44,15 +44,15 @@ function lastSegment(address: string | undefined): string {
 }
 
 /** Splits a path into segments; none if it contains a template. */
-const pathSegments = (path = ''): string[] => (path.includes('{{') ? [] : path.split('/').filter(Boolean))
+const splitPath = (path = ''): string[] => (path.includes('{{') ? [] : path.split('/').filter(Boolean))
 
-/** Returns the given slug, else one from address, file or title. @throws UnreadablePost if the given one is too long. */
+/** Returns the given slug, else one from address, file or title. @throws UnreadablePostError if the given one is too long. */
 export function chooseSlug(keys: FrontMatterKeys, title: string, place: PostPath): string {
-  const given = slugify(pathSegments(keys.firstText('slug')).at(-1) ?? '')
+  const given = slugify(splitPath(keys.getFirstText('slug')).at(-1) ?? '')
   if (given.length > LIMITS.slug)
-    throw new UnreadablePost(`slug: must have at most ${LIMITS.slug} characters`)
+    throw new UnreadablePostError(`slug: must have at most ${LIMITS.slug} characters`)
   if (given !== '') return given
-  for (const name of [lastSegment(keys.firstText('permalink', 'path', 'url')), place.stem]) {
+  for (const name of [lastSegmentOf(keys.getFirstText('permalink', 'path', 'url')), place.stem]) {
     const slug = truncateSlug(slugify(name), LIMITS.slug)
     if (slug !== '') return slug
   }
@@ -62,6 +62,6 @@ export function chooseSlug(keys: FrontMatterKeys, title: string, place: PostPath
 /** Parses the day in an address such as `2020/01/02/hello`; undefined if there is none. */
 export function parseAddressDate(keys: FrontMatterKeys): string | undefined {
   const [, year, month, day] =
-    /(?:^|\/)(\d{4})\/(\d{1,2})\/(\d{1,2})\//.exec(keys.firstText('permalink', 'path', 'url') ?? '') ?? []
+    /(?:^|\/)(\d{4})\/(\d{1,2})\/(\d{1,2})\//.exec(keys.getFirstText('permalink', 'path', 'url') ?? '') ?? []
   return (year === undefined ? null : parseDate(`${year}-${month}-${day}`)) ?? undefined
 }

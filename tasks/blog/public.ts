@@ -1,7 +1,7 @@
 /** Keeps email addresses and unsafe image addresses out of public posts. */
 
 /** Returns an author's name; null if there is none, or if it is an email address. */
-export function publicName(name: string | null): string | null {
+export function toPublicName(name: string | null): string | null {
   const trimmed = name?.trim() ?? ''
   return trimmed === '' || /^[^\s@]+@[^\s@]+$/.test(trimmed) ? null : name
 }

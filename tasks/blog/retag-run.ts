@@ -1,15 +1,19 @@
-import { applyTag, RETAG_BATCH, unappliedTag } from '../../sql/blog.ts'
+import { applyTagChange, findUnappliedTag, RETAG_BATCH_SIZE } from '../../sql/blog.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
 /** Runs `blog.retag`. */
-export async function run({ db, progress, signal }: TaskContext): Promise<{ posts: number }> {
+export async function run({ db, reportProgress, signal }: TaskContext): Promise<{ posts: number }> {
   let total = 0
-  for (let tag = await db.maybeOne(unappliedTag()); tag !== null; tag = await db.maybeOne(unappliedTag())) {
+  for (
+    let tag = await db.maybeOne(findUnappliedTag());
+    tag !== null;
+    tag = await db.maybeOne(findUnappliedTag())
+  ) {
     const { id, posts } = tag
-    total += await runInBatches(signal, RETAG_BATCH, (done) => {
-      progress(`Tag ${id}: posts`, done, posts)
-      return db.one(applyTag(id, RETAG_BATCH))
+    total += await runInBatches(signal, RETAG_BATCH_SIZE, (done) => {
+      reportProgress(`Tag ${id}: posts`, done, posts)
+      return db.one(applyTagChange(id, RETAG_BATCH_SIZE))
     })
   }
   return { posts: total }

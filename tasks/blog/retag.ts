@@ -5,7 +5,7 @@ import { defineTask, loadLazily } from '../task.ts'
  * Updates the posts of changed tags, and removes deleted tags from their posts. The request itself has already changed
  * the tag and its first posts.
  */
-export const retag = defineTask({
+export const retagPosts = defineTask({
   name: 'blog.retag',
   queue: 'system',
   pool: 'io',

@@ -1,14 +1,14 @@
 import { findOversizedKey } from './bounds.ts'
-import { isMapping, UnreadablePost } from './front-matter.ts'
+import { isMapping, UnreadablePostError } from './front-matter.ts'
 
 /** Finds front matter by keys in any spelling, such as `publishDate`, `publish_date` or `Publish-Date`. */
 export class FrontMatterKeys {
   private readonly values = new Map<string, unknown>()
 
-  /** @throws UnreadablePost if a value is too large or nested too deeply. */
+  /** @throws UnreadablePostError if a value is too large or nested too deeply. */
   constructor(frontMatter: Readonly<Record<string, unknown>>) {
     const key = findOversizedKey(frontMatter)
-    if (key !== null) throw new UnreadablePost(`${key.slice(0, 100)}: is too long or nested too deeply`)
+    if (key !== null) throw new UnreadablePostError(`${key.slice(0, 100)}: is too long or nested too deeply`)
     for (const [key, value] of Object.entries(frontMatter))
       this.values.set(key.toLowerCase().replace(/[-_ ]/g, ''), value)
   }
@@ -25,7 +25,7 @@ export class FrontMatterKeys {
   }
 
   /** Returns the first non-empty text among the values of these keys. */
-  firstText(...names: readonly string[]): string | undefined {
+  getFirstText(...names: readonly string[]): string | undefined {
     for (const name of names) {
       const text = toText(this.get(name))
       if (text !== undefined && text !== '') return text
@@ -34,7 +34,7 @@ export class FrontMatterKeys {
   }
 
   /** Returns the value of a flag; undefined if it is absent or not a flag. */
-  flag(name: string): boolean | undefined {
+  getFlag(name: string): boolean | undefined {
     const value = String(this.get(name) ?? '')
       .trim()
       .toLowerCase()
@@ -52,6 +52,6 @@ export function toText(value: unknown): string | undefined {
 /** Collects the texts of a nested list; for a mapping, the first non-empty value of its `inner` keys. */
 export function collectTexts(value: unknown, ...inner: readonly string[]): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => collectTexts(item, ...inner))
-  const text = isMapping(value) ? new FrontMatterKeys(value).firstText(...inner) : toText(value)
+  const text = isMapping(value) ? new FrontMatterKeys(value).getFirstText(...inner) : toText(value)
   return text === undefined || text === '' ? [] : [text]
 }

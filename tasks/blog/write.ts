@@ -1,10 +1,10 @@
 import {
   findOrCreateTags,
   insertPosts,
+  lockPostsBySlug,
   overwritePosts,
-  type Slugged,
+  type SluggedRow,
   setAllTags,
-  takenSlugs,
 } from '../../sql/blog/transfer.ts'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
@@ -16,19 +16,19 @@ export interface Author {
   readonly name: string | null
 }
 
-export interface Counts {
+export interface ImportCounts {
   created: number
   updated: number
   skipped: number
 }
 
 // Maximum number of posts per batch, and of characters in their contents.
-const MAX_POSTS = 200
-const MAX_CHARACTERS = 2_000_000
+const MAX_POSTS_PER_BATCH = 200
+const MAX_CHARACTERS_PER_BATCH = 2_000_000
 
 /** Writes the posts of one import in batches, in one transaction. */
 export class PostWriter {
-  readonly counts: Counts = { created: 0, updated: 0, skipped: 0 }
+  readonly counts: ImportCounts = { created: 0, updated: 0, skipped: 0 }
   private readonly tx: Queries
   private readonly author: Author
   private readonly onConflict: OnConflict
@@ -54,7 +54,8 @@ export class PostWriter {
     this.seen.add(slug)
     this.batch.push(read)
     this.characters += content.length
-    if (this.batch.length >= MAX_POSTS || this.characters >= MAX_CHARACTERS) await this.flush()
+    if (this.batch.length >= MAX_POSTS_PER_BATCH || this.characters >= MAX_CHARACTERS_PER_BATCH)
+      await this.flush()
   }
 
   async flush(): Promise<void> {
@@ -83,14 +84,14 @@ export class PostWriter {
   }
 
   /** Locks and returns the posts with these slugs. @throws fail('import.conflict') if conflicts must fail. */
-  private async lockTaken(slugs: readonly string[]): Promise<readonly Slugged[]> {
-    const taken = await this.tx.any(takenSlugs(slugs))
+  private async lockTaken(slugs: readonly string[]): Promise<readonly SluggedRow[]> {
+    const taken = await this.tx.any(lockPostsBySlug(slugs))
     const first = slugs.find((slug) => taken.some((one) => one.slug === slug))
     if (this.onConflict === 'fail' && first !== undefined) throw fail('import.conflict', { slug: first })
     return taken
   }
 
-  private async overwrite(existing: readonly ParsedPost[]): Promise<readonly Slugged[]> {
+  private async overwrite(existing: readonly ParsedPost[]): Promise<readonly SluggedRow[]> {
     if (existing.length === 0 || this.onConflict !== 'overwrite') {
       this.counts.skipped += existing.length
       return []
@@ -100,8 +101,11 @@ export class PostWriter {
     return written
   }
 
-  private async setTags(posts: ReadonlyMap<string, ParsedPost>, written: readonly Slugged[]): Promise<void> {
-    const tagsOf = ({ slug }: Slugged) => posts.get(slug)!.tags
+  private async setTags(
+    posts: ReadonlyMap<string, ParsedPost>,
+    written: readonly SluggedRow[],
+  ): Promise<void> {
+    const tagsOf = ({ slug }: SluggedRow) => posts.get(slug)!.tags
     const missing = written.flatMap(tagsOf).filter(({ slug }) => !this.tagIds.has(slug))
     // A concurrent insert may take a tag's slug or name. The next round finds that tag or uses another name.
     for (

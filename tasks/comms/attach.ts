@@ -1,14 +1,14 @@
-import { type BlobLocation, type Content, documentContents, hasBlob } from '../../sql/blobs.ts'
+import { type BlobLocation, type DocumentContent, findDocumentContents, hasBlob } from '../../sql/blobs.ts'
 import type { SendAttachment } from '../../sql/comms.ts'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { documentFileName } from '../documents/file-name.ts'
+import { buildDocumentFileName } from '../documents/file-name.ts'
 
 /** The maximum number of files attached to one email. */
 export const MAX_ATTACHMENTS = 20
 
 /** A document to attach, with the location of its bytes. */
-export type AttachableDocument = Content & BlobLocation & { readonly id: number }
+export type AttachableDocument = DocumentContent & BlobLocation & { readonly id: number }
 
 /**
  * Returns the owner's documents in the order of `ids`, with repetitions.
@@ -22,7 +22,7 @@ export async function findAttachableDocuments(
   maxBytes: number,
 ): Promise<readonly AttachableDocument[]> {
   if (ids.length === 0) return []
-  const found = new Map((await db.any(documentContents(ids, owner))).map((one) => [one.id, one] as const))
+  const found = new Map((await db.any(findDocumentContents(ids, owner))).map((one) => [one.id, one] as const))
   const missing = new Set(ids.filter((id) => !found.has(id)))
   if (missing.size > 0) throw fail('email.attachments_missing', { ids: [...missing].join(', ') })
   const documents = ids.map((id) => found.get(id)!)
@@ -40,6 +40,6 @@ export function toSendAttachment(
   filename: string | undefined,
 ): SendAttachment {
   // A title may contain any character; a file name must not contain path separators.
-  const safeName = filename ?? documentFileName(title.replace(/[\p{Cc}/\\]/gu, '_'), media_type)
+  const safeName = filename ?? buildDocumentFileName(title.replace(/[\p{Cc}/\\]/gu, '_'), media_type)
   return { document_id: id, filename: safeName, media_type, byte_size }
 }

@@ -6,13 +6,13 @@ import type { Comms } from './ports.ts'
 import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
 
 /** The call's details in the ledger. */
-const Call = z.strictObject({ to: z.string(), script_url: z.string(), timeout: z.int().optional() })
+const CallContent = z.strictObject({ to: z.string(), script_url: z.string(), timeout: z.int().optional() })
 
 /** Creates the adapter that places a call and looks it up at the provider. */
-export const callAdapter =
+export const createCallAdapter =
   (comms: Comms) =>
   (row: Send): ChannelAdapter => {
-    const { to, script_url: scriptUrl, timeout } = Call.parse(row.message)
+    const { to, script_url: scriptUrl, timeout } = CallContent.parse(row.message)
     const message = { id: row.id, to, scriptUrl, ...(timeout === undefined ? {} : { timeout }) }
     return {
       channel: 'call',
@@ -26,7 +26,7 @@ export const callAdapter =
 
 /** Runs `comms.call`. */
 export async function run(ctx: TaskContext, { send_id, to }: CallPayload): Promise<CallResult> {
-  const send = await sendOnce(ctx, send_id, callAdapter(ctx.providers.comms))
+  const send = await sendOnce(ctx, send_id, createCallAdapter(ctx.providers.comms))
   if (send.status === 'unknown')
     return { id: send.id, sid: null, to, status: 'unknown', message: describeUnknown(send) }
   return {

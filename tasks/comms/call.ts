@@ -15,13 +15,13 @@ export const CallResult = z.strictObject({
 export type CallResult = z.output<typeof CallResult>
 
 /** Starts a call. Calls to one number start one after the other, so that a lookup can tell them apart. */
-export const call = defineTask({
+export const placeCall = defineTask({
   name: 'comms.call',
   queue: 'comms',
   pool: 'io',
   actor: ({ to }) => `call:${to}`,
   links: ({ send_id }) => [{ kind: 'send', id: send_id }],
-  settle: 'comms_send_settle',
+  settleFunction: 'comms_send_settle',
   timeoutSeconds: 120,
   payload: Payload,
   result: CallResult,

@@ -8,7 +8,7 @@ import type { Settings } from '../settings.ts'
 export const SEND_ID_HEADER = 'x-send-id'
 
 /** Path of the telephony provider's status callbacks for messages and calls. */
-export const TWILIO_CALLBACK = '/api/v1/comms/webhooks/twilio'
+export const TWILIO_CALLBACK_PATH = '/api/v1/comms/webhooks/twilio'
 
 /**
  * Returns the status callback URL of a message; null if the public base URL is not https. Twilio rejects a message
@@ -16,9 +16,11 @@ export const TWILIO_CALLBACK = '/api/v1/comms/webhooks/twilio'
  * (https://www.twilio.com/docs/api/errors/21609). Callbacks over plain HTTP could be read in transit. The URL contains
  * our id, because a callback may arrive before the response that contains the provider's id.
  */
-export function callbackUrl(
+export function buildCallbackUrl(
   { publicBaseUrl }: Pick<Settings, 'publicBaseUrl'>,
   sendId: string,
 ): string | null {
-  return publicBaseUrl.startsWith('https://') ? `${publicBaseUrl}${TWILIO_CALLBACK}?send_id=${sendId}` : null
+  return publicBaseUrl.startsWith('https://')
+    ? `${publicBaseUrl}${TWILIO_CALLBACK_PATH}?send_id=${sendId}`
+    : null
 }

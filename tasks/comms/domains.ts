@@ -25,11 +25,11 @@ export const DomainWithRecords = Domain.extend({
   ),
 })
 
-const COMMON = { queue: 'comms', pool: 'io', timeoutSeconds: 60 } as const
+const COMMON_OPTIONS = { queue: 'comms', pool: 'io', timeoutSeconds: 60 } as const
 
 /** Lists the account's domains at the email provider. */
 export const listDomains = defineTask({
-  ...COMMON,
+  ...COMMON_OPTIONS,
   name: 'comms.domains',
   payload: z.strictObject({}),
   result: z.array(Domain),
@@ -38,7 +38,7 @@ export const listDomains = defineTask({
 
 /** Adds a domain to the account. Returns an existing domain unchanged, so a retry is safe. */
 export const addDomain = defineTask({
-  ...COMMON,
+  ...COMMON_OPTIONS,
   name: 'comms.add-domain',
   actor: ({ name }) => `domain:${name}`,
   payload: z.strictObject({ name: z.string(), region: z.string().optional() }),
@@ -51,7 +51,7 @@ export const addDomain = defineTask({
 
 /** Asks the provider to recheck a domain's DNS. */
 export const checkDomain = defineTask({
-  ...COMMON,
+  ...COMMON_OPTIONS,
   name: 'comms.check-domain',
   actor: ({ name }) => `domain:${name}`,
   payload: z.strictObject({ name: z.string() }),

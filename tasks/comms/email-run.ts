@@ -8,7 +8,7 @@ import { describeUnknown, sendOnce } from './send.ts'
 import { rejectSuppressed } from './suppression.ts'
 
 /** The email's details in the ledger. */
-const Email = z.strictObject({
+const EmailContent = z.strictObject({
   to: z.array(z.string()).min(1),
   cc: z.array(z.string()).default([]),
   bcc: z.array(z.string()).default([]),
@@ -60,7 +60,7 @@ async function loadAttachments(
 
 /** Builds the same message in every attempt: the Message-ID derives from the id, the date from the due time. */
 function buildMessage(send: Send): EmailMessage {
-  const { to, cc, bcc, reply_to, from_email, subject, text, html } = Email.parse(send.message)
+  const { to, cc, bcc, reply_to, from_email, subject, text, html } = EmailContent.parse(send.message)
   return {
     id: send.id,
     dateMs: send.due_ms,

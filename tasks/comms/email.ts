@@ -10,11 +10,11 @@ export const EmailResult = z.strictObject({
 export type EmailResult = z.output<typeof EmailResult>
 
 /** Sends an email through the configured mail server. */
-export const email = defineTask({
+export const sendEmail = defineTask({
   name: 'comms.email',
   queue: 'comms',
   pool: 'io',
-  settle: 'comms_send_settle',
+  settleFunction: 'comms_send_settle',
   // Sending large attachments takes minutes.
   timeoutSeconds: 420,
   payload: z.strictObject({ send_id: z.uuid() }),

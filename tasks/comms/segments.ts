@@ -1,9 +1,9 @@
 // The GSM-7 alphabet and its extension table, whose characters need an escape (3GPP TS 23.038, section 6.2.1).
-const GSM =
+const GSM_ALPHABET =
   '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà'
 const GSM_EXTENSION = '\f^{}\\[~]|€'
-const COSTS = new Map([
-  ...[...GSM].map((c) => [c, 1] as const),
+const GSM_CHARACTER_COSTS = new Map([
+  ...[...GSM_ALPHABET].map((c) => [c, 1] as const),
   ...[...GSM_EXTENSION].map((c) => [c, 2] as const),
 ])
 
@@ -19,10 +19,10 @@ export interface Segments {
 /** Counts the parts of a text message. A part never ends within a character of two units. */
 export function countSegments(body: string): Segments {
   const characters = [...body]
-  if (characters.every((character) => COSTS.has(character)))
+  if (characters.every((character) => GSM_CHARACTER_COSTS.has(character)))
     return {
       encoding: 'GSM-7',
-      count: countParts(characters, (character) => COSTS.get(character)!, GSM_UNITS),
+      count: countParts(characters, (character) => GSM_CHARACTER_COSTS.get(character)!, GSM_UNITS),
     }
   return { encoding: 'UCS-2', count: countParts(characters, (character) => character.length, UCS2_UNITS) }
 }

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import {
-  acceptedIds,
-  beginRequest,
+  beginSendRequest,
   type Channel,
+  findAcceptedIds,
+  findSendById,
   markFailed,
   markSent,
   markUnknown,
   type Send,
-  sendById,
 } from '../../sql/comms.ts'
 import { type ErrorCode, Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
@@ -39,7 +39,7 @@ export interface ChannelAdapter {
 // Allows for the difference between our clock and the provider's, which counts whole seconds.
 const CLOCK_SKEW_MS = 30_000
 
-const INTERRUPTED = 'the attempt was interrupted before the provider answered'
+const INTERRUPTED_REASON = 'the attempt was interrupted before the provider answered'
 
 // Spans several heartbeats, because workers abort cancelled jobs at their next heartbeat.
 const CANCEL_TIMEOUT_MS = 10_000
@@ -49,17 +49,21 @@ const MAX_REPORTED_ATTEMPTS = 25
 
 /** Sends a message unless an earlier attempt has sent it. Returns its row once it has an outcome. */
 export async function sendOnce(ctx: TaskContext, id: string, createAdapter: AdapterFactory): Promise<Send> {
-  if (ctx.job.attempt > 1 && ctx.job.attempt <= MAX_REPORTED_ATTEMPTS) ctx.progress('Retrying the send')
+  if (ctx.job.attempt > 1 && ctx.job.attempt <= MAX_REPORTED_ATTEMPTS) ctx.reportProgress('Retrying the send')
   for (;;) {
-    const send = await ctx.db.one(sendById(id))
+    const send = await ctx.db.one(findSendById(id))
     if (hasOutcome(send)) return send
     if (send.status === 'cancelled') await awaitCancellation(ctx)
     const adapter = createAdapter(send)
     // An earlier attempt sent the request and ended before the response arrived.
     const isInterrupted = send.status === 'sending' && !adapter.isIdempotent
     const result = isInterrupted
-      ? await resolveUnknown(ctx, send, adapter, { kind: 'unknown', reason: INTERRUPTED, answered: false })
-      : await request(ctx, send, adapter)
+      ? await resolveUnknown(ctx, send, adapter, {
+          kind: 'unknown',
+          reason: INTERRUPTED_REASON,
+          answered: false,
+        })
+      : await submitMessage(ctx, send, adapter)
     if (result !== null) return result
   }
 }
@@ -84,18 +88,20 @@ export type AdapterFactory = (send: Send) => ChannelAdapter
  * Submits a message and returns its row. Null if the row has changed meanwhile: a superseded attempt may have recorded
  * an outcome.
  */
-async function request(ctx: TaskContext, send: Send, adapter: ChannelAdapter): Promise<Send | null> {
+async function submitMessage(ctx: TaskContext, send: Send, adapter: ChannelAdapter): Promise<Send | null> {
   let current: Send | null = null
   const begin = async (): Promise<void> => {
-    current = await ctx.fenced((tx) => tx.maybeOne(beginRequest(send.id, ctx.job, adapter.isIdempotent)))
-    if (current === null) throw new RequestRefused()
-    ctx.progress('Sending to the provider')
+    current = await ctx.runFenced((tx) =>
+      tx.maybeOne(beginSendRequest(send.id, ctx.job, adapter.isIdempotent)),
+    )
+    if (current === null) throw new RequestRefusedError()
+    ctx.reportProgress('Sending to the provider')
   }
   let handed: SubmitResult
   try {
     handed = await adapter.submit({ signal: ctx.signal, begin })
   } catch (error) {
-    if (error instanceof RequestRefused) return null
+    if (error instanceof RequestRefusedError) return null
     // If the message was already `sending`, the provider may have accepted an earlier request.
     if (error instanceof Failure && error.code !== 'job.superseded' && send.status !== 'sending')
       await retryWrite(ctx, () => ctx.db.run(markFailed(send.id, ctx.job.attempt, error.code, error.detail)))
@@ -106,7 +112,7 @@ async function request(ctx: TaskContext, send: Send, adapter: ChannelAdapter): P
 }
 
 /** Thrown if the ledger refuses a request because the message has changed since this attempt read it. */
-class RequestRefused extends Error {}
+class RequestRefusedError extends Error {}
 
 /** Looks up a message that may have been accepted, and records the outcome. Null if the row has changed meanwhile. */
 async function resolveUnknown(
@@ -166,7 +172,7 @@ export async function findAccepted(
   const since = (send.requested_ms ?? send.created_ms) - CLOCK_SKEW_MS
   const all = await adapter.find(since, ctx.signal)
   if (all.length === 0) return null
-  const rows = await ctx.db.any(acceptedIds(adapter.channel, send.recipients[0]!, since - CLOCK_SKEW_MS))
+  const rows = await ctx.db.any(findAcceptedIds(adapter.channel, send.recipients[0]!, since - CLOCK_SKEW_MS))
   const taken = new Set(rows.map((row) => row.provider_id))
   return all.find(({ providerId }) => !taken.has(providerId)) ?? null
 }

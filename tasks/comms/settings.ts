@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { count } from '../setting-fields.ts'
+import { countField } from '../setting-fields.ts'
 
 /** The settings of email and telephony. */
 
@@ -34,7 +34,7 @@ export const commsShape = {
     .string()
     .refine((text) => text === 'outbox:' || isSmtpUrl(text), 'must be smtp://…, smtps://… or outbox:')
     .optional(),
-  EMAIL_ATTACHMENTS_MAX_BYTES: count(DEFAULT_ATTACHMENTS_BYTES, 0, MAX_ATTACHMENTS_BYTES),
+  EMAIL_ATTACHMENTS_MAX_BYTES: countField(DEFAULT_ATTACHMENTS_BYTES, 0, MAX_ATTACHMENTS_BYTES),
   EMAIL_PROVIDER_WEBHOOK_SECRET: z
     .string()
     .regex(
@@ -79,12 +79,12 @@ export interface TelephonySettings {
   readonly apiBaseUrl: string
 }
 
-export function emailSettings(
+export function buildEmailSettings(
   env: CommsEnvironment & { PROJECT_NAME: string },
   isProduction: boolean,
 ): EmailSettings {
   return {
-    smtpUrl: smtpUrl(env, isProduction),
+    smtpUrl: resolveSmtpUrl(env, isProduction),
     from: env.EMAIL_PROVIDER_FROM_EMAIL ?? (isProduction ? '' : `${env.PROJECT_NAME}@localhost`),
     apiKey: env.EMAIL_PROVIDER_API_KEY ?? null,
     apiBaseUrl: env.EMAIL_PROVIDER_API_BASE_URL,
@@ -97,14 +97,14 @@ export function emailSettings(
  * Returns the URL of the SMTP server. Default: the provider's relay with its key as password. Without a key: null in
  * production, otherwise `outbox:`.
  */
-function smtpUrl(env: CommsEnvironment, isProduction: boolean): string | null {
+function resolveSmtpUrl(env: CommsEnvironment, isProduction: boolean): string | null {
   if (env.EMAIL_SMTP_URL !== undefined) return env.EMAIL_SMTP_URL
   if (env.EMAIL_PROVIDER_API_KEY !== undefined)
     return `smtps://resend:${encodeURIComponent(env.EMAIL_PROVIDER_API_KEY)}@smtp.resend.com:465`
   return isProduction ? null : 'outbox:'
 }
 
-export function telephonySettings(env: CommsEnvironment): TelephonySettings {
+export function buildTelephonySettings(env: CommsEnvironment): TelephonySettings {
   return {
     accountSid: env.TELEPHONY_ACCOUNT_SID ?? null,
     authToken: env.TELEPHONY_AUTH_TOKEN ?? null,
@@ -114,7 +114,7 @@ export function telephonySettings(env: CommsEnvironment): TelephonySettings {
 }
 
 /** Returns the names of missing settings for email. */
-export function missingForEmail({ smtpUrl, from }: EmailSettings): readonly string[] {
+export function findMissingEmailSettings({ smtpUrl, from }: EmailSettings): readonly string[] {
   return [
     ...(smtpUrl === null ? ['EMAIL_PROVIDER_API_KEY'] : []),
     ...(from === '' ? ['EMAIL_PROVIDER_FROM_EMAIL'] : []),
@@ -122,7 +122,7 @@ export function missingForEmail({ smtpUrl, from }: EmailSettings): readonly stri
 }
 
 /** Returns the names of missing settings for text messages and calls. */
-export function missingForTelephony(settings: TelephonySettings): readonly string[] {
+export function findMissingTelephonySettings(settings: TelephonySettings): readonly string[] {
   return [
     ...(settings.accountSid === null ? ['TELEPHONY_ACCOUNT_SID'] : []),
     ...(settings.authToken === null ? ['TELEPHONY_AUTH_TOKEN'] : []),

@@ -1,19 +1,25 @@
-import { type Channel, closeOrphans, type Send, sendById, unknownSends } from '../../sql/comms.ts'
+import {
+  type Channel,
+  closeOrphanedSends,
+  findSendById,
+  findUnknownSends,
+  type Send,
+} from '../../sql/comms.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
-import { callAdapter } from './call-run.ts'
+import { createCallAdapter } from './call-run.ts'
 import { type ChannelAdapter, findAccepted, recordAccepted } from './send.ts'
-import { smsAdapter } from './sms-run.ts'
+import { createSmsAdapter } from './sms-run.ts'
 
-const BATCH = 1000
+const BATCH_SIZE = 1000
 // Each lookup is a request to the provider, which has a rate limit.
 const MAX_LOOKUPS = 50
 
 /** Runs `comms.settle`. */
 export async function run(ctx: TaskContext): Promise<{ closed: number; found: number }> {
-  const closed = await runInBatches(ctx.signal, BATCH, () => ctx.db.one(closeOrphans(BATCH)))
+  const closed = await runInBatches(ctx.signal, BATCH_SIZE, () => ctx.db.one(closeOrphanedSends(BATCH_SIZE)))
   let found = 0
-  for (const { id, channel } of await ctx.db.any(unknownSends(MAX_LOOKUPS))) {
+  for (const { id, channel } of await ctx.db.any(findUnknownSends(MAX_LOOKUPS))) {
     ctx.signal.throwIfAborted()
     if (await lookUpOnce(ctx, id, channel)) found++
   }
@@ -22,7 +28,7 @@ export async function run(ctx: TaskContext): Promise<{ closed: number; found: nu
 
 /** Looks up a send at the provider; true if it was found and recorded. The next run repeats a failed lookup. */
 async function lookUpOnce(ctx: TaskContext, id: string, channel: Channel): Promise<boolean> {
-  const send = await ctx.db.maybeOne(sendById(id))
+  const send = await ctx.db.maybeOne(findSendById(id))
   if (send === null || send.status !== 'unknown' || channel === 'email') return false
   try {
     const found = await findAccepted(ctx, send, createAdapter(ctx, channel, send))
@@ -36,5 +42,5 @@ async function lookUpOnce(ctx: TaskContext, id: string, channel: Channel): Promi
 
 function createAdapter(ctx: TaskContext, channel: 'sms' | 'call', send: Send): ChannelAdapter {
   const { comms } = ctx.providers
-  return channel === 'sms' ? smsAdapter(comms)(send) : callAdapter(comms)(send)
+  return channel === 'sms' ? createSmsAdapter(comms)(send) : createCallAdapter(comms)(send)
 }

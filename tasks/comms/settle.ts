@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /** Maintains the ledger of sends: closes sends whose job ended without an outcome, and looks up unknown sends again. */
-export const settle = defineTask({
+export const settleSends = defineTask({
   name: 'comms.settle',
   queue: 'comms',
   pool: 'io',

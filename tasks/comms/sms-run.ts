@@ -6,13 +6,13 @@ import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
 import type { SmsPayload, SmsResult } from './sms.ts'
 
 /** The text message's details in the ledger. */
-const Sms = z.strictObject({ to: z.string(), body: z.string() })
+const SmsContent = z.strictObject({ to: z.string(), body: z.string() })
 
 /** Creates the adapter that sends a text message and looks it up at the provider. */
-export const smsAdapter =
+export const createSmsAdapter =
   (comms: Comms) =>
   (row: Send): ChannelAdapter => {
-    const message = { id: row.id, ...Sms.parse(row.message) }
+    const message = { id: row.id, ...SmsContent.parse(row.message) }
     return {
       channel: 'sms',
       isIdempotent: false,
@@ -25,7 +25,7 @@ export const smsAdapter =
 
 /** Runs `comms.sms`. */
 export async function run(ctx: TaskContext, { send_id, to, segments }: SmsPayload): Promise<SmsResult> {
-  const send = await sendOnce(ctx, send_id, smsAdapter(ctx.providers.comms))
+  const send = await sendOnce(ctx, send_id, createSmsAdapter(ctx.providers.comms))
   if (send.status === 'unknown')
     return { id: send.id, sid: null, to, status: 'unknown', segments, message: describeUnknown(send) }
   const message = `The provider accepted the message, in ${segments} ${segments === 1 ? 'part' : 'parts'}`

@@ -16,13 +16,13 @@ export const SmsResult = z.strictObject({
 export type SmsResult = z.output<typeof SmsResult>
 
 /** Sends a text message. Messages to one number run one after the other, so that a lookup can tell them apart. */
-export const sms = defineTask({
+export const sendSms = defineTask({
   name: 'comms.sms',
   queue: 'comms',
   pool: 'io',
   actor: ({ to }) => `sms:${to}`,
   links: ({ send_id }) => [{ kind: 'send', id: send_id }],
-  settle: 'comms_send_settle',
+  settleFunction: 'comms_send_settle',
   timeoutSeconds: 120,
   payload: Payload,
   result: SmsResult,

@@ -1,10 +1,10 @@
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { suppressedAmong } from '../../sql/suppressions.ts'
+import { filterSuppressed } from '../../sql/suppressions.ts'
 
 /** Checks that no address is suppressed. @throws fail('email.suppressed') if one is */
 export async function rejectSuppressed(db: Queries, addresses: readonly string[]): Promise<void> {
-  const suppressed = await db.any(suppressedAmong(addresses))
+  const suppressed = await db.any(filterSuppressed(addresses))
   if (suppressed.length > 0)
     throw fail('email.suppressed', { addresses: suppressed.map(({ address }) => address).join(', ') })
 }

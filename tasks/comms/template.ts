@@ -9,8 +9,8 @@ import { escapeMarkup } from '../markup-text.ts'
 export const TEMPLATE_CHANNELS = ['email', 'sms'] as const
 
 /** The rendered parts of a message. */
-const PARTS = ['subject', 'text', 'html'] as const
-type Part = (typeof PARTS)[number]
+const MESSAGE_PARTS = ['subject', 'text', 'html'] as const
+type MessagePart = (typeof MESSAGE_PARTS)[number]
 
 export interface Variable {
   readonly name: string
@@ -27,17 +27,17 @@ export interface Template {
 }
 
 /** A rendered message; a text message has only `text`. */
-export type Rendered = Readonly<Record<Part, string | null>>
+export type RenderedMessage = Readonly<Record<MessagePart, string | null>>
 
 /** A validation error and its location. */
-export interface Problem {
+export interface TemplateProblem {
   readonly path: readonly (string | number)[]
   readonly msg: string
 }
 
 /** Maximum lengths of the parts of a message, in characters. */
 export const MAX_PART_LENGTHS: Readonly<
-  Record<(typeof TEMPLATE_CHANNELS)[number], Readonly<Record<Part, number>>>
+  Record<(typeof TEMPLATE_CHANNELS)[number], Readonly<Record<MessagePart, number>>>
 > = {
   // 998 is the maximum line length of a mail (RFC 5322, section 2.1.1).
   email: { subject: 998, text: 1_000_000, html: 1_000_000 },
@@ -53,18 +53,18 @@ export const SINGLE_LINE_RULE = 'must be one line without control characters'
 
 /** Splits a text into alternating texts and placeholder names; a text comes first. */
 const splitAtPlaceholders = (text: string): readonly string[] => text.split(PLACEHOLDER)
-const placeholderNames = (text: string): ReadonlySet<string> =>
+const placeholderNamesOf = (text: string): ReadonlySet<string> =>
   new Set(splitAtPlaceholders(text).filter((_, n) => n % 2 === 1))
 
 /**
  * Reports missing parts, parts of other channels, undeclared placeholders, and defaults that would break the subject.
  */
-export function validateTemplate(template: Template): readonly Problem[] {
+export function validateTemplate(template: Template): readonly TemplateProblem[] {
   const { channel, variables, subject, text, html } = template
-  const given = (part: Part): boolean => template[part] != null
-  const problems: Problem[] = []
+  const given = (part: MessagePart): boolean => template[part] != null
+  const problems: TemplateProblem[] = []
   if (channel === 'sms')
-    for (const part of PARTS)
+    for (const part of MESSAGE_PARTS)
       if (given(part) !== (part === 'text'))
         problems.push({ path: [part], msg: part === 'text' ? 'is required' : 'is for email only' })
   if (channel === 'email' && !given('subject')) problems.push({ path: ['subject'], msg: 'is required' })
@@ -76,8 +76,9 @@ export function validateTemplate(template: Template): readonly Problem[] {
       problems.push({ path: ['variables', index, 'name'], msg: `${name} is declared twice` })
     declared.add(name)
   }
-  for (const part of PARTS) problems.push(...placeholderProblems(part, template[part] ?? '', declared))
-  const inSubject = placeholderNames(subject ?? '')
+  for (const part of MESSAGE_PARTS)
+    problems.push(...findPlaceholderProblems(part, template[part] ?? '', declared))
+  const inSubject = placeholderNamesOf(subject ?? '')
   for (const [index, variable] of variables.entries())
     if (inSubject.has(variable.name) && !SINGLE_LINE.test(variable.default ?? ''))
       problems.push({
@@ -87,8 +88,12 @@ export function validateTemplate(template: Template): readonly Problem[] {
   return problems
 }
 
-function placeholderProblems(part: Part, text: string, declared: ReadonlySet<string>): readonly Problem[] {
-  const undeclared = [...placeholderNames(text)].filter((name) => !declared.has(name))
+function findPlaceholderProblems(
+  part: MessagePart,
+  text: string,
+  declared: ReadonlySet<string>,
+): readonly TemplateProblem[] {
+  const undeclared = [...placeholderNamesOf(text)].filter((name) => !declared.has(name))
   // Also rejects `{{{name}}}`, which has another meaning in template libraries.
   const pieces = splitAtPlaceholders(text)
   const stray = pieces.find(
@@ -104,14 +109,14 @@ function placeholderProblems(part: Part, text: string, declared: ReadonlySet<str
  * Renders a template and escapes values in HTML. Returns the problems if values are missing, unknown or too long, would
  * break the subject, or leave a part empty.
  */
-export function render(
+export function renderTemplate(
   template: Template,
   values: Readonly<Record<string, string>>,
-): Rendered | { readonly problems: readonly Problem[] } {
+): RenderedMessage | { readonly problems: readonly TemplateProblem[] } {
   const { channel, variables, subject } = template
   const declared = new Map(variables.map((variable) => [variable.name, variable] as const))
-  const inSubject = placeholderNames(subject ?? '')
-  const problems: Problem[] = []
+  const inSubject = placeholderNamesOf(subject ?? '')
+  const problems: TemplateProblem[] = []
   for (const name of Object.keys(values))
     if (!declared.has(name)) problems.push({ path: [name], msg: 'is not a variable of the template' })
     else if (inSubject.has(name) && !SINGLE_LINE.test(values[name]!))
@@ -124,9 +129,9 @@ export function render(
   }
   if (problems.length > 0) return { problems }
   const inHtml = new Map([...known].map(([name, value]) => [name, escapeMarkup(value)] as const))
-  const renderPart = (part: Part): string | null => {
+  const renderPart = (part: MessagePart): string | null => {
     const longest = MAX_PART_LENGTHS[channel][part]
-    const text = fill(template[part] ?? null, part === 'html' ? inHtml : known, longest)
+    const text = fillPlaceholders(template[part] ?? null, part === 'html' ? inHtml : known, longest)
     if (text === undefined) problems.push({ path: [], msg: `the ${part} would exceed ${longest} characters` })
     else if (text !== null && text.trim() === '')
       problems.push({ path: [], msg: `the ${part} would be empty` })
@@ -140,7 +145,7 @@ export function render(
  * Fills in values; undefined if the text would be too long. Measures before building it, because a long value may occur
  * 100,000 times.
  */
-function fill(
+function fillPlaceholders(
   text: string | null,
   values: ReadonlyMap<string, string>,
   longest: number,

@@ -23,18 +23,18 @@ export async function storeAttachments(
 ): Promise<void> {
   for (const [index, attachment] of pages.attachments.entries()) {
     ctx.signal.throwIfAborted()
-    ctx.progress(`Storing attachment ${index + 1} of ${pages.attachments.length}`)
-    const blob = await ctx.blobs.store(pages.attachment(index))
+    ctx.reportProgress(`Storing attachment ${index + 1} of ${pages.attachments.length}`)
+    const blob = await ctx.blobs.store(pages.readAttachment(index))
     try {
       if (blob.byteSize > 0) await storeAttachment(ctx, mail, attachment, blob)
     } finally {
       await discardUnused(ctx.blobs, ctx.log, blob)
     }
   }
-  await ctx.fenced((tx) => tx.run(setAttachmentsDue(mail.id, false)))
+  await ctx.runFenced((tx) => tx.run(setAttachmentsDue(mail.id, false)))
 }
 
-const TITLE_CHARACTERS = 300
+const MAX_TITLE_CHARACTERS = 300
 
 async function storeAttachment(
   ctx: TaskContext,
@@ -45,9 +45,9 @@ async function storeAttachment(
   const fileName = name.trim()
   const sniffed = await sniffMediaType(blob.head, { fileName, mediaType })
   const lostBlob = await findLostTwin(ctx.db, ctx.blobs, blob)
-  const title = fileName.slice(0, TITLE_CHARACTERS).toWellFormed().replaceAll('\0', '') || 'Untitled'
+  const title = fileName.slice(0, MAX_TITLE_CHARACTERS).toWellFormed().replaceAll('\0', '') || 'Untitled'
   const options = { ownerId, requestId: ctx.job.requestId, settings: ctx.settings }
-  await ctx.fenced(async (tx) => {
+  await ctx.runFenced(async (tx) => {
     const document = { ownerId, title, mediaType: sniffed, source: 'attachment', attachedToId }
     const { id, created } = await createDocument(tx, blob, lostBlob, document, ctx.settings.quotas)
     if (created) await enqueue(tx, EXTRACTION, { documentId: id, force: false }, options)

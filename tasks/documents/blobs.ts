@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import {
   type BlobLocation,
-  blobLocation,
   createBlob,
   deleteBlob,
+  findBlobLocation,
   markUploadDeleted,
-  recordUpload,
+  recordMultipartUpload,
 } from '../../sql/blobs.ts'
 import type { Database } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
@@ -69,9 +69,9 @@ class StoredBlobs implements Blobs {
     const { db } = this
     const at = await db.one(createBlob(this.settings.blobs.store))
     const noteUploadId = async (uploadId: string): Promise<void> =>
-      void (await db.run(recordUpload(at.blob_id, uploadId)))
+      void (await db.run(recordMultipartUpload(at.blob_id, uploadId)))
     try {
-      const digest = new Digest(chunks)
+      const digest = new DigestingStream(chunks)
       await convertErrors(async () => (await this.requireStore(at)).write(at, digest, noteUploadId))
       return { at, ...digest.result() }
     } catch (error) {
@@ -83,14 +83,14 @@ class StoredBlobs implements Blobs {
 
   async put(at: BlobLocation, chunks: AsyncIterable<Uint8Array>): Promise<void> {
     const noteUploadId = async (uploadId: string): Promise<void> =>
-      void (await this.db.run(recordUpload(at.blob_id, uploadId)))
+      void (await this.db.run(recordMultipartUpload(at.blob_id, uploadId)))
     await convertErrors(async () => (await this.requireStore(at)).write(at, chunks, noteUploadId))
   }
 
   async discard(at: BlobLocation): Promise<void> {
     const { deleted } = await this.db.one(markUploadDeleted(at.blob_id))
     // Reload the row: it may have an upload id by now, which must be removed too.
-    if (deleted) await this.remove((await this.db.maybeOne(blobLocation(at.blob_id))) ?? at)
+    if (deleted) await this.remove((await this.db.maybeOne(findBlobLocation(at.blob_id))) ?? at)
   }
 
   read(at: BlobLocation, from: number, length: number): AsyncIterable<Uint8Array> {
@@ -98,7 +98,7 @@ class StoredBlobs implements Blobs {
   }
 
   async readWhole(blobId: number, byteSize: number): Promise<Uint8Array> {
-    const at = await this.db.maybeOne(blobLocation(blobId))
+    const at = await this.db.maybeOne(findBlobLocation(blobId))
     if (at === null || !(await this.exists(at, byteSize))) throw fail('document.bytes_missing')
     const bytes = new Uint8Array(byteSize)
     let offset = 0
@@ -149,7 +149,7 @@ async function openStore(location: string, db: Database, settings: Settings): Pr
 }
 
 /** Measures and hashes a stream as it passes into a store. */
-class Digest implements AsyncIterable<Uint8Array> {
+class DigestingStream implements AsyncIterable<Uint8Array> {
   private readonly chunks: AsyncIterable<Uint8Array>
   private readonly hash = createHash('sha256')
   private readonly head: Uint8Array[] = []

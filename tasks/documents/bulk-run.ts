@@ -1,7 +1,7 @@
-import { addTag, alreadyDeleted, deleteDocuments, removeTag } from '../../sql/documents.ts'
+import { addTag, deleteDocuments, findDeletedDocuments, removeTag } from '../../sql/documents.ts'
 import { type ErrorCode, fail } from '../../sql/errors.ts'
 import { notifyJobChanges } from '../../sql/notify.ts'
-import { cancelExtractions, ownedDocuments } from '../../sql/pages.ts'
+import { cancelExtractions, listOwnedDocuments } from '../../sql/pages.ts'
 import type { TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.ts'
 import { type EnqueueOptions, enqueueMany } from '../task.ts'
@@ -9,9 +9,9 @@ import type { BulkAction, BulkResult } from './bulk.ts'
 import { EXTRACTION } from './extraction.ts'
 
 // Documents per transaction and per step of the progress bar. Small, to bound the locks of a transaction.
-const BATCH = 100
+const BATCH_SIZE = 100
 
-const LABELS = {
+const PROGRESS_LABELS = {
   tag: 'Tagging documents',
   untag: 'Removing the tag',
   delete: 'Deleting documents',
@@ -25,14 +25,14 @@ type Outcomes = ReadonlyMap<number, ErrorCode | 'done'>
 export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkResult> {
   const ids = [...new Set(action.ids)].sort((a, b) => a - b)
   const result: BulkResult = { done: 0, refused: [] }
-  for (let start = 0; start < ids.length; start += BATCH) {
+  for (let start = 0; start < ids.length; start += BATCH_SIZE) {
     ctx.signal.throwIfAborted()
-    ctx.progress(LABELS[action.action], start, ids.length)
-    const batch = ids.slice(start, start + BATCH)
-    const outcomes = await STEPS[action.action](ctx, batch, action as never)
+    ctx.reportProgress(PROGRESS_LABELS[action.action], start, ids.length)
+    const batch = ids.slice(start, start + BATCH_SIZE)
+    const outcomes = await ACTIONS[action.action](ctx, batch, action as never)
     // Refreshes after the change, so that a retry repeats both. Extractions refresh collections themselves.
     if (action.action !== 'extract')
-      await ctx.db.transaction((tx) => refreshCollections(tx, batch, enqueueOptions(ctx)))
+      await ctx.db.transaction((tx) => refreshCollections(tx, batch, enqueueOptionsOf(ctx)))
     for (const id of batch) {
       const outcome = outcomes.get(id) ?? 'document.missing'
       if (outcome === 'done') result.done++
@@ -42,26 +42,26 @@ export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkRes
   return result
 }
 
-const enqueueOptions = ({ job: { ownerId, requestId }, settings }: TaskContext): EnqueueOptions => ({
+const enqueueOptionsOf = ({ job: { ownerId, requestId }, settings }: TaskContext): EnqueueOptions => ({
   ownerId,
   requestId,
   settings,
 })
 
-type Step<A> = (
+type RunAction<A> = (
   ctx: TaskContext,
   ids: readonly number[],
   action: Extract<BulkAction, { action: A }>,
 ) => Promise<Outcomes>
 
-const STEPS: { readonly [A in BulkAction['action']]: Step<A> } = {
+const ACTIONS: { readonly [A in BulkAction['action']]: RunAction<A> } = {
   async tag(ctx, ids, { label }) {
-    const rows = await ctx.fenced((tx) => tx.any(addTag(ids, ctx.job.ownerId, label)))
+    const rows = await ctx.runFenced((tx) => tx.any(addTag(ids, ctx.job.ownerId, label)))
     return new Map(rows.map(({ id, had, full }) => [id, full && !had ? 'document.tags_full' : 'done']))
   },
 
   async untag(ctx, ids, { label }) {
-    const rows = await ctx.fenced((tx) => tx.any(removeTag(ids, ctx.job.ownerId, label)))
+    const rows = await ctx.runFenced((tx) => tx.any(removeTag(ids, ctx.job.ownerId, label)))
     return new Map(rows.map(({ id }) => [id, 'done']))
   },
 
@@ -71,9 +71,9 @@ const STEPS: { readonly [A in BulkAction['action']]: Step<A> } = {
     const cancelled = await ctx.db.any(cancelExtractions(ids, ownerId))
     if (cancelled.length > 0) await ctx.db.run(notifyJobChanges(cancelled.map(({ id }) => id)))
     const trashDays = permanent ? null : ctx.settings.trashDays
-    const { deleted, before } = await ctx.fenced(async (tx) => ({
+    const { deleted, before } = await ctx.runFenced(async (tx) => ({
       deleted: await tx.any(deleteDocuments(ids, ownerId, trashDays)),
-      before: await tx.any(alreadyDeleted(ids, ownerId)),
+      before: await tx.any(findDeletedDocuments(ids, ownerId)),
     }))
     return new Map([
       // Documents that an earlier attempt or another request has deleted.
@@ -86,9 +86,9 @@ const STEPS: { readonly [A in BulkAction['action']]: Step<A> } = {
     // Not fenced, because mailboxes must be locked before the job's row. The next attempt joins the jobs that a
     // superseded one added.
     return ctx.db.transaction(async (tx) => {
-      const found = await tx.any(ownedDocuments(ids, ctx.job.ownerId))
+      const found = await tx.any(listOwnedDocuments(ids, ctx.job.ownerId))
       const payloads = found.flatMap(({ id, stored }) => (stored ? [{ documentId: id, force: false }] : []))
-      if (payloads.length > 0) await enqueueMany(tx, EXTRACTION, payloads, enqueueOptions(ctx))
+      if (payloads.length > 0) await enqueueMany(tx, EXTRACTION, payloads, enqueueOptionsOf(ctx))
       return new Map(found.map(({ id, stored }) => [id, stored ? 'done' : 'document.bytes_missing']))
     })
   },

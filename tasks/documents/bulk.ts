@@ -4,17 +4,19 @@ import { defineTask, loadLazily } from '../task.ts'
 export const MAX_IN_BULK = 1000
 const MAX_LINKS = 20
 
-const ids = z.array(z.int().min(1)).min(1).max(MAX_IN_BULK)
+const DocumentIds = z.array(z.int().min(1)).min(1).max(MAX_IN_BULK)
 export const Label = z.string().trim().min(1).max(64)
 
 /** An action on several documents. */
 export const BulkAction = z.discriminatedUnion('action', [
-  z.strictObject({ action: z.literal('tag'), ids, label: Label }).meta({ id: 'DocumentsTag' }),
-  z.strictObject({ action: z.literal('untag'), ids, label: Label }).meta({ id: 'DocumentsUntag' }),
+  z.strictObject({ action: z.literal('tag'), ids: DocumentIds, label: Label }).meta({ id: 'DocumentsTag' }),
   z
-    .strictObject({ action: z.literal('delete'), ids, permanent: z.boolean().default(false) })
+    .strictObject({ action: z.literal('untag'), ids: DocumentIds, label: Label })
+    .meta({ id: 'DocumentsUntag' }),
+  z
+    .strictObject({ action: z.literal('delete'), ids: DocumentIds, permanent: z.boolean().default(false) })
     .meta({ id: 'DocumentsDelete' }),
-  z.strictObject({ action: z.literal('extract'), ids }).meta({ id: 'DocumentsExtract' }),
+  z.strictObject({ action: z.literal('extract'), ids: DocumentIds }).meta({ id: 'DocumentsExtract' }),
 ])
 export type BulkAction = z.output<typeof BulkAction>
 
@@ -26,7 +28,7 @@ export const BulkResult = z.strictObject({
 export type BulkResult = z.output<typeof BulkResult>
 
 /** Tags, deletes or extracts the owner's documents, one transaction per batch. Repeating a step changes nothing. */
-export const bulk = defineTask({
+export const bulkDocuments = defineTask({
   name: 'documents.bulk',
   queue: 'system',
   pool: 'io',

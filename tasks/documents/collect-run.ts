@@ -1,10 +1,10 @@
 import {
-  abandonedBlobs,
-  blobDigest,
-  deletePagesOfDeleted,
+  deletePagesOfDeletedDocuments,
+  findUnreferencedBlobs,
   lockDigest,
-  markUnreferencedDeleted,
-  unreferencedBlobs,
+  markAbandonedBlobs,
+  markBlobDeletedIfUnreferenced,
+  readBlobDigest,
 } from '../../sql/blobs.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
@@ -19,27 +19,27 @@ const REMOVAL_BATCH = 100
 /** Runs `documents.collect`. */
 export async function run(ctx: TaskContext): Promise<{ documents: number; blobs: number; failed: number }> {
   const documents = await runInBatches(ctx.signal, DOCUMENT_BATCH, () =>
-    ctx.db.one(deletePagesOfDeleted(GRACE_SECONDS, DOCUMENT_BATCH)),
+    ctx.db.one(deletePagesOfDeletedDocuments(GRACE_SECONDS, DOCUMENT_BATCH)),
   )
-  await markUnreferenced(ctx)
-  return { documents, ...(await removeAbandoned(ctx)) }
+  await markUnreferencedBlobs(ctx)
+  return { documents, ...(await removeAbandonedBlobs(ctx)) }
 }
 
 /**
  * Marks unreferenced blobs as deleted. Scans all sealed blobs by id with index lookups, which takes seconds for a
  * million blobs.
  */
-async function markUnreferenced({ db, signal }: TaskContext): Promise<void> {
+async function markUnreferencedBlobs({ db, signal }: TaskContext): Promise<void> {
   for (let after = 0; ; ) {
     signal.throwIfAborted()
-    const { last, unneeded } = await db.one(unreferencedBlobs(after, GRACE_SECONDS, BLOB_BATCH))
+    const { last, unneeded } = await db.one(findUnreferencedBlobs(after, GRACE_SECONDS, BLOB_BATCH))
     for (const id of unneeded) {
-      const blob = await db.maybeOne(blobDigest(id))
+      const blob = await db.maybeOne(readBlobDigest(id))
       if (blob === null) continue
       await db.transaction(async (tx) => {
         // Rechecks under the lock, because an upload of the same bytes may rely on the blob by now.
         await tx.run(lockDigest(Buffer.from(blob.sha256)))
-        await tx.run(markUnreferencedDeleted(id, GRACE_SECONDS))
+        await tx.run(markBlobDeletedIfUnreferenced(id, GRACE_SECONDS))
       })
     }
     if (last === null) return
@@ -47,7 +47,7 @@ async function markUnreferenced({ db, signal }: TaskContext): Promise<void> {
   }
 }
 
-async function removeAbandoned({
+async function removeAbandonedBlobs({
   db,
   blobs,
   signal,
@@ -56,7 +56,7 @@ async function removeAbandoned({
   const counts = { blobs: 0, failed: 0 }
   for (let after = 0; ; ) {
     signal.throwIfAborted()
-    const found = await db.any(abandonedBlobs(after, GRACE_SECONDS, REMOVAL_BATCH))
+    const found = await db.any(markAbandonedBlobs(after, GRACE_SECONDS, REMOVAL_BATCH))
     if (found.length === 0) return counts
     for (const at of found) {
       after = at.blob_id

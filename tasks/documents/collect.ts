@@ -5,7 +5,7 @@ import { defineTask, loadLazily } from '../task.ts'
  * Collects garbage: pages of documents that have left the trash, bytes that no document uses, and remains of failed
  * uploads. Each step may be interrupted, repeated or run concurrently.
  */
-export const collect = defineTask({
+export const collectGarbage = defineTask({
   name: 'documents.collect',
   queue: 'system',
   pool: 'io',

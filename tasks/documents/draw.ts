@@ -5,7 +5,7 @@ import { defineTask, loadLazily } from '../task.ts'
  * Renders a page with a text layer when a client requests its image. It has its own queue, so that the waiting client
  * is not delayed by long documents.
  */
-export const draw = defineTask({
+export const renderPage = defineTask({
   name: 'documents.draw',
   queue: 'pictures',
   pool: 'children',

@@ -1,15 +1,15 @@
 import { fail } from '../../sql/errors.ts'
 import {
   countPages,
-  extractedPages,
-  extractionSource,
+  countTextBytesExcept,
+  findExtractionSource,
+  listExtractedPages,
   type NumberedPage,
   setAttachmentsDue,
   setPageCount,
   setPassword,
   storePages,
   storeWords,
-  textBytesExcept,
 } from '../../sql/pages.ts'
 import { requireQuota } from '../../sql/quotas.ts'
 import type { PageReader, PageResult, TaskContext } from '../context.ts'
@@ -17,29 +17,29 @@ import { refreshCollections } from '../rag/refresh-documents.ts'
 import { storeAttachments } from './attachments.ts'
 import type { ExtractCounts, ExtractPayload } from './extraction.ts'
 import { readInOrder } from './in-order.ts'
-import { assertInstalled } from './languages.ts'
-import { DOCUMENT_MS, DocumentBudget, unreadPage } from './limits.ts'
+import { assertLanguagesInstalled } from './languages.ts'
+import { createUnreadPage, DOCUMENT_TIMEOUT_MS, DocumentBudget } from './limits.ts'
 import { unsealPassword } from './passwords.ts'
 
 // A text-layer page takes about a millisecond, so many are read, stored and reported together.
-const FAST_PAGES = 32
+const MAX_FAST_PAGES_IN_FLIGHT = 32
 // Storing the words of this many pages takes a tenth of a second.
-const WORDS_PAGES = 1000
+const PAGES_PER_WORD_BATCH = 1000
 
 /** Runs `documents.extract`. */
 export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<ExtractCounts> {
   const { documentId, force, language, sealedPassword } = payload
-  if (language !== undefined) assertInstalled(language)
-  ctx.progress('Opening the document')
+  if (language !== undefined) assertLanguagesInstalled(language)
+  ctx.reportProgress('Opening the document')
   const { pages, ownerId, isAttached, attachmentsDue } = await openDocument(ctx, payload)
   try {
     if (pages.isLocked) await rejectWrongPassword(ctx, payload)
-    await ctx.fenced(async (tx) => {
+    await ctx.runFenced(async (tx) => {
       if (await tx.maybeOne(setPageCount(documentId, pages.pageCount)))
         await requireQuota(tx, ownerId, ['pages'], ctx.settings.quotas)
       if (sealedPassword !== undefined) await tx.run(setPassword(documentId, sealedPassword))
     })
-    const known = await ctx.db.any(extractedPages(documentId, ctx.job.id))
+    const known = await ctx.db.any(listExtractedPages(documentId, ctx.job.id))
     const done = new Set(
       known.filter((page) => page.mine || (!force && page.settled)).map((page) => page.page_number),
     )
@@ -49,7 +49,7 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
     const hasAttachmentsToStore =
       pages.attachments.length > 0 && !isAttached && (attachmentsDue || remaining.length > 0)
     // If this attempt ends before it stores the attachments, the flag makes a later job store them.
-    if (hasAttachmentsToStore) await ctx.fenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
+    if (hasAttachmentsToStore) await ctx.runFenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
     try {
       await readPages(ctx, documentId, pages, remaining)
     } finally {
@@ -72,7 +72,7 @@ async function rejectWrongPassword(
   { db, job }: TaskContext,
   { documentId, sealedPassword }: ExtractPayload,
 ): Promise<void> {
-  const known = await db.any(extractedPages(documentId, job.id))
+  const known = await db.any(listExtractedPages(documentId, job.id))
   if (sealedPassword !== undefined || known.some(({ settled }) => settled))
     throw fail('document.password_wrong')
 }
@@ -82,8 +82,8 @@ async function rejectWrongPassword(
  * no page was left to read, because an earlier attempt may have died before this step.
  */
 async function storeAllWords({ db }: TaskContext, documentId: number, count: number): Promise<void> {
-  for (let from = 1; from <= count; from += WORDS_PAGES)
-    await db.run(storeWords(documentId, from, from + WORDS_PAGES - 1))
+  for (let from = 1; from <= count; from += PAGES_PER_WORD_BATCH)
+    await db.run(storeWords(documentId, from, from + PAGES_PER_WORD_BATCH - 1))
 }
 
 /**
@@ -105,22 +105,24 @@ async function readPages(
   pages: PageReader,
   remaining: readonly number[],
 ): Promise<void> {
-  const deadline = performance.now() + DOCUMENT_MS
-  const { bytes } = await ctx.db.one(textBytesExcept(documentId, remaining))
+  const deadline = performance.now() + DOCUMENT_TIMEOUT_MS
+  const { bytes } = await ctx.db.one(countTextBytesExcept(documentId, remaining))
   const budget = new DocumentBudget(ctx.settings, pages, bytes)
   const readOne = async (number: number): Promise<PageResult> => {
-    if (performance.now() > deadline) return OUT_OF_TIME
-    const { exceeded } = budget
-    return exceeded === null ? budget.count(await pages.read(number)) : unreadPage(exceeded)
+    if (performance.now() > deadline) return TIMED_OUT_PAGE
+    const { exceededReason } = budget
+    return exceededReason === null
+      ? budget.countPage(await pages.read(number))
+      : createUnreadPage(exceededReason)
   }
   const read = async (number: number): Promise<NumberedPage> => ({ number, ...(await readOne(number)) })
   const store = async (rows: readonly NumberedPage[]): Promise<void> => {
     const { stored } = await ctx.db.one(storePages(documentId, ctx.job, rows))
     if (!stored) throw fail('job.superseded')
     for (const run of groupRuns(rows))
-      ctx.progress(progressLabel(run, pages.pageCount), run.at(-1)!.number, pages.pageCount)
+      ctx.reportProgress(formatProgressLabel(run, pages.pageCount), run.at(-1)!.number, pages.pageCount)
   }
-  const maxInFlight = (): number => (pages.isFast ? FAST_PAGES : ctx.settings.workerThreads)
+  const maxInFlight = (): number => (pages.isFast ? MAX_FAST_PAGES_IN_FLIGHT : ctx.settings.workerThreads)
   await readInOrder(remaining, maxInFlight, ctx.signal, read, store)
 }
 
@@ -140,7 +142,7 @@ function groupRuns(pages: readonly NumberedPage[]): NumberedPage[][] {
   return runs
 }
 
-function progressLabel(pages: readonly NumberedPage[], count: number): string {
+function formatProgressLabel(pages: readonly NumberedPage[], count: number): string {
   const [first, last] = [pages[0]!, pages.at(-1)!]
   const range = pages.length === 1 ? `Page ${first.number}` : `Pages ${first.number} to ${last.number}`
   return `${range} of ${count}: ${describeReading(first)}`
@@ -164,7 +166,7 @@ async function openDocument(
   ctx: TaskContext,
   { documentId, language, sealedPassword }: ExtractPayload,
 ): Promise<OpenedDocument> {
-  const source = await ctx.db.maybeOne(extractionSource(documentId))
+  const source = await ctx.db.maybeOne(findExtractionSource(documentId))
   if (source === null) throw fail('document.missing')
   const { blob_id, byte_size, media_type } = source
   if (blob_id === null) throw fail('document.bytes_missing')
@@ -183,7 +185,7 @@ async function openDocument(
   }
 }
 
-const OUT_OF_TIME = {
+const TIMED_OUT_PAGE = {
   status: 'unread',
   method: 'none',
   model: null,

@@ -5,4 +5,7 @@ import { EXTRACTION } from './extraction.ts'
  * Reads a document's pages concurrently and stores them in order. An interrupted attempt loses only the pages in
  * flight; the next one continues from there.
  */
-export const extract = defineTask({ ...EXTRACTION, run: loadLazily(() => import('./extract-run.ts')) })
+export const extractDocument = defineTask({
+  ...EXTRACTION,
+  run: loadLazily(() => import('./extract-run.ts')),
+})

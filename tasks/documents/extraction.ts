@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Declaration } from '../task.ts'
 import { Languages } from './languages.ts'
-import { DOCUMENT_MS } from './limits.ts'
+import { DOCUMENT_TIMEOUT_MS } from './limits.ts'
 
 const Payload = z.strictObject({
   documentId: z.int(),
@@ -30,14 +30,14 @@ export const EXTRACTION: Declaration<ExtractPayload, ExtractCounts> = {
   whenBusy: 'join',
   // A forced extraction rereads pages, so it must not join one that skips them. The same holds for another language or
   // password.
-  joins: ({ force, language, sealedPassword }) => ({
+  joinCriteria: ({ force, language, sealedPassword }) => ({
     ...(force && { force }),
     ...(language !== undefined && { language }),
     ...(sealedPassword !== undefined && { sealedPassword }),
   }),
   // A page takes at most ten minutes, but may wait for pages of other documents.
   stallSeconds: 3600,
-  timeoutSeconds: DOCUMENT_MS / 1000 + 3600,
+  timeoutSeconds: DOCUMENT_TIMEOUT_MS / 1000 + 3600,
   payload: Payload,
   result: ExtractCounts,
 }

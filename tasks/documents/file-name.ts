@@ -1,7 +1,7 @@
 import { OUTLOOK_TYPE, ZIP_TYPES } from './media.ts'
 
 /** File extensions by media type. Omits types that do not determine an extension. */
-const EXTENSIONS: ReadonlyMap<string, string> = new Map(
+const EXTENSIONS_BY_TYPE: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'application/pdf': 'pdf',
     'application/rtf': 'rtf',
@@ -25,10 +25,10 @@ const EXTENSIONS: ReadonlyMap<string, string> = new Map(
 )
 
 // Matches an extension, which has no mixed case: `Minutes of Mr.Smith` has none.
-const EXTENSION = /\.([a-z][a-z\d]{0,7}|[A-Z][A-Z\d]{0,7})$/
+const EXTENSION_PATTERN = /\.([a-z][a-z\d]{0,7}|[A-Z][A-Z\d]{0,7})$/
 
 /** Returns a file name for a document: its title, plus the extension of its media type unless the title has one. */
-export function documentFileName(title: string, mediaType: string): string {
-  const extension = EXTENSIONS.get(mediaType)
-  return extension === undefined || EXTENSION.test(title) ? title : `${title}.${extension}`
+export function buildDocumentFileName(title: string, mediaType: string): string {
+  const extension = EXTENSIONS_BY_TYPE.get(mediaType)
+  return extension === undefined || EXTENSION_PATTERN.test(title) ? title : `${title}.${extension}`
 }

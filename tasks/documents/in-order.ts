@@ -21,7 +21,7 @@ export async function readInOrder<T>(
     for (let next = 0; next < pages.length || inFlight.length > 0; ) {
       signal.throwIfAborted()
       while (inFlight.length < maxInFlight() && next < pages.length)
-        inFlight.push(track(read(pages[next++]!)))
+        inFlight.push(trackPage(read(pages[next++]!)))
       await inFlight[0]!.promise
       await Promise.race([Promise.allSettled(inFlight.map(({ promise }) => promise)), delay(GATHER_MS)])
       await storing
@@ -40,7 +40,7 @@ interface PendingPage<T> {
   value: T | undefined
 }
 
-function track<T>(promise: Promise<T>): PendingPage<T> {
+function trackPage<T>(promise: Promise<T>): PendingPage<T> {
   const page: PendingPage<T> = { promise, value: undefined }
   promise.then(
     (value) => {

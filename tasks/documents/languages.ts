@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import { dataPackageName, findDataUrl, splitLanguages } from './language-data.ts'
+import { dataPackageNameOf, findDataUrl, splitLanguages } from './language-data.ts'
 
 /** OCR languages such as `deu+fra`: Tesseract codes, the most likely first. */
 export const Languages = z
@@ -15,7 +15,7 @@ export const Languages = z
 const findMissingPackages = (languages: string): string[] =>
   splitLanguages(languages)
     .filter((code) => findDataUrl(code) === null)
-    .map(dataPackageName)
+    .map(dataPackageNameOf)
 
 /** A schema for languages whose data is installed. */
 export const InstalledLanguages = z.string().superRefine((languages, context) => {
@@ -28,7 +28,7 @@ export const InstalledLanguages = z.string().superRefine((languages, context) =>
 })
 
 /** Checks that the OCR data of languages is installed. @throws fail('document.language_missing') if it is not */
-export function assertInstalled(languages: string): void {
+export function assertLanguagesInstalled(languages: string): void {
   const packages = findMissingPackages(languages)
   if (packages.length > 0) throw fail('document.language_missing', { packages: packages.join(', ') })
 }

@@ -5,14 +5,14 @@ import type { Settings } from '../settings.ts'
  * Time limit for reading one document, whose pages compete with those of others. Another extraction reads the remaining
  * pages.
  */
-export const DOCUMENT_MS = 24 * 3600_000
+export const DOCUMENT_TIMEOUT_MS = 24 * 3600_000
 
 // Text is rarely larger than its file; compressed print holds about five times its size in text.
-const TEXT_PER_BYTE = 20
-const TEXT_BYTES = 2 ** 20
+const TEXT_BYTES_PER_FILE_BYTE = 20
+const BASE_TEXT_BYTES = 2 ** 20
 // OCR of a 20 KB page takes three seconds.
-const CPU_MS_PER_BYTE = 0.2
-const CPU_MS = 300_000
+const CPU_MS_PER_FILE_BYTE = 0.2
+const BASE_CPU_MS = 300_000
 
 /**
  * Limits the total text and CPU time of one document. Pages have their own limits, but thousands of pages in a small
@@ -31,14 +31,20 @@ export class DocumentBudget {
     storedBytes: number,
   ) {
     const { unpackedBytes } = pages
-    this.#textBytes = Math.min(settings.maxDocumentTextBytes, TEXT_BYTES + TEXT_PER_BYTE * unpackedBytes)
-    this.#cpuMs = Math.min(settings.maxDocumentCpuSeconds * 1000, CPU_MS + CPU_MS_PER_BYTE * unpackedBytes)
+    this.#textBytes = Math.min(
+      settings.maxDocumentTextBytes,
+      BASE_TEXT_BYTES + TEXT_BYTES_PER_FILE_BYTE * unpackedBytes,
+    )
+    this.#cpuMs = Math.min(
+      settings.maxDocumentCpuSeconds * 1000,
+      BASE_CPU_MS + CPU_MS_PER_FILE_BYTE * unpackedBytes,
+    )
     this.#pages = pages
     this.#storedBytes = storedBytes
   }
 
   /** Reason why no more pages are read; null while the document is within its limits. */
-  get exceeded(): string | null {
+  get exceededReason(): string | null {
     if (this.#storedBytes > this.#textBytes)
       return `The document exceeds its limit of ${this.#textBytes} bytes of text`
     if (this.#pages.cpuMs > this.#cpuMs)
@@ -47,14 +53,16 @@ export class DocumentBudget {
   }
 
   /** Adds a page's text to the total. Returns the page, or an unread page if the total exceeds the limit. */
-  count(page: PageResult): PageResult {
+  countPage(page: PageResult): PageResult {
     this.#storedBytes += Buffer.byteLength(page.text)
-    return page.text !== '' && this.#storedBytes > this.#textBytes ? unreadPage(this.exceeded!) : page
+    return page.text !== '' && this.#storedBytes > this.#textBytes
+      ? createUnreadPage(this.exceededReason!)
+      : page
   }
 }
 
 /** Creates the result for a page that was given up, with the reason. Only a forced extraction reads it again. */
-export const unreadPage = (detail: string): PageResult => ({
+export const createUnreadPage = (detail: string): PageResult => ({
   status: 'unread',
   method: 'none',
   model: null,

@@ -19,7 +19,10 @@ const TEXTUAL_TYPES = new Set([
   'text/vtt',
 ])
 
-const ALIASES: Readonly<Record<string, string>> = { 'image/apng': 'image/png', 'text/rtf': 'application/rtf' }
+const TYPE_ALIASES: Readonly<Record<string, string>> = {
+  'image/apng': 'image/png',
+  'text/rtf': 'application/rtf',
+}
 
 /**
  * Types of zip-based formats by file extension. The extension decides if the first bytes do not identify the format.
@@ -44,12 +47,12 @@ export const OUTLOOK_TYPE = 'application/vnd.ms-outlook'
 export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise<string> {
   const { fileTypeFromBuffer } = await import('file-type')
   const detected = (await fileTypeFromBuffer(head).catch(() => undefined))?.mime
-  const known = (detected && (ALIASES[detected] ?? detected)) ?? matchSignature(head)
+  const known = (detected && (TYPE_ALIASES[detected] ?? detected)) ?? matchSignature(head)
   if (known === 'application/xml' && isHtml(head)) return 'text/html'
   if (known && (TEXTUAL_TYPES.has(known) || !isCleanText(head))) return identifyContainer(known, head, hint)
   if (isOffsetPdf(head)) return 'application/pdf'
   const isText = isUnicode(head) || (suggestsText(hint) && hasNoControls(head))
-  return isText ? textType(head, hint) : 'application/octet-stream'
+  return isText ? detectTextType(head, hint) : 'application/octet-stream'
 }
 
 // Formats that the library misses if their distinguishing data lies beyond the first bytes.
@@ -60,7 +63,7 @@ const SIGNATURES: readonly (readonly [signature: string, mediaType: string])[] =
 ]
 
 function matchSignature(head: Uint8Array): string | undefined {
-  const start = latin1(head, 4)
+  const start = toLatin1(head, 4)
   return SIGNATURES.find(([signature]) => signature === start)?.[1]
 }
 
@@ -69,7 +72,7 @@ function identifyContainer(mediaType: string, head: Uint8Array, { fileName = '' 
   const extension = /\.([a-z]+)$/i.exec(fileName)?.[1]?.toLowerCase() ?? ''
   if (mediaType === 'application/zip') {
     // OpenDocument and EPUB files declare their type in the first entry, uncompressed (ISO/IEC 26300-3, 3.3).
-    const [, declared] = /^PK[\s\S]{28}mimetype(application\/[\w.+-]+)PK/.exec(latin1(head, 200)) ?? []
+    const [, declared] = /^PK[\s\S]{28}mimetype(application\/[\w.+-]+)PK/.exec(toLatin1(head, 200)) ?? []
     return declared ?? (Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension]! : mediaType)
   }
   // An Outlook message has a stream with this name (MS-OXMSG, 2.1.3).
@@ -84,25 +87,25 @@ function identifyContainer(mediaType: string, head: Uint8Array, { fileName = '' 
   return isMail ? OUTLOOK_TYPE : mediaType
 }
 
-function textType(head: Uint8Array, hint: MediaHint): string {
+function detectTextType(head: Uint8Array, hint: MediaHint): string {
   if (isHtml(head)) return 'text/html'
   if (suggestsMarkdown(hint)) return 'text/markdown'
   return isMail(head) ? 'message/rfc822' : 'text/plain'
 }
 
-const latin1 = (bytes: Uint8Array, length: number): string =>
+const toLatin1 = (bytes: Uint8Array, length: number): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, length)).toString('latin1')
 
 // Comments and declarations may precede the root element. The pattern ends a comment at its first `-->`, because trying
 // later ones would double the time with each.
 const isHtml = (head: Uint8Array): boolean =>
   /^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--(?:(?!-->)[\s\S])*-->\s*)*<(!doctype\s+html|html|head|body)\b/i.test(
-    latin1(head, 4096),
+    toLatin1(head, 4096),
   )
 
 /** True if the text begins with headers that are typical of email (RFC 5322, 3.6). */
 function isMail(head: Uint8Array): boolean {
-  const [headers = ''] = latin1(head, head.length).split(/\r?\n\r?\n/, 1)
+  const [headers = ''] = toLatin1(head, head.length).split(/\r?\n\r?\n/, 1)
   const lines = headers.replace(/\r?\n[ \t]+/g, ' ').split(/\r?\n/)
   if (!lines.every((line) => /^[!-9;-~]+:/.test(line) || /^From /.test(line))) return false
   const has = (name: string): boolean => lines.some((line) => line.toLowerCase().startsWith(`${name}:`))
@@ -132,7 +135,7 @@ function hasNoControls(head: Uint8Array): boolean {
 
 // True if a PDF header follows junk from a mail gateway or scanner. PDF readers accept it in the first kilobyte.
 function isOffsetPdf(head: Uint8Array): boolean {
-  const start = latin1(head, 4096)
+  const start = toLatin1(head, 4096)
   const at = start.search(/%PDF-[12]\.\d/)
   return at >= 0 && at < 1024 && /\d+ \d+ obj\b/.test(start.slice(at))
 }

@@ -2,15 +2,15 @@ import { seal, unseal } from '../sealed.ts'
 
 /** Passwords of encrypted documents. A password that opened a document is sealed and stored for later rendering. */
 
-const sealUse = (documentId: number): string => `document:${documentId}`
+const sealPurposeOf = (documentId: number): string => `document:${documentId}`
 
 /** Seals a password for storage and for a job's payload. */
 export const sealPassword = (secretKey: string, documentId: number, password: string): string =>
-  seal(secretKey, sealUse(documentId), password)
+  seal(secretKey, sealPurposeOf(documentId), password)
 
 /** Unseals a password; null if there is none, or if the deployment's key has changed. */
 export const unsealPassword = (
   secretKey: string,
   documentId: number,
   sealed: string | null,
-): string | null => (sealed === null ? null : unseal(secretKey, sealUse(documentId), sealed))
+): string | null => (sealed === null ? null : unseal(secretKey, sealPurposeOf(documentId), sealed))

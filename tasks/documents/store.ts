@@ -1,8 +1,8 @@
-import { lockDigest, sealBlob, sealedBlob, unsealBlob } from '../../sql/blobs.ts'
+import { findSealedBlob, lockDigest, sealBlob, unsealBlob } from '../../sql/blobs.ts'
 import type { Database, Queries } from '../../sql/db.ts'
 import { insertDocument, type NewDocument } from '../../sql/documents.ts'
 import { fail } from '../../sql/errors.ts'
-import { exceededQuota, type Quotas } from '../../sql/quotas.ts'
+import { findExceededQuota, type Quotas } from '../../sql/quotas.ts'
 import type { TaskLog } from '../context.ts'
 import type { Blobs, UploadedBlob } from './blobs.ts'
 
@@ -14,7 +14,7 @@ export async function findLostTwin(
   blobs: Blobs,
   { sha256, byteSize }: UploadedBlob,
 ): Promise<number | null> {
-  const twin = await db.maybeOne(sealedBlob(sha256))
+  const twin = await db.maybeOne(findSealedBlob(sha256))
   return twin === null || (await blobs.exists(twin, byteSize)) ? null : twin.blob_id
 }
 
@@ -30,7 +30,7 @@ export async function sealUpload(tx: Queries, blob: UploadedBlob, lost: number |
   // The new bytes replace those that the store has lost.
   if (lost !== null) await tx.run(unsealBlob(lost))
   const isStored =
-    (await tx.maybeOne(sealBlob(at.blob_id, sha256, byteSize))) ?? (await tx.maybeOne(sealedBlob(sha256)))
+    (await tx.maybeOne(sealBlob(at.blob_id, sha256, byteSize))) ?? (await tx.maybeOne(findSealedBlob(sha256)))
   if (isStored === null) throw fail('document.store_failed')
 }
 
@@ -51,7 +51,7 @@ export async function createDocument(
   await sealUpload(tx, blob, lost)
   const stored = await tx.one(insertDocument({ ...document, byteSize, sha256 }))
   if (!stored.created) return stored
-  const exceeded = await exceededQuota(tx, document.ownerId, ['bytes', 'documents'], quotas)
+  const exceeded = await findExceededQuota(tx, document.ownerId, ['bytes', 'documents'], quotas)
   if (exceeded === null) return stored
   const { kind, quota } = exceeded
   throw fail(kind === 'bytes' && byteSize > quota ? 'quota.file_bytes' : `quota.${kind}`, { quota })

@@ -16,7 +16,7 @@ export interface TokenUsage {
 /**
  * Decimals of 200 digits. Counts have at most 16 digits and prices fewer than 60, so every sum and product is exact.
  */
-export const Exact = Decimal.clone({ precision: 200, toExpNeg: -1000, toExpPos: 1000 })
+export const ExactDecimal = Decimal.clone({ precision: 200, toExpNeg: -1000, toExpPos: 1000 })
 
 /**
  * Returns the cost of a request in US dollars: an exact decimal number as text, without an exponent, such as `0.00046`.
@@ -25,16 +25,16 @@ export const Exact = Decimal.clone({ precision: 200, toExpNeg: -1000, toExpPos: 
  * (https://ai.google.dev/gemini-api/docs/pricing). Cached input and reasoning without their own price cost the same as
  * other input and output of their tier.
  */
-export function costOf(price: Price | null, usage: TokenUsage): string | null {
+export function computeCost(price: Price | null, usage: TokenUsage): string | null {
   const { input, cached, output, reasoning } = usage
   if (price === null || !isCount(input) || !isCount(output)) return null
   if (!isCount(cached) || cached > input || !isCount(reasoning) || reasoning > output) return null
   const rates = price.tiers.findLast(({ over }) => input > over) ?? price
-  return new Exact(rates.input)
+  return new ExactDecimal(rates.input)
     .times(input - cached)
-    .plus(new Exact(rates.cache_read ?? rates.input).times(cached))
-    .plus(new Exact(rates.output).times(output - reasoning))
-    .plus(new Exact(rates.reasoning ?? rates.output).times(reasoning))
+    .plus(new ExactDecimal(rates.cache_read ?? rates.input).times(cached))
+    .plus(new ExactDecimal(rates.output).times(output - reasoning))
+    .plus(new ExactDecimal(rates.reasoning ?? rates.output).times(reasoning))
     .div(1_000_000)
     .toFixed()
 }

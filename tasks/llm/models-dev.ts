@@ -20,18 +20,18 @@ const textField = (max: number) =>
     .min(1)
     .max(max)
     .refine((text) => text.isWellFormed() && !text.includes('\0'), 'has invalid characters')
-const amount = z.number().min(0).max(MAX_DOLLARS)
-const tokens = z.int().min(0).max(MAX_TOKENS)
+const priceField = z.number().min(0).max(MAX_DOLLARS)
+const tokenCountField = z.int().min(0).max(MAX_TOKENS)
 const isDay = (text: string): boolean => z.iso.date().safeParse(text).success
 
 const Cost = z.object({
-  input: amount,
-  output: amount,
-  cache_read: amount.optional(),
-  cache_write: amount.optional(),
-  reasoning: amount.optional(),
-  input_audio: amount.optional(),
-  output_audio: amount.optional(),
+  input: priceField,
+  output: priceField,
+  cache_read: priceField.optional(),
+  cache_write: priceField.optional(),
+  reasoning: priceField.optional(),
+  input_audio: priceField.optional(),
+  output_audio: priceField.optional(),
 })
 type Cost = z.output<typeof Cost>
 
@@ -48,11 +48,11 @@ const Model = z.object({
     .transform((text) => (isDay(text) ? text : null))
     .optional(),
   modalities: z.object({ input: z.array(z.string()).max(20), output: z.array(z.string()).max(20) }),
-  limit: z.object({ context: tokens, output: tokens.default(0) }),
+  limit: z.object({ context: tokenCountField, output: tokenCountField.default(0) }),
   status: z.string().optional(),
   cost: Cost.extend({
     tiers: z
-      .array(Cost.extend({ tier: z.object({ type: z.string().default('context'), size: tokens }) }))
+      .array(Cost.extend({ tier: z.object({ type: z.string().default('context'), size: tokenCountField }) }))
       .max(20)
       .optional(),
     /** The only tier in lists that predate `tiers`. */
@@ -73,17 +73,17 @@ const List = z.record(z.string(), Vendor)
  * Parses a list.
  * @throws fail('llm.list_refused') with the first problem and its position.
  */
-export function readModelsDev(text: string): ModelList {
+export function parseModelsDev(text: string): ModelList {
   const parsed = List.safeParse(parseJson(text))
   if (!parsed.success) {
     const { path, message } = parsed.error.issues[0]!
-    throw listRefusal(`${path.map(String).join(' / ') || 'the list'}: ${message}`)
+    throw createListRefusal(`${path.map(String).join(' / ') || 'the list'}: ${message}`)
   }
   const vendors = Object.entries(parsed.data)
   for (const [key, { id, models }] of vendors) {
-    if (key !== id) throw listRefusal(`${key}: its id is ${id}`)
+    if (key !== id) throw createListRefusal(`${key}: its id is ${id}`)
     for (const [name, model] of Object.entries(models))
-      if (name !== model.id) throw listRefusal(`${key} / ${name}: its id is ${model.id}`)
+      if (name !== model.id) throw createListRefusal(`${key} / ${name}: its id is ${model.id}`)
   }
   return {
     vendors: vendors.map(([id, { name }]) => ({ id, name })),
@@ -94,13 +94,14 @@ export function readModelsDev(text: string): ModelList {
 }
 
 /** Creates the error that rejects a whole list. */
-export const listRefusal = (reason: string) => fail('llm.list_refused', { reason: reason.slice(0, 500) })
+export const createListRefusal = (reason: string) =>
+  fail('llm.list_refused', { reason: reason.slice(0, 500) })
 
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw listRefusal('it is not JSON')
+    throw createListRefusal('it is not JSON')
   }
 }
 
@@ -112,8 +113,8 @@ function toListedModel(vendor: string, model: Model): ListedModel {
     family: model.family ?? null,
     context_window: model.limit.context,
     max_output: model.limit.output,
-    input_modalities: knownModalities(model.modalities.input),
-    output_modalities: knownModalities(model.modalities.output),
+    input_modalities: filterModalities(model.modalities.input),
+    output_modalities: filterModalities(model.modalities.output),
     reasoning: model.reasoning,
     released_on: model.release_date ?? null,
     disabled: model.status === 'deprecated',
@@ -122,7 +123,7 @@ function toListedModel(vendor: string, model: Model): ListedModel {
 }
 
 /** Returns the modalities that we know. Omits file types such as `pdf`, which models receive as text and images. */
-const knownModalities = (given: readonly string[]): string[] =>
+const filterModalities = (given: readonly string[]): string[] =>
   MODALITIES.filter((one) => given.includes(one))
 
 /**
@@ -149,11 +150,11 @@ function priceOf({
 
 function ratesOf(cost: Cost): Omit<Price, 'tiers'> {
   const rates = Object.entries(cost).filter((entry): entry is [string, number] => entry[1] !== undefined)
-  return Object.fromEntries(rates.map(([name, dollars]) => [name, decimalOf(dollars)])) as never
+  return Object.fromEntries(rates.map(([name, dollars]) => [name, toDecimal(dollars)])) as never
 }
 
 /** Returns the shortest decimal that parses to this number, as in the JSON, without an exponent. */
-function decimalOf(n: number): string {
+function toDecimal(n: number): string {
   const text = String(n)
   return text.includes('e') ? n.toFixed(20).replace(/\.?0+$/, '') : text
 }

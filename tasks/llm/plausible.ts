@@ -1,6 +1,6 @@
 import type { KnownModel, ModelList } from '../../sql/llm.ts'
 import { AI_PROVIDERS } from '../ai/providers.ts'
-import { listRefusal } from './models-dev.ts'
+import { createListRefusal } from './models-dev.ts'
 
 /**
  * Checks that a list is plausible. A truncated list, other content or other units would disable models or make every
@@ -8,11 +8,11 @@ import { listRefusal } from './models-dev.ts'
  */
 
 // Maximum share of a provider's models that a list may drop.
-const MAX_GONE = 0.5
+const MAX_DROPPED_SHARE = 0.5
 // Prices rarely change together: if many change tenfold, the unit has changed.
-const JUMP = 10
-const MAX_JUMPS = 0.2
-const FEW_JUMPS = 3
+const JUMP_FACTOR = 10
+const MAX_JUMP_SHARE = 0.2
+const TOLERATED_JUMPS = 3
 
 /** Compares a list with the known models. @throws fail('llm.list_refused') with the reason if it is implausible. */
 export function checkPlausible(list: ModelList, known: readonly KnownModel[]): void {
@@ -25,11 +25,11 @@ export function checkPlausible(list: ModelList, known: readonly KnownModel[]): v
         input_modalities.includes('text') &&
         output_modalities.includes('text'),
     )
-    if (!hasChatModel) throw listRefusal(`it has no model of ${provider} that reads and writes text`)
+    if (!hasChatModel) throw createListRefusal(`it has no model of ${provider} that reads and writes text`)
     const had = known.filter(({ vendor, synced }) => vendor === provider && synced)
     const missing = had.filter(({ model_id }) => !listed.has(`${provider} ${model_id}`))
-    if (missing.length > had.length * MAX_GONE)
-      throw listRefusal(`it lacks ${missing.length} of the ${had.length} models of ${provider}`)
+    if (missing.length > had.length * MAX_DROPPED_SHARE)
+      throw createListRefusal(`it lacks ${missing.length} of the ${had.length} models of ${provider}`)
   }
   const jumps = known.map(({ vendor, model_id, input, output }) => {
     const price = listed.get(`${vendor} ${model_id}`)?.price
@@ -38,9 +38,11 @@ export function checkPlausible(list: ModelList, known: readonly KnownModel[]): v
   })
   const compared = jumps.filter((jump) => jump !== null)
   const count = compared.filter(Boolean).length
-  if (count > FEW_JUMPS && count > compared.length * MAX_JUMPS)
-    throw listRefusal(`${count} of ${compared.length} prices changed by a factor of ${JUMP} or more`)
+  if (count > TOLERATED_JUMPS && count > compared.length * MAX_JUMP_SHARE)
+    throw createListRefusal(
+      `${count} of ${compared.length} prices changed by a factor of ${JUMP_FACTOR} or more`,
+    )
 }
 
 const hasJumped = (before: number, now: number): boolean =>
-  before > 0 && now > 0 && (now >= before * JUMP || now <= before / JUMP)
+  before > 0 && now > 0 && (now >= before * JUMP_FACTOR || now <= before / JUMP_FACTOR)

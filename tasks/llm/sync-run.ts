@@ -1,13 +1,19 @@
 import { Failure } from '../../sql/errors.ts'
-import { type Applied, applyList, knownModels, lastAttempt, storeRefusal } from '../../sql/llm.ts'
+import {
+  type AppliedList,
+  applyList,
+  findLastListAttempt,
+  listKnownModels,
+  storeListRefusal,
+} from '../../sql/llm.ts'
 import { AI_PROVIDERS } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
-import { readModelsDev } from './models-dev.ts'
+import { parseModelsDev } from './models-dev.ts'
 import { checkPlausible } from './plausible.ts'
 import type { SyncPayload, SyncResult } from './sync.ts'
 
 // Maximum age of a fresh list: prices change daily. After a failed download, the next hourly run retries.
-const FRESH_HOURS = 20
+const MAX_AGE_HOURS = 20
 
 /** Runs `llm.sync`. */
 export async function run(
@@ -17,7 +23,7 @@ export async function run(
   const url = ctx.settings.llmCatalogUrl
   if (url === null) return { status: 'off' as const, changes: null }
   if (!asked && (await isFresh(ctx, url))) return { status: 'fresh' as const, changes: null }
-  ctx.progress('Downloading the model list')
+  ctx.reportProgress('Downloading the model list')
   const changes = await downloadAndApply(ctx, url, force).catch(async (error) => {
     if (error instanceof Failure && error.code === 'llm.list_refused')
       await recordRefusal(ctx, url, error.detail)
@@ -27,23 +33,23 @@ export async function run(
 }
 
 async function isFresh({ db }: TaskContext, url: string): Promise<boolean> {
-  const last = await db.maybeOne(lastAttempt())
-  return last !== null && last.url === url && last.hours < FRESH_HOURS
+  const last = await db.maybeOne(findLastListAttempt())
+  return last !== null && last.url === url && last.hours < MAX_AGE_HOURS
 }
 
 async function downloadAndApply(
-  { providers, signal, fenced }: TaskContext,
+  { providers, signal, runFenced }: TaskContext,
   url: string,
   force: boolean,
-): Promise<Applied> {
-  const list = readModelsDev(await providers.readModelList(url, signal))
-  return fenced(async (tx) => {
-    checkPlausible(list, force ? [] : await tx.any(knownModels(AI_PROVIDERS)))
+): Promise<AppliedList> {
+  const list = parseModelsDev(await providers.readModelList(url, signal))
+  return runFenced(async (tx) => {
+    checkPlausible(list, force ? [] : await tx.any(listKnownModels(AI_PROVIDERS)))
     return (await tx.one(applyList(list, url))).applied
   })
 }
 
-async function recordRefusal({ fenced, log }: TaskContext, url: string, detail: string): Promise<void> {
-  await fenced((tx) => tx.run(storeRefusal(url, detail)))
+async function recordRefusal({ runFenced, log }: TaskContext, url: string, detail: string): Promise<void> {
+  await runFenced((tx) => tx.run(storeListRefusal(url, detail)))
   log.warn({ detail }, 'Model list rejected')
 }

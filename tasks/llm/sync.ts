@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Applied } from '../../sql/llm.ts'
+import { AppliedList } from '../../sql/llm.ts'
 import { defineTask, loadLazily } from '../task.ts'
 
 const SyncPayload = z.strictObject({ asked: z.boolean().optional(), force: z.boolean().optional() })
@@ -7,7 +7,7 @@ export type SyncPayload = z.output<typeof SyncPayload>
 
 const SyncResult = z.strictObject({
   status: z.enum(['applied', 'fresh', 'off']),
-  changes: Applied.nullable(),
+  changes: AppliedList.nullable(),
 })
 export type SyncResult = z.output<typeof SyncResult>
 
@@ -16,7 +16,7 @@ export type SyncResult = z.output<typeof SyncResult>
  * list once a day; `asked` downloads it immediately. `force` accepts a list that differs implausibly from the last one.
  * Fails with `llm.list_failed` or `llm.list_refused`; the catalog then stays unchanged.
  */
-export const sync = defineTask({
+export const syncCatalog = defineTask({
   name: 'llm.sync',
   queue: 'system',
   pool: 'io',

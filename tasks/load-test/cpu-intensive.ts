@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
-import { onNamedQueues } from './on-queues.ts'
+import { defineOnNamedQueues } from './on-queues.ts'
 
 // The thread notices a cancellation between slices.
 const SLICE_MS = 20
 
 /** Keeps one thread busy with a chain of SHA-256 hashes. */
-export const cpuIntensive = onNamedQueues({
+export const cpuIntensive = defineOnNamedQueues({
   name: 'cpu_intensive_task',
   pool: 'cpu',
   payload: z.strictObject({

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import { onNamedQueues } from './on-queues.ts'
+import { defineOnNamedQueues } from './on-queues.ts'
 
 /** Fails at random: permanently, or transiently so that a retry may succeed. */
-export const failureTesting = onNamedQueues({
+export const failureTesting = defineOnNamedQueues({
   name: 'failure_testing_task',
   pool: 'io',
   payload: z.strictObject({

@@ -1,11 +1,11 @@
 import { noop } from '../system/noop.ts'
-import { prune } from '../system/prune.ts'
+import { pruneExpired } from '../system/prune.ts'
 import type { AnyTask } from '../task.ts'
 import { cpuIntensive } from './cpu-intensive.ts'
 import { failureTesting } from './failure-testing.ts'
 import { ioSimulation } from './io-simulation.ts'
 import { memoryOperations } from './memory-operations.ts'
-import { NAMED_QUEUES, type NamedQueue, publicName } from './on-queues.ts'
+import { NAMED_QUEUES, type NamedQueue, publicNameOf } from './on-queues.ts'
 import { orchestrator } from './orchestrator.ts'
 
 /** The built-in tasks of the named queues. */
@@ -17,12 +17,12 @@ export const loadTestTasks: readonly AnyTask[] = [
   ...orchestrator,
 ] as unknown as readonly AnyTask[]
 
-const callable = [...loadTestTasks, prune as unknown as AnyTask, noop as unknown as AnyTask]
+const callableTasks = [...loadTestTasks, pruneExpired as unknown as AnyTask, noop as unknown as AnyTask]
 
 /** Tasks that callers may enqueue: queue -> name -> task. */
 export const namedTasks: ReadonlyMap<NamedQueue, ReadonlyMap<string, AnyTask>> = new Map(
   NAMED_QUEUES.map((queue) => [
     queue,
-    new Map(callable.filter((task) => task.queue === queue).map((task) => [publicName(task), task])),
+    new Map(callableTasks.filter((task) => task.queue === queue).map((task) => [publicNameOf(task), task])),
   ]),
 )

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { onNamedQueues } from './on-queues.ts'
+import { defineOnNamedQueues } from './on-queues.ts'
 
 /** Waits, like a call to another service. Uses no CPU, so thousands run concurrently. */
-export const ioSimulation = onNamedQueues({
+export const ioSimulation = defineOnNamedQueues({
   name: 'io_simulation_task',
   pool: 'io',
   payload: z.strictObject({

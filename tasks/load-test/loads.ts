@@ -3,7 +3,7 @@ import { cpuIntensive } from './cpu-intensive.ts'
 import { failureTesting } from './failure-testing.ts'
 import { ioSimulation } from './io-simulation.ts'
 import { memoryOperations } from './memory-operations.ts'
-import { publicName } from './on-queues.ts'
+import { publicNameOf } from './on-queues.ts'
 
 const LOADS = [
   ioSimulation,
@@ -13,9 +13,9 @@ const LOADS = [
 ] as unknown as readonly (readonly TaskDefinition<unknown, unknown>[])[]
 
 /** Names of the tasks that a load may run. */
-export const LOAD_NAMES = LOADS.map(([task]) => publicName(task!))
+export const LOAD_NAMES = LOADS.map(([task]) => publicNameOf(task!))
 
 /** Finds the task of a load on a queue. */
 export function findLoad(name: string, queue: string): TaskDefinition<unknown, unknown> {
-  return LOADS.flat().find((task) => task.queue === queue && publicName(task) === name)!
+  return LOADS.flat().find((task) => task.queue === queue && publicNameOf(task) === name)!
 }

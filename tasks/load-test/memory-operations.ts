@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
-import { onNamedQueues } from './on-queues.ts'
+import { defineOnNamedQueues } from './on-queues.ts'
 
 const MIB = 2 ** 20
-const PIECE = 4 * MIB
-const PAGE = 4096
+const PIECE_BYTES = 4 * MIB
+const PAGE_BYTES = 4096
 
 /** Allocates memory, writes to every page, sums up the pages and frees them, `rounds` times. */
-export const memoryOperations = onNamedQueues({
+export const memoryOperations = defineOnNamedQueues({
   name: 'memory_operations_task',
   pool: 'cpu',
   payload: z.strictObject({
@@ -28,7 +28,7 @@ export const memoryOperations = onNamedQueues({
     for (let round = 1; round <= rounds; round++) {
       signal.throwIfAborted()
       const held = allocate(megabytes * MIB)
-      checksum += sum(held)
+      checksum += sumPages(held)
       peak = Math.max(peak, process.memoryUsage().arrayBuffers)
       // Frees the memory immediately: the garbage collector would let the rounds add up.
       for (const piece of held) piece.buffer.transfer(0)
@@ -46,16 +46,17 @@ export const memoryOperations = onNamedQueues({
 
 function allocate(bytes: number): Uint8Array<ArrayBuffer>[] {
   const pieces = []
-  for (let at = 0; at < bytes; at += PIECE) {
-    const piece = new Uint8Array(Math.min(PIECE, bytes - at))
-    for (let page = 0; page < piece.length; page += PAGE) piece[page] = 1
+  for (let at = 0; at < bytes; at += PIECE_BYTES) {
+    const piece = new Uint8Array(Math.min(PIECE_BYTES, bytes - at))
+    for (let page = 0; page < piece.length; page += PAGE_BYTES) piece[page] = 1
     pieces.push(piece)
   }
   return pieces
 }
 
-function sum(pieces: readonly Uint8Array[]): number {
+function sumPages(pieces: readonly Uint8Array[]): number {
   let total = 0
-  for (const piece of pieces) for (let page = 0; page < piece.length; page += PAGE) total += piece[page]!
+  for (const piece of pieces)
+    for (let page = 0; page < piece.length; page += PAGE_BYTES) total += piece[page]!
   return total
 }

@@ -6,7 +6,7 @@ export const NAMED_QUEUES = ['load_test', 'system'] as const
 export type NamedQueue = (typeof NAMED_QUEUES)[number]
 
 /** Defines a task on each named queue. A queue's runner knows only its own tasks, so each copy needs its own name. */
-export function onNamedQueues<P, R>(
+export function defineOnNamedQueues<P, R>(
   definition: Omit<TaskDefinition<P, R>, 'queue'>,
 ): readonly TaskDefinition<P, R>[] {
   return NAMED_QUEUES.map((queue) =>
@@ -15,5 +15,5 @@ export function onNamedQueues<P, R>(
 }
 
 /** Returns a task's public name, without the queue's prefix. */
-export const publicName = ({ name, queue }: Pick<AnyTask, 'name' | 'queue'>): string =>
+export const publicNameOf = ({ name, queue }: Pick<AnyTask, 'name' | 'queue'>): string =>
   name.startsWith(`${queue}.`) ? name.slice(queue.length + 1) : name

@@ -1,22 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { childId } from '../../sql/ids.ts'
-import { loadTestProgress, loadTestTimes } from '../../sql/tasks.ts'
+import { deriveChildId } from '../../sql/ids.ts'
+import { getLoadTestProgress, getLoadTestTimes } from '../../sql/tasks.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
 import { findLoad } from './loads.ts'
 import type { LoadPayload, LoadResult } from './orchestrator.ts'
 
 // Time between polls; each poll reads one row per task of the load.
-const POLL_MS = 100
-const POLL_MS_PER_TASK = 0.05
+const MIN_POLL_INTERVAL_MS = 100
+const POLL_INTERVAL_MS_PER_TASK = 0.05
 
 /** Runs `load_test_orchestrator`. */
 export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadResult> {
   const { task_name, queue_type, count } = payload
-  const ids = Array.from({ length: count }, (_, n) => childId(ctx.job.id, n))
+  const ids = Array.from({ length: count }, (_, n) => deriveChildId(ctx.job.id, n))
   await enqueueOnce(ctx, payload, ids)
-  const { completed, failed, cancelled } = await waitUntilEnded(ctx, ids)
-  const { seconds, latency, start } = await ctx.db.one(loadTestTimes(ids))
+  const { completed, failed, cancelled } = await waitUntilFinished(ctx, ids)
+  const { seconds, latency, start } = await ctx.db.one(getLoadTestTimes(ids))
   return {
     task_name,
     queue_type,
@@ -37,9 +37,9 @@ async function enqueueOnce(
   { task_name, queue_type, args }: LoadPayload,
   ids: readonly string[],
 ): Promise<void> {
-  ctx.progress('Adding the tasks', 0, ids.length)
-  await ctx.fenced(async (tx) => {
-    if ((await tx.one(loadTestProgress(ids))).known > 0) return
+  ctx.reportProgress('Adding the tasks', 0, ids.length)
+  await ctx.runFenced(async (tx) => {
+    if ((await tx.one(getLoadTestProgress(ids))).known > 0) return
     await enqueueMany(
       tx,
       findLoad(task_name, queue_type),
@@ -54,14 +54,16 @@ async function enqueueOnce(
   })
 }
 
-async function waitUntilEnded(ctx: TaskContext, ids: readonly string[]) {
+async function waitUntilFinished(ctx: TaskContext, ids: readonly string[]) {
   for (let before = -1; ; ) {
-    const state = await ctx.db.one(loadTestProgress(ids))
+    const state = await ctx.db.one(getLoadTestProgress(ids))
     const done = state.completed + state.failed + state.cancelled
-    if (done !== before) ctx.progress(`${done} of ${ids.length} tasks have ended`, done, ids.length)
+    if (done !== before) ctx.reportProgress(`${done} of ${ids.length} tasks have ended`, done, ids.length)
     // Counts only existing jobs: some may have been pruned with their results.
     if (done === state.known) return state
     before = done
-    await delay(Math.max(POLL_MS, ids.length * POLL_MS_PER_TASK), undefined, { signal: ctx.signal })
+    await delay(Math.max(MIN_POLL_INTERVAL_MS, ids.length * POLL_INTERVAL_MS_PER_TASK), undefined, {
+      signal: ctx.signal,
+    })
   }
 }

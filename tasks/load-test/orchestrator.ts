@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { loadLazily } from '../task.ts'
 import { findLoad, LOAD_NAMES } from './loads.ts'
-import { NAMED_QUEUES, onNamedQueues } from './on-queues.ts'
+import { defineOnNamedQueues, NAMED_QUEUES } from './on-queues.ts'
 
 /** Maximum number of tasks that one load or one request may add. */
 export const MAX_LOAD_TASKS = 10_000
@@ -36,7 +36,7 @@ const Result = z.strictObject({
 export type LoadResult = z.output<typeof Result>
 
 /** Adds the jobs of a load in one insert, waits until they finish, and reports the results. */
-export const orchestrator = onNamedQueues({
+export const orchestrator = defineOnNamedQueues({
   name: 'load_test_orchestrator',
   pool: 'io',
   // One at a time per caller, because this job holds a slot that its own load needs.

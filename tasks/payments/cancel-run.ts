@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import { subscriptionState } from '../../sql/payment-changes.ts'
+import { findSubscriptionState } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { cancelAtProvider } from './cancel-at-provider.ts'
 import type { Cancellation } from './shapes.ts'
@@ -10,7 +10,7 @@ export async function run(
   payload: { readonly subscription_id: number; readonly provider_subscription_id: string },
 ): Promise<Cancellation> {
   await cancelAtProvider(ctx, payload.provider_subscription_id)
-  const state = await ctx.db.maybeOne(subscriptionState(payload.subscription_id))
+  const state = await ctx.db.maybeOne(findSubscriptionState(payload.subscription_id))
   if (state === null) throw fail('subscription.missing')
   return {
     status: state.status,

@@ -3,7 +3,7 @@ import { defineTask, loadLazily } from '../task.ts'
 import { Cancellation } from './shapes.ts'
 
 /** Cancels a subscription at the end of its paid period: first at the provider, then in our database. */
-export const cancel = defineTask({
+export const cancelSubscription = defineTask({
   name: 'payments.cancel',
   queue: 'payments',
   pool: 'io',

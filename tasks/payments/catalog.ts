@@ -3,7 +3,7 @@ import { defineTask, loadLazily } from '../task.ts'
 import { Catalog } from './shapes.ts'
 
 /** Lists the provider's active prices. Concurrent callers share one job. */
-export const catalog = defineTask({
+export const listPrices = defineTask({
   name: 'payments.catalog',
   queue: 'payments',
   pool: 'io',

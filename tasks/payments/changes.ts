@@ -1,36 +1,36 @@
-import { disputeChange, warningChange } from './disputes.ts'
+import { toDisputeChange, toWarningChange } from './disputes.ts'
 import type { Change } from './facts.ts'
 import { type EventType, isEventType, type ProviderEvent } from './provider-events.ts'
 import { idOf, itemsOf, objectOf } from './reading.ts'
-import { subscriptionChange } from './subscriptions.ts'
-import { chargeChanges, intentChange, invoiceChange, sessionChange } from './transactions.ts'
+import { toSubscriptionChange } from './subscriptions.ts'
+import { toChargeChanges, toIntentChange, toInvoiceChange, toSessionChange } from './transactions.ts'
 
-type Reader = (event: ProviderEvent) => readonly (Change | null)[]
+type ChangeReader = (event: ProviderEvent) => readonly (Change | null)[]
 
 /** Readers of changes by event type. Other types report no changes. */
-const READERS: Readonly<Record<EventType, Reader>> = {
-  'checkout.session.completed': ({ object, at }) => [sessionChange(object, at)],
-  'payment_intent.succeeded': ({ object, at }) => [intentChange(object, 'succeeded', at)],
-  'payment_intent.payment_failed': ({ object, at }) => [intentChange(object, 'failed', at)],
-  'invoice.paid': ({ object, at }) => [invoiceChange(object, 'succeeded', at)],
-  'invoice.payment_failed': ({ object, at }) => [invoiceChange(object, 'failed', at)],
-  'customer.subscription.created': ({ object, at }) => [subscriptionChange(object, 'created', at)],
+const CHANGE_READERS: Readonly<Record<EventType, ChangeReader>> = {
+  'checkout.session.completed': ({ object, at }) => [toSessionChange(object, at)],
+  'payment_intent.succeeded': ({ object, at }) => [toIntentChange(object, 'succeeded', at)],
+  'payment_intent.payment_failed': ({ object, at }) => [toIntentChange(object, 'failed', at)],
+  'invoice.paid': ({ object, at }) => [toInvoiceChange(object, 'succeeded', at)],
+  'invoice.payment_failed': ({ object, at }) => [toInvoiceChange(object, 'failed', at)],
+  'customer.subscription.created': ({ object, at }) => [toSubscriptionChange(object, 'created', at)],
   'customer.subscription.updated': ({ object, at, before }) => [
-    subscriptionChange(object, 'updated', at, before),
+    toSubscriptionChange(object, 'updated', at, before),
   ],
-  'customer.subscription.deleted': ({ object, at }) => [subscriptionChange(object, 'deleted', at)],
-  'charge.refunded': ({ object, at }) => chargeChanges(object, at),
-  'charge.dispute.created': ({ object, at, type }) => [disputeChange(object, type, at)],
-  'charge.dispute.updated': ({ object, at, type }) => [disputeChange(object, type, at)],
-  'charge.dispute.closed': ({ object, at, type }) => [disputeChange(object, type, at)],
-  'radar.early_fraud_warning.created': ({ object, at, type }) => [warningChange(object, type, at)],
+  'customer.subscription.deleted': ({ object, at }) => [toSubscriptionChange(object, 'deleted', at)],
+  'charge.refunded': ({ object, at }) => toChargeChanges(object, at),
+  'charge.dispute.created': ({ object, at, type }) => [toDisputeChange(object, type, at)],
+  'charge.dispute.updated': ({ object, at, type }) => [toDisputeChange(object, type, at)],
+  'charge.dispute.closed': ({ object, at, type }) => [toDisputeChange(object, type, at)],
+  'radar.early_fraud_warning.created': ({ object, at, type }) => [toWarningChange(object, type, at)],
   // An alias of the type above.
-  'fraudscreen.early_fraud_warning.created': ({ object, at, type }) => [warningChange(object, type, at)],
+  'fraudscreen.early_fraud_warning.created': ({ object, at, type }) => [toWarningChange(object, type, at)],
 }
 
 /** Returns the changes that an event reports. Omits transactions without ids. */
 export function changesOf(event: ProviderEvent): Change[] {
-  const reported = isEventType(event.type) ? READERS[event.type](event) : []
+  const reported = isEventType(event.type) ? CHANGE_READERS[event.type](event) : []
   const customer = idOf(event.object.customer)
   const customerChanges: Change[] = customer === null ? [] : [{ kind: 'customer', id: customer }]
   return [
@@ -54,7 +54,7 @@ export interface LookUp {
  * Since 2025 an invoice does not name the payment intent that paid it: without a look-up, one payment would count
  * twice. Since 2022 a charge does not list its refunds: refunds made outside Millrace would get no rows of their own.
  */
-export function requiredLookUp({ type, object }: ProviderEvent): LookUp | null {
+export function findRequiredLookUp({ type, object }: ProviderEvent): LookUp | null {
   const id = idOf(object.id)
   if (id === null) return null
   if (type === 'charge.refunded') return itemsOf(object.refunds).length === 0 ? { what: 'charge', id } : null

@@ -1,12 +1,12 @@
 import { fail } from '../../sql/errors.ts'
-import { linkCustomer, payer, replaceCustomer } from '../../sql/payment-changes.ts'
+import { findPayer, linkCustomer, replaceCustomer } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import type { CheckoutPayload } from './checkout.ts'
 import type { CheckoutSession } from './shapes.ts'
 
 /** Runs `payments.checkout`. */
 export async function run(ctx: TaskContext, payload: CheckoutPayload): Promise<CheckoutSession> {
-  const account = payload.user_id === null ? null : await ctx.db.maybeOne(payer(payload.user_id))
+  const account = payload.user_id === null ? null : await ctx.db.maybeOne(findPayer(payload.user_id))
   const linkedCustomer = account?.provider_customer_id ?? null
   const customer = account === null ? null : (linkedCustomer ?? (await createCustomer(ctx, account)))
   const firstTry = await openSession(ctx, payload, customer)
@@ -44,7 +44,7 @@ async function createCustomer(
     { email, name, userId: id },
     { key: `${ctx.job.id}:customer${former === null ? '' : `:${former}`}`, signal: ctx.signal },
   )
-  await ctx.fenced((tx) =>
+  await ctx.runFenced((tx) =>
     tx.run(former === null ? linkCustomer(id, customerId) : replaceCustomer(id, former, customerId)),
   )
   return customerId

@@ -14,7 +14,7 @@ const Payload = z.strictObject({
 export type CheckoutPayload = z.output<typeof Payload>
 
 /** Opens a checkout page at the provider. The first checkout of an account creates its customer there. */
-export const checkout = defineTask({
+export const openCheckout = defineTask({
   name: 'payments.checkout',
   queue: 'payments',
   pool: 'io',

@@ -1,8 +1,8 @@
-import { type Change, factOrNull, knownFacts, stamp } from './facts.ts'
+import { type Change, createFact, createStamp, omitUnknownFacts } from './facts.ts'
 import { distinctIds, idOf, integerOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
 // The provider's dispute states, ranked in the order of their progress, and the state that we report for each.
-const STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = {
+const DISPUTE_STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = {
   warning_needs_response: [0, 'warning_issued'],
   warning_under_review: [1, 'warning_issued'],
   needs_response: [2, 'needs_response'],
@@ -14,26 +14,29 @@ const STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = 
   won: [7, 'won'],
 }
 
-const TYPES = ['charge.dispute.created', 'charge.dispute.updated', 'charge.dispute.closed']
+const DISPUTE_EVENT_TYPES = ['charge.dispute.created', 'charge.dispute.updated', 'charge.dispute.closed']
 
 /**
  * Returns the change with a dispute's state at `at`, in seconds; null without an id. Unknown states become
  * `needs_response`.
  */
-export function disputeChange(dispute: ProviderObject, eventType: string, at: number): Change | null {
-  const [rank, status] = STATES[textOf(dispute.status) ?? ''] ?? STATES.needs_response!
+export function toDisputeChange(dispute: ProviderObject, eventType: string, at: number): Change | null {
+  const [rank, status] = DISPUTE_STATES[textOf(dispute.status) ?? ''] ?? DISPUTE_STATES.needs_response!
   const due = integerOf(objectOf(dispute.evidence_details).due_by)
   return buildChange(dispute, at, {
-    state: [stamp(at, Math.max(0, TYPES.indexOf(eventType)), rank), { status, event_type: eventType, at }],
+    state: [
+      createStamp(at, Math.max(0, DISPUTE_EVENT_TYPES.indexOf(eventType)), rank),
+      { status, event_type: eventType, at },
+    ],
     reason: textOf(dispute.reason),
     due_by: due === 0 ? null : due,
   })
 }
 
 /** Returns the change for an early fraud warning, which has no amount. `fraud_type` is its reason. */
-export function warningChange(warning: ProviderObject, eventType: string, at: number): Change | null {
+export function toWarningChange(warning: ProviderObject, eventType: string, at: number): Change | null {
   return buildChange(warning, at, {
-    state: [stamp(at), { status: 'warning_issued', event_type: eventType, at }],
+    state: [createStamp(at), { status: 'warning_issued', event_type: eventType, at }],
     reason: textOf(warning.fraud_type),
     due_by: null,
   })
@@ -54,14 +57,14 @@ function buildChange(
     kind: 'dispute',
     id,
     ids: distinctIds(charge, intent),
-    facts: knownFacts({
+    facts: omitUnknownFacts({
       state: fields.state,
-      reason: factOrNull(stamp(at), fields.reason),
-      money: factOrNull(stamp(at), money),
-      due_by: factOrNull(stamp(at), fields.due_by),
-      created: factOrNull('0', integerOf(object.created) ?? at),
-      charge: factOrNull('0', charge),
-      payment_intent: factOrNull('0', intent),
+      reason: createFact(createStamp(at), fields.reason),
+      money: createFact(createStamp(at), money),
+      due_by: createFact(createStamp(at), fields.due_by),
+      created: createFact('0', integerOf(object.created) ?? at),
+      charge: createFact('0', charge),
+      payment_intent: createFact('0', intent),
     }),
   }
 }

@@ -1,8 +1,8 @@
-import { applyStoredEvent, pendingEvent } from '../../sql/payment-changes.ts'
+import { applyStoredEvent, findPendingEvent } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
-import { changesOf, requiredLookUp } from './changes.ts'
-import { lookUp } from './look-up.ts'
+import { changesOf, findRequiredLookUp } from './changes.ts'
+import { lookUpObject } from './look-up.ts'
 import { toProviderEvent } from './provider-events.ts'
 import { objectOf } from './reading.ts'
 
@@ -11,10 +11,10 @@ export async function run(
   { db, settings, job }: TaskContext,
   { event_id }: { readonly event_id: string },
 ): Promise<Record<string, never>> {
-  const pending = await db.maybeOne(pendingEvent(event_id))
+  const pending = await db.maybeOne(findPendingEvent(event_id))
   if (pending === null) return {}
   const event = toProviderEvent(pending.type, pending.at, objectOf(pending.data))
-  const required = settings.payments.secretKey === undefined ? null : requiredLookUp(event)
+  const required = settings.payments.secretKey === undefined ? null : findRequiredLookUp(event)
   // Not fenced: applying is idempotent, so it does not matter which of two concurrent attempts applies the event.
   const apply = applyStoredEvent(event_id, changesOf(event))
   if (required === null) await db.one(apply)
@@ -22,7 +22,7 @@ export async function run(
     await db.transaction(async (tx) => {
       const { applied } = await tx.one(apply)
       const options = { ownerId: null, requestId: job.requestId, settings }
-      if (applied) await enqueue(tx, lookUp, required, options)
+      if (applied) await enqueue(tx, lookUpObject, required, options)
     })
   return {}
 }

@@ -28,26 +28,26 @@ export type Change =
     }
 
 // Enough digits for amounts and for times in seconds; padding makes stamps comparable as text.
-const DIGITS = 16
+const STAMP_DIGITS = 16
 
 /** Creates a stamp from non-negative numbers; the first is the most significant. Negative numbers count as 0. */
-export function stamp(...parts: readonly number[]): string {
-  return parts.map((part) => String(Math.max(0, part)).padStart(DIGITS, '0')).join(':')
+export function createStamp(...parts: readonly number[]): string {
+  return parts.map((part) => String(Math.max(0, part)).padStart(STAMP_DIGITS, '0')).join(':')
 }
 
 /** Creates a stamp that lets the earliest time win. */
-export function earliestStamp(seconds: number): string {
-  return stamp(10 ** (DIGITS - 1) - seconds)
+export function createEarliestStamp(seconds: number): string {
+  return createStamp(10 ** (STAMP_DIGITS - 1) - seconds)
 }
 
 /** Omits unknown facts. */
-export function knownFacts(facts: Readonly<Record<string, Fact | null>>): Facts {
+export function omitUnknownFacts(facts: Readonly<Record<string, Fact | null>>): Facts {
   return Object.fromEntries(
     Object.entries(facts).filter((entry): entry is [string, Fact] => entry[1] !== null),
   )
 }
 
 /** Creates a fact; null if its value is unknown. */
-export function factOrNull(at: string, value: unknown): Fact | null {
+export function createFact(at: string, value: unknown): Fact | null {
   return value === null || value === undefined ? null : [at, value]
 }

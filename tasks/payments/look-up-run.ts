@@ -2,22 +2,22 @@ import { applyChanges } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import type { LookUp } from './changes.ts'
 import type { Change } from './facts.ts'
-import { linkToIntent } from './payment-id.ts'
-import { refundChange } from './transactions.ts'
+import { createIntentLink } from './payment-id.ts'
+import { toRefundChange } from './transactions.ts'
 
 /** Runs `payments.look-up`. */
 export async function run(
-  { providers, signal, fenced }: TaskContext,
+  { providers, signal, runFenced }: TaskContext,
   { what, id }: LookUp,
 ): Promise<Record<string, never>> {
   const changes: Change[] = []
   if (what === 'invoice') {
     const intent = await providers.payments.findIntent('invoice', id, signal)
-    if (intent !== null) changes.push(linkToIntent(id, intent))
+    if (intent !== null) changes.push(createIntentLink(id, intent))
   } else {
     const { objects, at } = await providers.payments.listRefunds({ charge: id }, signal)
-    changes.push(...objects.flatMap((refund) => refundChange({ ...refund, charge: id }, at) ?? []))
+    changes.push(...objects.flatMap((refund) => toRefundChange({ ...refund, charge: id }, at) ?? []))
   }
-  if (changes.length > 0) await fenced((tx) => tx.run(applyChanges(changes)))
+  if (changes.length > 0) await runFenced((tx) => tx.run(applyChanges(changes)))
   return {}
 }

@@ -5,7 +5,7 @@ import { defineTask, loadLazily } from '../task.ts'
  * Asks the provider for data that an event omits. The payment intent of an invoice merges two rows into one payment. The
  * refunds of a charge include those made outside Millrace. The event stays applied if this job fails.
  */
-export const lookUp = defineTask({
+export const lookUpObject = defineTask({
   name: 'payments.look-up',
   queue: 'payments',
   pool: 'io',

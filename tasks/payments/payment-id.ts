@@ -23,12 +23,13 @@ export async function resolvePayment(
   for (const what of ['invoice', 'session'] as const) {
     const id = refund[what]
     const intent = id === null ? null : await provider.findIntent(what, id, signal)
-    if (intent !== null) return { payment: { payment_intent: intent }, changes: [linkToIntent(id!, intent)] }
+    if (intent !== null)
+      return { payment: { payment_intent: intent }, changes: [createIntentLink(id!, intent)] }
   }
   return null
 }
 
 /** Creates the change that identifies an invoice or session with its payment intent. */
-export function linkToIntent(id: string, intent: string): Change {
+export function createIntentLink(id: string, intent: string): Change {
   return { kind: 'transaction', ids: [id, intent], facts: { payment_intent: ['', intent] } }
 }

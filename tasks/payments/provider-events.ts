@@ -29,15 +29,15 @@ export const LISTED_TYPES = [
   'radar.early_fraud_warning.created',
 ] as const
 
-const TYPES = [
+const HANDLED_TYPES = [
   ...LISTED_TYPES,
   // An alias of the last listed type, which the provider's event list rejects.
   'fraudscreen.early_fraud_warning.created',
 ] as const
-export type EventType = (typeof TYPES)[number]
+export type EventType = (typeof HANDLED_TYPES)[number]
 
 /** All event types that we handle. */
-export const EVENT_TYPES: ReadonlySet<string> = new Set(TYPES)
+export const EVENT_TYPES: ReadonlySet<string> = new Set(HANDLED_TYPES)
 
 /** True if we handle an event type. */
 export const isEventType = (type: string): type is EventType => EVENT_TYPES.has(type)
@@ -64,7 +64,7 @@ const Envelope = z.looseObject({
 const MAX_DEPTH = 64
 
 /** Parses an event from the provider into a storable form; null if it is not a valid event. */
-export function readEvent(value: unknown): NewEvent | null {
+export function parseEvent(value: unknown): NewEvent | null {
   const result = Envelope.safeParse(value)
   if (!result.success || isDeeperThan(result.data.data, MAX_DEPTH)) return null
   const { id, type, created, data } = result.data

@@ -2,42 +2,42 @@ import type { Queries } from '../../sql/db.ts'
 import {
   applyChanges,
   deleteRefusedRefunds,
+  findRefund,
+  getReconciledTime,
+  listUnknownEvents,
+  listUnresolvedRefunds,
+  lockUnappliedEvents,
   type Refund,
-  reconciledTime,
-  refundById,
   refuseRefund,
   setReconciledTime,
-  unappliedEvents,
-  unknownEvents,
-  unresolvedRefunds,
 } from '../../sql/payment-changes.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import type { EnqueueOptions } from '../task.ts'
 import { ingestEvent } from './event.ts'
 import { resolvePayment } from './payment-id.ts'
-import { LISTED_TYPES, readEvent } from './provider-events.ts'
+import { LISTED_TYPES, parseEvent } from './provider-events.ts'
 import { objectOf, type ProviderObject, textOf } from './reading.ts'
-import { REQUEST_KEY, refundChange } from './transactions.ts'
+import { JOB_METADATA_KEY, toRefundChange } from './transactions.ts'
 
 // The provider keeps its events for 30 days.
 const EVENT_RETENTION_SECONDS = 30 * 86_400
 // Overlap of consecutive reads: events become visible slightly out of order, and clocks differ.
-const OVERLAP_SECONDS = 600
+const READ_OVERLAP_SECONDS = 600
 // Time for which an abandoned request can still reach the provider.
 const SETTLE_GRACE_SECONDS = 300
-const BATCH = 500
+const BATCH_SIZE = 500
 
 /** Runs `payments.reconcile`. */
 export async function run(ctx: TaskContext): Promise<{ missed: number; left: number; settled: number }> {
   const left = await ingestUnapplied(ctx)
-  await runInBatches(ctx.signal, BATCH, () => ctx.db.one(deleteRefusedRefunds(BATCH)))
+  await runInBatches(ctx.signal, BATCH_SIZE, () => ctx.db.one(deleteRefusedRefunds(BATCH_SIZE)))
   if (ctx.settings.payments.secretKey === undefined) return { missed: 0, left, settled: 0 }
   const missed = await ingestMissedEvents(ctx)
   return { missed, left, settled: await settleRefunds(ctx) }
 }
 
-const optionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
+const enqueueOptionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
   ownerId: null,
   requestId: job.requestId,
   settings,
@@ -45,24 +45,24 @@ const optionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
 
 /** Enqueues new jobs for stored events that are unapplied and have no live job; returns their number. */
 async function ingestUnapplied(ctx: TaskContext): Promise<number> {
-  return ctx.fenced(async (tx) => {
-    const rows = await tx.any(unappliedEvents(BATCH))
-    for (const row of rows) await ingestEvent(tx, row, optionsOf(ctx))
+  return ctx.runFenced(async (tx) => {
+    const rows = await tx.any(lockUnappliedEvents(BATCH_SIZE))
+    for (const row of rows) await ingestEvent(tx, row, enqueueOptionsOf(ctx))
     return rows.length
   })
 }
 
 /** Ingests missed events from the provider's list, from where the last complete read ended; returns their number. */
 async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
-  const { now, at } = await ctx.db.one(reconciledTime())
-  const since = Math.floor(Math.max(at ?? 0, now - EVENT_RETENTION_SECONDS)) - OVERLAP_SECONDS
+  const { now, at } = await ctx.db.one(getReconciledTime())
+  const since = Math.floor(Math.max(at ?? 0, now - EVENT_RETENTION_SECONDS)) - READ_OVERLAP_SECONDS
   let missed = 0
   for await (const page of ctx.providers.payments.listEvents(since, LISTED_TYPES, ctx.signal)) {
-    missed += await ctx.fenced((tx) => ingestPage(tx, page, optionsOf(ctx)))
-    ctx.progress(`Ingested ${missed} missed events`)
+    missed += await ctx.runFenced((tx) => ingestPage(tx, page, enqueueOptionsOf(ctx)))
+    ctx.reportProgress(`Ingested ${missed} missed events`)
   }
   // Stores the time only after the last page, so that an interrupted read starts over.
-  await ctx.fenced((tx) => tx.run(setReconciledTime(now)))
+  await ctx.runFenced((tx) => tx.run(setReconciledTime(now)))
   return missed
 }
 
@@ -71,8 +71,8 @@ async function ingestPage(
   page: readonly ProviderObject[],
   options: EnqueueOptions,
 ): Promise<number> {
-  const events = page.map(readEvent).filter((event) => event !== null)
-  const unknown = new Set((await tx.any(unknownEvents(events.map(({ id }) => id)))).map(({ id }) => id))
+  const events = page.map(parseEvent).filter((event) => event !== null)
+  const unknown = new Set((await tx.any(listUnknownEvents(events.map(({ id }) => id)))).map(({ id }) => id))
   let fresh = 0
   for (const event of events.filter(({ id }) => unknown.has(id)))
     if ((await ingestEvent(tx, event, options)).fresh) fresh++
@@ -85,18 +85,18 @@ async function ingestPage(
  */
 async function settleRefunds(ctx: TaskContext): Promise<number> {
   let settled = 0
-  for (const { id } of await ctx.db.any(unresolvedRefunds(SETTLE_GRACE_SECONDS, BATCH))) {
+  for (const { id } of await ctx.db.any(listUnresolvedRefunds(SETTLE_GRACE_SECONDS, BATCH_SIZE))) {
     ctx.signal.throwIfAborted()
-    const refund = await ctx.db.maybeOne(refundById(id))
-    if (refund !== null && (await trySettle(ctx, refund))) settled++
+    const refund = await ctx.db.maybeOne(findRefund(id))
+    if (refund !== null && (await trySettleRefund(ctx, refund))) settled++
   }
   return settled
 }
 
 /** Settles a refund; true on success. After a failure, the next run retries it. */
-async function trySettle(ctx: TaskContext, refund: Refund): Promise<boolean> {
+async function trySettleRefund(ctx: TaskContext, refund: Refund): Promise<boolean> {
   try {
-    await settle(ctx, refund)
+    await settleRefund(ctx, refund)
     return true
   } catch (error) {
     ctx.log.warn({ refundId: refund.id, error: String(error) }, 'Refund look-up failed')
@@ -104,15 +104,15 @@ async function trySettle(ctx: TaskContext, refund: Refund): Promise<boolean> {
   }
 }
 
-async function settle(ctx: TaskContext, refund: Refund): Promise<void> {
+async function settleRefund(ctx: TaskContext, refund: Refund): Promise<void> {
   const { payments } = ctx.providers
   const resolved = await resolvePayment(payments, refund, ctx.signal)
   const { objects, at } =
     resolved === null ? { objects: [], at: 0 } : await payments.listRefunds(resolved.payment, ctx.signal)
-  const found = objects.find(({ metadata }) => textOf(objectOf(metadata)[REQUEST_KEY]) === refund.job_id)
-  const change = found === undefined ? null : refundChange(found, at)
+  const found = objects.find(({ metadata }) => textOf(objectOf(metadata)[JOB_METADATA_KEY]) === refund.job_id)
+  const change = found === undefined ? null : toRefundChange(found, at)
   const refusal = { code: 'payment.failed', detail: 'The payment provider did not create the refund' }
-  await ctx.fenced((tx) =>
+  await ctx.runFenced((tx) =>
     tx.run(
       change === null
         ? refuseRefund(refund.id, refusal)

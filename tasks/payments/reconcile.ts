@@ -5,7 +5,7 @@ import { defineTask, loadLazily } from '../task.ts'
  * Ingests events that never arrived, applies events that were never applied, and settles refunds with an unknown
  * outcome. Idempotent: known events and refunds change nothing.
  */
-export const reconcile = defineTask({
+export const reconcilePayments = defineTask({
   name: 'payments.reconcile',
   queue: 'payments',
   pool: 'io',

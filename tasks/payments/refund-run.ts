@@ -1,61 +1,61 @@
 import { type ErrorCode, Failure, fail, restoreFailure } from '../../sql/errors.ts'
 import {
   applyChanges,
+  findRefund,
+  findTransactionJson,
   type Refund,
-  refundById,
   refuseRefund,
-  transactionJson,
 } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { type ResolvedPayment, resolvePayment } from './payment-id.ts'
 import { isKnownReason, type ObjectSnapshot } from './provider.ts'
 import { distinctIds } from './reading.ts'
 import { Transaction } from './shapes.ts'
-import { REQUEST_KEY, refundChange } from './transactions.ts'
+import { JOB_METADATA_KEY, toRefundChange } from './transactions.ts'
 
 /** Runs `payments.refund`. */
 export async function run(
   ctx: TaskContext,
   { refund_id }: { readonly refund_id: number },
 ): Promise<Transaction> {
-  const refund = await ctx.db.maybeOne(refundById(refund_id))
+  const refund = await ctx.db.maybeOne(findRefund(refund_id))
   if (refund === null) throw fail('transaction.missing')
   if (refund.refusal !== null) throw restoreFailure(refund.refusal)
   const id = refund.provider_refund_id ?? (await requestRefund(ctx, refund))
-  const { json } = await ctx.db.one(transactionJson(id))
+  const { json } = await ctx.db.one(findTransactionJson(id))
   return Transaction.parse(JSON.parse(json))
 }
 
 /** Requests the refund, stores the provider's answer and returns the provider's refund id. */
 async function requestRefund(ctx: TaskContext, refund: Refund): Promise<string> {
   const isFirst = ctx.job.attempt === 1 && ctx.job.id === refund.job_id
-  const { answer, changes } = await createAtProvider(ctx, refund).catch(async (error) => {
-    if (isFirst && error instanceof Failure && REFUSALS.has(error.code)) {
+  const { answer, changes } = await createRefundAtProvider(ctx, refund).catch(async (error) => {
+    if (isFirst && error instanceof Failure && REFUSAL_CODES.has(error.code)) {
       const { code, detail } = error
-      await ctx.fenced((tx) => tx.run(refuseRefund(refund.id, { code, detail })))
+      await ctx.runFenced((tx) => tx.run(refuseRefund(refund.id, { code, detail })))
     }
     throw error
   })
-  const change = refundChange(answer.object, answer.at)
+  const change = toRefundChange(answer.object, answer.at)
   if (change === null) throw fail('payment.failed', { reason: 'unexpected response' })
   // Includes our own ids of the payment: the answer may name the payment by an id that we do not have.
   const ids = distinctIds(refund.charge, refund.payment_intent, ...change.ids)
   const linked = { ...change, ids, request: refund.job_id }
-  await ctx.fenced((tx) => tx.run(applyChanges([...changes, linked])))
+  await ctx.runFenced((tx) => tx.run(applyChanges([...changes, linked])))
   return change.id
 }
 
 // Errors of a first attempt after which there is certainly no refund. On a later attempt, an earlier one may have
 // succeeded, perhaps with another API key. The amount then stays reserved until `payments.reconcile` looks the refund
 // up.
-const REFUSALS: ReadonlySet<string> = new Set([
+const REFUSAL_CODES: ReadonlySet<string> = new Set([
   'payment.not_configured',
   'payment.key',
   'payment.rejected',
   'payment.declined',
 ] satisfies ErrorCode[])
 
-async function createAtProvider(
+async function createRefundAtProvider(
   { providers, job, signal }: TaskContext,
   { id: _, job_id, amount, reason, ...ids }: Refund,
 ): Promise<{ answer: ObjectSnapshot; changes: ResolvedPayment['changes'] }> {
@@ -66,7 +66,7 @@ async function createAtProvider(
     })
   const requestId = job_id ?? job.id
   const note = reason === null || isKnownReason(reason) ? {} : { note: reason }
-  const metadata = { [REQUEST_KEY]: requestId, ...note }
+  const metadata = { [JOB_METADATA_KEY]: requestId, ...note }
   const answer = await providers.payments.createRefund(
     { payment: resolved.payment, amount, reason, metadata },
     { key: `${requestId}:refund`, signal },

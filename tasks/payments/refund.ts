@@ -7,7 +7,7 @@ import { Transaction } from './shapes.ts'
  * its job. If an attempt is interrupted after the provider accepted the refund, the next one gets the same answer. A
  * refusal releases the reservation. With an unknown outcome, the amount stays reserved until `payments.reconcile`.
  */
-export const refund = defineTask({
+export const refundPayment = defineTask({
   name: 'payments.refund',
   queue: 'payments',
   pool: 'io',

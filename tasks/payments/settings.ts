@@ -10,16 +10,19 @@ export const isRedirect = (text: string): boolean => {
   return /^https?:\/\/[^/]/i.test(text) && URL.canParse(text)
 }
 
-const secret = z.string().min(1).optional()
-const redirect = z.string().refine(isRedirect, 'must be http(s)://… or a path such as /thanks').optional()
+const secretField = z.string().min(1).optional()
+const redirectField = z
+  .string()
+  .refine(isRedirect, 'must be http(s)://… or a path such as /thanks')
+  .optional()
 
 export const paymentShape = {
-  PROVIDER_SECRET_KEY: secret,
+  PROVIDER_SECRET_KEY: secretField,
   // During a rotation, holds the old and the new secret, separated by a comma.
-  PROVIDER_WEBHOOK_SECRET: secret,
+  PROVIDER_WEBHOOK_SECRET: secretField,
   // Aliases that Stripe's own examples use.
-  STRIPE_SECRET_KEY: secret,
-  STRIPE_WEBHOOK_SECRET: secret,
+  STRIPE_SECRET_KEY: secretField,
+  STRIPE_WEBHOOK_SECRET: secretField,
   // An origin only: the SDK adds the path.
   PROVIDER_API_BASE_URL: z
     .url({ protocol: /^https?$/ })
@@ -29,8 +32,8 @@ export const paymentShape = {
       'must be an origin such as https://api.stripe.com',
     )
     .default('https://api.stripe.com'),
-  PAYMENT_SUCCESS_URL: redirect,
-  PAYMENT_CANCEL_URL: redirect,
+  PAYMENT_SUCCESS_URL: redirectField,
+  PAYMENT_CANCEL_URL: redirectField,
 }
 
 export interface PaymentSettings {
@@ -44,7 +47,7 @@ export interface PaymentSettings {
   readonly cancelUrl: string | undefined
 }
 
-export function paymentSettings(env: z.output<z.ZodObject<typeof paymentShape>>): PaymentSettings {
+export function buildPaymentSettings(env: z.output<z.ZodObject<typeof paymentShape>>): PaymentSettings {
   return {
     secretKey: env.PROVIDER_SECRET_KEY ?? env.STRIPE_SECRET_KEY,
     webhookSecrets: (env.PROVIDER_WEBHOOK_SECRET ?? env.STRIPE_WEBHOOK_SECRET ?? '')

@@ -1,8 +1,15 @@
-import { type Change, earliestStamp, type Fact, factOrNull, knownFacts, stamp } from './facts.ts'
+import {
+  type Change,
+  createEarliestStamp,
+  createFact,
+  createStamp,
+  type Fact,
+  omitUnknownFacts,
+} from './facts.ts'
 import { idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
 // The provider's subscription states, ranked in their usual order, and the state that we report for each.
-const STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = {
+const SUBSCRIPTION_STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = {
   incomplete: [0, 'incomplete'],
   trialing: [1, 'trialing'],
   active: [2, 'active'],
@@ -15,13 +22,13 @@ const STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = 
 
 /** Kinds of reports about a subscription, in their order within a second: created, then updated, then deleted. */
 export type SubscriptionSource = 'created' | 'updated' | 'deleted'
-const SOURCES: readonly SubscriptionSource[] = ['created', 'updated', 'deleted']
+const SUBSCRIPTION_SOURCES: readonly SubscriptionSource[] = ['created', 'updated', 'deleted']
 
 /**
  * Returns the change with a subscription's state at `at`, in seconds; null without an id. `before` holds the values
  * that an update replaced: within a second, an event that changes a field wins over one that only includes it.
  */
-export function subscriptionChange(
+export function toSubscriptionChange(
   subscription: ProviderObject,
   source: SubscriptionSource,
   at: number,
@@ -31,9 +38,10 @@ export function subscriptionChange(
   if (id === null) return null
   const item = itemsOf(subscription.items)[0]
   const fact = (field: string, rank: number, value: unknown): Fact | null =>
-    factOrNull(stamp(at, SOURCES.indexOf(source), field in before ? 1 : 0, rank), value)
+    createFact(createStamp(at, SUBSCRIPTION_SOURCES.indexOf(source), field in before ? 1 : 0, rank), value)
   const [rank, status] =
-    STATES[source === 'deleted' ? 'canceled' : (textOf(subscription.status) ?? '')] ?? STATES.incomplete!
+    SUBSCRIPTION_STATES[source === 'deleted' ? 'canceled' : (textOf(subscription.status) ?? '')] ??
+    SUBSCRIPTION_STATES.incomplete!
   const cancelsAtEnd = subscription.cancel_at_period_end === true
   // API versions since 2025 put the period on the item.
   const periodStart = integerOf(subscription.current_period_start) ?? integerOf(item?.current_period_start)
@@ -42,20 +50,20 @@ export function subscriptionChange(
   return {
     kind: 'subscription',
     id,
-    facts: knownFacts({
+    facts: omitUnknownFacts({
       status: fact('status', rank, status),
       cancel_at_period_end: fact('cancel_at_period_end', cancelsAtEnd ? 1 : 0, cancelsAtEnd),
       period_start: fact('current_period_start', periodStart ?? 0, periodStart),
       period_end: fact('current_period_end', periodEnd ?? 0, periodEnd),
-      plan_name: fact('items', 0, planName(subscription, item)),
+      plan_name: fact('items', 0, findPlanName(subscription, item)),
       customer: fact('customer', 0, idOf(subscription.customer)),
-      created: created === null ? null : [earliestStamp(created), created],
+      created: created === null ? null : [createEarliestStamp(created), created],
     }),
   }
 }
 
 /** Returns the plan name: that of the price or product, a lookup key, or else an id; null if there is none. */
-function planName(subscription: ProviderObject, item: ProviderObject | undefined): string | null {
+function findPlanName(subscription: ProviderObject, item: ProviderObject | undefined): string | null {
   const plans = [objectOf(item?.price), objectOf(item?.plan), objectOf(subscription.plan)]
   for (const key of ['nickname', 'name']) {
     for (const plan of plans) if (textOf(plan[key]) !== null) return textOf(plan[key])

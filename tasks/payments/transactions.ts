@@ -1,4 +1,11 @@
-import { type Change, earliestStamp, type Fact, factOrNull, knownFacts, stamp } from './facts.ts'
+import {
+  type Change,
+  createEarliestStamp,
+  createFact,
+  createStamp,
+  type Fact,
+  omitUnknownFacts,
+} from './facts.ts'
 import { distinctIds, idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
 /**
@@ -14,7 +21,7 @@ const OUTCOME_RANK: Readonly<Record<Outcome, number>> = { pending: 0, failed: 1,
 
 // Ranks sources by the reliability of their amount. Several charges may pay an invoice, and a session has only the
 // requested amount.
-const SOURCE = { session: 1, intent: 2, charge: 3, invoice: 4 } as const
+const SOURCE_RANK = { session: 1, intent: 2, charge: 3, invoice: 4 } as const
 
 interface PaymentReport {
   readonly source: number
@@ -33,10 +40,10 @@ interface PaymentReport {
   readonly refunded?: Fact | null
 }
 
-function transactionChange(report: PaymentReport): Change {
+function toTransactionChange(report: PaymentReport): Change {
   const { charge = null, intent = null, invoice = null, session = null } = report
   const succeeded = report.outcome === 'succeeded' ? 1 : 0
-  const at = stamp(succeeded, report.at)
+  const at = createStamp(succeeded, report.at)
   const money =
     report.amount === null || report.currency === null || report.amount < 0
       ? null
@@ -44,29 +51,29 @@ function transactionChange(report: PaymentReport): Change {
   return {
     kind: 'transaction',
     ids: distinctIds(charge, intent, invoice, session),
-    facts: knownFacts({
-      outcome: [stamp(OUTCOME_RANK[report.outcome]), report.outcome],
-      money: factOrNull(stamp(report.source, succeeded, report.at), money),
-      created: report.created === null ? null : [earliestStamp(report.created), report.created],
-      description: factOrNull(stamp(report.source, report.at), report.description),
-      customer: factOrNull(at, report.customer),
-      charge: factOrNull(at, charge),
-      payment_intent: factOrNull(at, intent),
-      invoice: factOrNull(at, invoice),
-      session: factOrNull(at, session),
-      subscription: factOrNull(at, report.subscription),
+    facts: omitUnknownFacts({
+      outcome: [createStamp(OUTCOME_RANK[report.outcome]), report.outcome],
+      money: createFact(createStamp(report.source, succeeded, report.at), money),
+      created: report.created === null ? null : [createEarliestStamp(report.created), report.created],
+      description: createFact(createStamp(report.source, report.at), report.description),
+      customer: createFact(at, report.customer),
+      charge: createFact(at, charge),
+      payment_intent: createFact(at, intent),
+      invoice: createFact(at, invoice),
+      session: createFact(at, session),
+      subscription: createFact(at, report.subscription),
       refunded: report.refunded ?? null,
     }),
   }
 }
 
 /** Returns the change for a completed session; null if it has no payment of its own, such as for a trial. */
-export function sessionChange(session: ProviderObject, at: number): Change | null {
+export function toSessionChange(session: ProviderObject, at: number): Change | null {
   const intent = idOf(session.payment_intent)
   const amount = integerOf(session.amount_total)
   if (session.mode === 'setup' || (amount === 0 && intent === null)) return null
-  return transactionChange({
-    source: SOURCE.session,
+  return toTransactionChange({
+    source: SOURCE_RANK.session,
     at,
     outcome: session.payment_status === 'unpaid' ? 'pending' : 'succeeded',
     amount,
@@ -82,13 +89,13 @@ export function sessionChange(session: ProviderObject, at: number): Change | nul
 }
 
 /** Returns the change for a payment intent that succeeded or failed. */
-export function intentChange(intent: ProviderObject, outcome: 'succeeded' | 'failed', at: number): Change {
+export function toIntentChange(intent: ProviderObject, outcome: 'succeeded' | 'failed', at: number): Change {
   const received = integerOf(intent.amount_received)
   const failedCharge = idOf(objectOf(intent.last_payment_error).charge)
   // API versions since 2025 name the invoice only as the order reference.
   const order = textOf(objectOf(intent.payment_details).order_reference)
-  return transactionChange({
-    source: SOURCE.intent,
+  return toTransactionChange({
+    source: SOURCE_RANK.intent,
     at,
     outcome: outcome === 'failed' && intent.status === 'canceled' ? 'canceled' : outcome,
     amount:
@@ -106,7 +113,7 @@ export function intentChange(intent: ProviderObject, outcome: 'succeeded' | 'fai
 /**
  * Returns the change for an invoice that was paid or whose payment failed; null for a zero amount, such as for a trial.
  */
-export function invoiceChange(
+export function toInvoiceChange(
   invoice: ProviderObject,
   outcome: 'succeeded' | 'failed',
   at: number,
@@ -115,8 +122,8 @@ export function invoiceChange(
   const paid = integerOf(invoice.amount_paid)
   if (due === 0 && (paid ?? 0) === 0) return null
   const line = itemsOf(invoice.lines)[0]
-  return transactionChange({
-    source: SOURCE.invoice,
+  return toTransactionChange({
+    source: SOURCE_RANK.invoice,
     at,
     outcome,
     amount: outcome === 'succeeded' && paid !== null && paid > 0 ? paid : due,
@@ -142,11 +149,11 @@ function intentOfPayments(invoice: ProviderObject): string | null {
 }
 
 /** Returns the changes for a charge that was refunded at least in part, and for the refunds that it lists. */
-export function chargeChanges(charge: ProviderObject, at: number): Change[] {
+export function toChargeChanges(charge: ProviderObject, at: number): Change[] {
   const refunded = integerOf(charge.amount_refunded)
   const id = idOf(charge.id)
-  const change = transactionChange({
-    source: SOURCE.charge,
+  const change = toTransactionChange({
+    source: SOURCE_RANK.charge,
     at,
     outcome: 'succeeded',
     amount: integerOf(charge.amount_captured) ?? integerOf(charge.amount),
@@ -157,11 +164,11 @@ export function chargeChanges(charge: ProviderObject, at: number): Change[] {
     charge: id,
     intent: idOf(charge.payment_intent),
     invoice: idOf(charge.invoice),
-    refunded: refunded === null ? null : [stamp(at, refunded), refunded],
+    refunded: refunded === null ? null : [createStamp(at, refunded), refunded],
   })
   return [
     change,
-    ...itemsOf(charge.refunds).flatMap((refund) => refundChange({ ...refund, charge: id }, at) ?? []),
+    ...itemsOf(charge.refunds).flatMap((refund) => toRefundChange({ ...refund, charge: id }, at) ?? []),
   ]
 }
 
@@ -170,12 +177,12 @@ type RefundChange = Extract<Change, { kind: 'refund' }>
 const REFUND_RANK: Readonly<Record<string, number>> = { pending: 0, succeeded: 1, failed: 2, canceled: 3 }
 
 /** Metadata key under which our refunds name their job. It identifies a refund whose response was lost. */
-export const REQUEST_KEY = 'millrace_job'
+export const JOB_METADATA_KEY = 'millrace_job'
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const UUID_PATTERN = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Returns the change for a refund; null if it lacks an id (old API versions), its payment, an amount or a currency. */
-export function refundChange(refund: ProviderObject, at: number): RefundChange | null {
+export function toRefundChange(refund: ProviderObject, at: number): RefundChange | null {
   const id = idOf(refund.id)
   const ids = distinctIds(idOf(refund.charge), idOf(refund.payment_intent))
   const amount = integerOf(refund.amount)
@@ -184,18 +191,18 @@ export function refundChange(refund: ProviderObject, at: number): RefundChange |
   const reported = textOf(refund.status) ?? 'succeeded'
   const status = reported in REFUND_RANK ? reported : 'pending'
   const metadata = objectOf(refund.metadata)
-  const job = textOf(metadata[REQUEST_KEY])
+  const job = textOf(metadata[JOB_METADATA_KEY])
   return {
     kind: 'refund',
     id,
     ids,
-    request: job !== null && UUID.test(job) ? job : null,
-    facts: knownFacts({
+    request: job !== null && UUID_PATTERN.test(job) ? job : null,
+    facts: omitUnknownFacts({
       refund: ['0', id],
-      outcome: [stamp(at, REFUND_RANK[status]!), status],
-      money: [stamp(1), { amount, currency: currency.toLowerCase() }],
-      created: factOrNull('0', integerOf(refund.created) ?? at),
-      description: factOrNull('0', textOf(metadata.note) ?? textOf(refund.reason)),
+      outcome: [createStamp(at, REFUND_RANK[status]!), status],
+      money: [createStamp(1), { amount, currency: currency.toLowerCase() }],
+      created: createFact('0', integerOf(refund.created) ?? at),
+      description: createFact('0', textOf(metadata.note) ?? textOf(refund.reason)),
     }),
   }
 }

@@ -17,7 +17,7 @@ export interface AnalysisOptions {
   readonly format: Format
   readonly fileName: string
   /** True if the bytes are a JSON array of page texts instead of a file's bytes. */
-  readonly arePages?: boolean
+  readonly isPageList?: boolean
 }
 
 // A file with more chunks is data, and would crowd out all others.
@@ -29,9 +29,9 @@ export const MAX_PAGES_CHARACTERS = 20_000_000
 /** Cuts a file into chunks with their terms. Run it only in a child process: it parses untrusted content. */
 export function analyze(
   bytes: Buffer,
-  { format, fileName, arePages = false }: AnalysisOptions,
+  { format, fileName, isPageList = false }: AnalysisOptions,
 ): AnalysisResult {
-  const { text, starts } = arePages
+  const { text, starts } = isPageList
     ? joinPages(JSON.parse(bytes.toString()))
     : { text: decodeText(bytes, format), starts: [] }
   if (text === null) return { reason: 'not text' }

@@ -16,7 +16,7 @@ const FEEDBACK_TERMS = 60
 // Share of the added terms in the weight of the expanded query.
 const FEEDBACK_SHARE = 0.7
 // A term in one chunk only identifies that chunk; a term in a third of all chunks does not discriminate.
-const MIN_CHUNKS = 2
+const MIN_TERM_CHUNKS = 2
 const MAX_CHUNK_SHARE = 0.3
 
 /** A query as hashes of terms. The terms of a phrase, given in quotation marks, must occur in sequence. */
@@ -54,60 +54,60 @@ export function searchTerms(
   max: number,
   allowed: Uint8Array | null,
 ): Hit[] {
-  const queryWeights = weightsOf(postings, query)
+  const queryWeights = computeWeights(postings, query)
   if (queryWeights.size === 0) return []
   const eligible = filterByPhrases(postings, query.phrases, allowed)
   const feedbackHits = selectTop(scoreChunks(postings, queryWeights, eligible), FEEDBACK_CHUNKS)
   if (feedbackHits.length === 0) return []
   const weights = expandQuery(postings, queryWeights, feedbackHits)
-  const bound = upperBound(postings, weights)
+  const bound = computeUpperBound(postings, weights)
   return selectTop(scoreChunks(postings, weights, eligible), max).map(({ chunk, score }) => ({
     chunk,
     score: score / bound,
   }))
 }
 
-function weightsOf(postings: Postings, { terms }: Query): Weights {
+function computeWeights(postings: Postings, { terms }: Query): Weights {
   const weights = new Map<number, number>()
   for (const hash of terms) {
     const term = postings.numberOf(hash)
     if (term !== undefined) weights.set(term, (weights.get(term) ?? 0) + 1)
   }
-  return normalize(weights)
+  return normalizeWeights(weights)
 }
 
-function normalize(weights: Weights): Weights {
+function normalizeWeights(weights: Weights): Weights {
   let sum = 0
   for (const weight of weights.values()) sum += weight
   return new Map([...weights].map(([term, weight]) => [term, weight / sum]))
 }
 
-function idfOf(postings: Postings, term: number): number {
-  const frequency = postings.frequency(term)
+function computeIdf(postings: Postings, term: number): number {
+  const frequency = postings.countChunks(term)
   return Math.log(1 + (postings.size - frequency + 0.5) / (frequency + 0.5))
 }
 
-function saturation(postings: Postings, count: number, chunk: number): number {
+function computeSaturation(postings: Postings, count: number, chunk: number): number {
   const length = postings.length(chunk) / postings.averageLength
   return (count * (K1 + 1)) / (count + K1 * (1 - B + B * length))
 }
 
 function scoreChunks(postings: Postings, weights: Weights, allowed: Uint8Array | null): Float64Array {
-  const { heads, chunks, counts } = postings
+  const { chunkOffsets, chunks, counts } = postings
   const scores = new Float64Array(postings.size)
   for (const [term, weight] of weights) {
-    const idf = idfOf(postings, term) * weight
-    for (let at = heads[term]!; at < heads[term + 1]!; at++)
-      scores[chunks[at]!]! += idf * saturation(postings, counts[at]!, chunks[at]!)
+    const idf = computeIdf(postings, term) * weight
+    for (let at = chunkOffsets[term]!; at < chunkOffsets[term + 1]!; at++)
+      scores[chunks[at]!]! += idf * computeSaturation(postings, counts[at]!, chunks[at]!)
   }
   if (allowed !== null) for (let chunk = 0; chunk < scores.length; chunk++) scores[chunk]! *= allowed[chunk]!
   return scores
 }
 
 /** Returns the score that a chunk approaches if it repeats every term infinitely often. */
-function upperBound(postings: Postings, weights: Weights): number {
+function computeUpperBound(postings: Postings, weights: Weights): number {
   let bound = 0
-  for (const [term, weight] of weights) bound += idfOf(postings, term) * weight * (K1 + 1)
+  for (const [term, weight] of weights) bound += computeIdf(postings, term) * weight * (K1 + 1)
   return bound
 }
 
@@ -115,29 +115,30 @@ function expandQuery(postings: Postings, queryWeights: Weights, feedbackHits: re
   const totalScore = feedbackHits.reduce((sum, { score }) => sum + score, 0)
   const candidates = new Map<number, number>()
   for (const { chunk, score } of feedbackHits) {
-    for (const [term, count] of countsOf(postings, chunk)) {
-      const weight = (score / totalScore) * idfOf(postings, term) * saturation(postings, count, chunk)
+    for (const [term, count] of countTerms(postings, chunk)) {
+      const weight =
+        (score / totalScore) * computeIdf(postings, term) * computeSaturation(postings, count, chunk)
       candidates.set(term, (candidates.get(term) ?? 0) + weight)
     }
   }
   const max = postings.size * MAX_CHUNK_SHARE
   const isUseful = (term: number): boolean => {
-    const frequency = postings.frequency(term)
-    return queryWeights.has(term) || (frequency >= MIN_CHUNKS && frequency <= max)
+    const frequency = postings.countChunks(term)
+    return queryWeights.has(term) || (frequency >= MIN_TERM_CHUNKS && frequency <= max)
   }
   const heaviest = [...candidates]
     .filter(([term]) => isUseful(term))
     .sort((a, b) => b[1] - a[1] || a[0] - b[0])
     .slice(0, FEEDBACK_TERMS)
   const weights = new Map([...queryWeights].map(([term, weight]) => [term, weight * (1 - FEEDBACK_SHARE)]))
-  for (const [term, weight] of normalize(new Map(heaviest)))
+  for (const [term, weight] of normalizeWeights(new Map(heaviest)))
     weights.set(term, (weights.get(term) ?? 0) + weight * FEEDBACK_SHARE)
   return weights
 }
 
-function countsOf({ starts, terms }: Postings, chunk: number): ReadonlyMap<number, number> {
+function countTerms({ termOffsets, terms }: Postings, chunk: number): ReadonlyMap<number, number> {
   const counts = new Map<number, number>()
-  for (let at = starts[chunk]!; at < starts[chunk + 1]!; at++) {
+  for (let at = termOffsets[chunk]!; at < termOffsets[chunk + 1]!; at++) {
     const term = terms[at]!
     counts.set(term, (counts.get(term) ?? 0) + 1)
   }
@@ -156,9 +157,9 @@ function filterByPhrases(
   const matching = new Uint8Array(postings.size)
   let found = false
   const [rarest] = (sequences.flat() as number[]).sort(
-    (a, b) => postings.frequency(a) - postings.frequency(b),
+    (a, b) => postings.countChunks(a) - postings.countChunks(b),
   )
-  for (let at = postings.heads[rarest!]!; at < postings.heads[rarest! + 1]!; at++) {
+  for (let at = postings.chunkOffsets[rarest!]!; at < postings.chunkOffsets[rarest! + 1]!; at++) {
     const chunk = postings.chunks[at]!
     if (allowed !== null && allowed[chunk] === 0) continue
     if (!sequences.every((sequence) => containsSequence(postings, chunk, sequence as number[]))) continue
@@ -168,9 +169,13 @@ function filterByPhrases(
   return found ? matching : allowed
 }
 
-function containsSequence({ starts, terms }: Postings, chunk: number, sequence: readonly number[]): boolean {
-  const end = starts[chunk + 1]! - sequence.length
-  for (let at = starts[chunk]!; at <= end; at++)
+function containsSequence(
+  { termOffsets, terms }: Postings,
+  chunk: number,
+  sequence: readonly number[],
+): boolean {
+  const end = termOffsets[chunk + 1]! - sequence.length
+  for (let at = termOffsets[chunk]!; at <= end; at++)
     if (terms[at] === sequence[0] && sequence.every((term, i) => terms[at + i] === term)) return true
   return false
 }

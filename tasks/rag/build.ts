@@ -1,13 +1,13 @@
 import { fail } from '../../sql/errors.ts'
 import {
   addFiles,
-  dropBuildFiles,
-  dropOtherBuilds,
+  deleteBuildFiles,
+  deleteOtherBuilds,
   type KnownFile,
-  knownFiles,
+  listKnownFiles,
   type NewFile,
   swapBuild,
-  VACUUMS,
+  VACUUM_STATEMENTS,
 } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import { ANALYSIS_VERSION } from './analyze.ts'
@@ -21,7 +21,7 @@ import type { SkippedSource } from './walk.ts'
 const MAX_CHUNKS = 500_000
 // Batch size: large enough to amortize a transaction, small enough to hold in memory.
 const CHUNKS_PER_WRITE = 500
-const MAX_REPORTED = 100
+const MAX_REPORTED_SKIPS = 100
 
 /** A collection that a job indexes. */
 export interface IndexedCollection {
@@ -34,7 +34,7 @@ export class Build {
   /** The live files of the collection, by source. */
   readonly liveFiles: ReadonlyMap<string, KnownFile>
   /** Sources that the collection will have after the swap. */
-  readonly present = new Set<string>()
+  readonly presentSources = new Set<string>()
   readonly #ctx: TaskContext
   readonly #collection: IndexedCollection
   readonly #startedAt: number
@@ -56,8 +56,8 @@ export class Build {
     this.#ctx = ctx
     this.#collection = collection
     this.#startedAt = startedAt
-    this.liveFiles = bySource(rows.known)
-    this.#leftover = bySource(rows.leftover)
+    this.liveFiles = indexBySource(rows.known)
+    this.#leftover = indexBySource(rows.leftover)
   }
 
   /** Starts a build, or continues the build of an earlier attempt of the job. */
@@ -66,9 +66,9 @@ export class Build {
     collection: IndexedCollection,
     startedAt: number = performance.now(),
   ): Promise<Build> {
-    await ctx.fenced((tx) => tx.run(dropOtherBuilds(collection.id, ctx.job.id)))
-    const known = await ctx.db.any(knownFiles(collection.id, null))
-    const leftover = await ctx.db.any(knownFiles(collection.id, ctx.job.id))
+    await ctx.runFenced((tx) => tx.run(deleteOtherBuilds(collection.id, ctx.job.id)))
+    const known = await ctx.db.any(listKnownFiles(collection.id, null))
+    const leftover = await ctx.db.any(listKnownFiles(collection.id, ctx.job.id))
     return new Build(ctx, collection, startedAt, { known, leftover })
   }
 
@@ -109,37 +109,37 @@ export class Build {
   }
 
   /** Records requested sources that will not be in the collection, with the reasons. */
-  skip(...skipped: readonly SkippedSource[]): void {
+  recordSkipped(...skipped: readonly SkippedSource[]): void {
     this.#skipped.push(...skipped)
   }
 
   /**
    * Embeds the new chunks and swaps the build in. Throws fail('rag.deleted') if the collection was deleted meanwhile.
    *
-   * @param gone ids of live files to remove
+   * @param goneFiles ids of live files to remove
    * @param request parameters of the run, to store
    */
-  async finish(gone: readonly number[], request: object): Promise<IndexResult> {
+  async finish(goneFiles: readonly number[], request: object): Promise<IndexResult> {
     await this.#store()
     await this.#dropStale()
     const ctx = this.#ctx
-    const swap = { collection: this.#collection.id, build: ctx.job.id, gone }
+    const swap = { collection: this.#collection.id, build: ctx.job.id, goneFiles }
     const model = await embedBuild(ctx, swap)
-    ctx.progress('Swapping the index', this.present.size, this.present.size)
+    ctx.reportProgress('Swapping the index', this.presentSources.size, this.presentSources.size)
     ctx.signal.throwIfAborted()
-    const [swapped] = await ctx.fenced((tx) => tx.any(swapBuild({ ...swap, request, model })))
+    const [swapped] = await ctx.runFenced((tx) => tx.any(swapBuild({ ...swap, request, model })))
     if (swapped === undefined) throw fail('rag.deleted')
-    await reclaimSpace(ctx, this.#added + gone.length)
+    await reclaimSpace(ctx, this.#added + goneFiles.length)
     return {
       collection_name: this.#collection.name,
       documents_added: this.#added,
       total_documents: swapped.document_count,
       duration_ms: Math.round(performance.now() - this.#startedAt),
       documents_unchanged: this.#unchanged,
-      documents_removed: gone.length,
+      documents_removed: goneFiles.length,
       total_chunks: swapped.chunk_count,
       embedding_model: model,
-      skipped: this.#skipped.slice(0, MAX_REPORTED),
+      skipped: this.#skipped.slice(0, MAX_REPORTED_SKIPS),
       skipped_total: this.#skipped.length,
     }
   }
@@ -148,11 +148,11 @@ export class Build {
   async #dropStale(): Promise<void> {
     const ctx = this.#ctx
     const stale = [...this.#leftover.values()].map(({ id }) => id)
-    if (stale.length > 0) await ctx.fenced((tx) => tx.run(dropBuildFiles(ctx.job.id, stale)))
+    if (stale.length > 0) await ctx.runFenced((tx) => tx.run(deleteBuildFiles(ctx.job.id, stale)))
   }
 
   #count(source: string, chunks: number): void {
-    this.present.add(source)
+    this.presentSources.add(source)
     this.#chunks += chunks
     if (this.#chunks > MAX_CHUNKS) throw fail('rag.too_many_chunks', { max: MAX_CHUNKS })
   }
@@ -162,18 +162,18 @@ export class Build {
     this.#pending = []
     this.#pendingChunks = 0
     const ctx = this.#ctx
-    if (batch.length > 0) await ctx.fenced((tx) => addFiles(tx, this.#collection.id, ctx.job.id, batch))
+    if (batch.length > 0) await ctx.runFenced((tx) => addFiles(tx, this.#collection.id, ctx.job.id, batch))
   }
 }
 
-const bySource = (files: readonly KnownFile[]): Map<string, KnownFile> =>
+const indexBySource = (files: readonly KnownFile[]): Map<string, KnownFile> =>
   new Map(files.map((file) => [file.source, file]))
 
 /** Makes the space of deleted rows reusable. If this fails, autovacuum does it later. */
 async function reclaimSpace({ db, log }: TaskContext, changed: number): Promise<void> {
   if (changed === 0) return
   try {
-    for (const vacuum of VACUUMS) await db.run(vacuum)
+    for (const vacuum of VACUUM_STATEMENTS) await db.run(vacuum)
   } catch (error) {
     log.warn({ error: String(error) }, 'Vacuum after indexing failed')
   }

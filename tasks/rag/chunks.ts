@@ -1,8 +1,8 @@
 import { type Block, linesOf, trimBlock } from './blocks/block.ts'
-import { codeBlocks } from './blocks/code.ts'
-import { htmlBlocks } from './blocks/html.ts'
-import { markdownBlocks } from './blocks/markdown.ts'
-import { proseBlocks } from './blocks/prose.ts'
+import { splitCode } from './blocks/code.ts'
+import { splitHtml } from './blocks/html.ts'
+import { splitMarkdown } from './blocks/markdown.ts'
+import { splitProse } from './blocks/prose.ts'
 
 /** Cuts a file's text into chunks for retrieval. */
 
@@ -22,36 +22,36 @@ export interface Chunk {
 
 // About 300 words: room for most paragraphs with their neighbours, within the 512 word pieces that embedding models
 // read.
-export const MAX_CHARACTERS = 1600
+export const MAX_CHUNK_CHARACTERS = 1600
 // Shorter sections share a chunk with the next one.
-const MIN_CHARACTERS = 400
+const MIN_CHUNK_CHARACTERS = 400
 
 /** Cuts a text by its structure: headings, functions, paragraphs, then lines and sentences. */
 export function splitIntoChunks(text: string, format: Format, pageStarts: readonly number[] = []): Chunk[] {
-  const blocks = blocksOf(text, format, pageStarts)
+  const blocks = splitIntoBlocks(text, format, pageStarts)
     .flatMap((block) => trimBlock(text, block) ?? [])
     .flatMap((block) => splitBlock(text, block))
   const lines = linesOf(text).map(({ start }) => start)
-  return groupBlocks(text, blocks).map((group) => chunkOf(text, lines, group))
+  return groupBlocks(text, blocks).map((group) => toChunk(text, lines, group))
 }
 
-function blocksOf(text: string, format: Format, pageStarts: readonly number[]): readonly Block[] {
+function splitIntoBlocks(text: string, format: Format, pageStarts: readonly number[]): readonly Block[] {
   switch (format) {
     case 'markdown':
-      return markdownBlocks(text)
+      return splitMarkdown(text)
     case 'code':
-      return codeBlocks(text, MAX_CHARACTERS)
+      return splitCode(text, MAX_CHUNK_CHARACTERS)
     case 'html':
-      return htmlBlocks(text)
+      return splitHtml(text)
     case 'pdf':
-      return proseBlocks(text).map((block) => ({ ...block, page: numberAt(block.start, pageStarts) }))
+      return splitProse(text).map((block) => ({ ...block, page: findNumberAt(block.start, pageStarts) }))
     case 'text':
-      return proseBlocks(text)
+      return splitProse(text)
   }
 }
 
 /** Returns the number (from 1) of the page or line at a position; `starts` are ascending. */
-function numberAt(position: number, starts: readonly number[]): number {
+function findNumberAt(position: number, starts: readonly number[]): number {
   let [low, high] = [0, starts.length]
   while (low < high) {
     const middle = (low + high) >> 1
@@ -61,16 +61,16 @@ function numberAt(position: number, starts: readonly number[]): number {
   return Math.max(1, low)
 }
 
-/** Splits a block into parts of at most {@link MAX_CHARACTERS}. */
+/** Splits a block into parts of at most {@link MAX_CHUNK_CHARACTERS}. */
 function splitBlock(text: string, block: Block): readonly Block[] {
   const source = block.text ?? text.slice(block.start, block.end)
-  if (source.length <= MAX_CHARACTERS) return [block]
+  if (source.length <= MAX_CHUNK_CHARACTERS) return [block]
   const parts: Block[] = []
   for (let from = 0; from < source.length; ) {
     const to =
-      from + MAX_CHARACTERS >= source.length
+      from + MAX_CHUNK_CHARACTERS >= source.length
         ? source.length
-        : from + cutPosition(source.slice(from, from + MAX_CHARACTERS))
+        : from + findCutPosition(source.slice(from, from + MAX_CHUNK_CHARACTERS))
     const piece = source.slice(from, to)
     // The part has no known position if the block's text differs from the source.
     if (block.text === undefined) parts.push({ ...block, start: block.start + from, end: block.start + to })
@@ -81,7 +81,7 @@ function splitBlock(text: string, block: Block): readonly Block[] {
 }
 
 /** Returns the cut position in a piece of maximum length: after a line, a sentence or a word, else within a word. */
-function cutPosition(piece: string): number {
+function findCutPosition(piece: string): number {
   const half = piece.length / 2
   const line = piece.lastIndexOf('\n') + 1
   if (line > half) return line
@@ -104,8 +104,8 @@ function groupBlocks(text: string, blocks: readonly Block[]): Block[][] {
     const last = group?.at(-1)
     const spans =
       last === undefined || block.text !== undefined ? size + length + 2 : block.end - group![0]!.start
-    const apart = last !== undefined && size >= MIN_CHARACTERS && !hasSamePath(last, block)
-    if (group === undefined || spans > MAX_CHARACTERS || apart || last?.page !== block.page) {
+    const apart = last !== undefined && size >= MIN_CHUNK_CHARACTERS && !hasSamePath(last, block)
+    if (group === undefined || spans > MAX_CHUNK_CHARACTERS || apart || last?.page !== block.page) {
       groups.push([block])
       size = length
     } else {
@@ -120,7 +120,7 @@ function hasSamePath(one: Block, other: Block): boolean {
   return one.path.length === other.path.length && one.path.every((name, i) => name === other.path[i])
 }
 
-function chunkOf(text: string, lines: readonly number[], group: readonly Block[]): Chunk {
+function toChunk(text: string, lines: readonly number[], group: readonly Block[]): Chunk {
   const [first, last] = [group[0]!, group.at(-1)!]
   const apart = first.path.findIndex((name, i) => group.some(({ path }) => path[i] !== name))
   const path = apart === -1 ? first.path : first.path.slice(0, apart)
@@ -132,8 +132,8 @@ function chunkOf(text: string, lines: readonly number[], group: readonly Block[]
     content,
     startOffset: first.start,
     endOffset: last.end,
-    startLine: numberAt(first.start, lines),
-    endLine: numberAt(Math.max(first.start, last.end - 1), lines),
+    startLine: findNumberAt(first.start, lines),
+    endLine: findNumberAt(Math.max(first.start, last.end - 1), lines),
     page: first.page ?? null,
     heading: path.length === 0 ? null : path.join(' > ').slice(0, 500),
   }

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { readWithin } from '../../sql/db.ts'
 import { searchDocuments } from '../../sql/documents/search.ts'
 import {
-  pageTexts,
-  readSelected,
-  readSelectedTagged,
+  listPageTexts,
+  readSelectedDocuments,
+  readSelectedTaggedDocuments,
   SelectedDocument,
   type Selection,
 } from '../../sql/rag/documents.ts'
@@ -18,30 +18,30 @@ const DOCUMENTS_PER_READ = 100
 // A page has at most two million characters.
 const PAGES_PER_READ = 16
 // Maximum number of documents that a selection's search returns; the search itself also ranks a limited number.
-const MAX_FOUND = 1000
+const MAX_SEARCH_RESULTS = 1000
 
 type ListedDocument = z.output<typeof SelectedDocument>
 const SelectedDocuments = z.array(SelectedDocument)
 const SearchResult = z.object({ items: z.array(z.object({ id: z.int() })) })
 
 /** A build that is ready to swap in, and the ids of the live files that the swap removes. */
-export interface Comparison {
+export interface PreparedBuild {
   readonly build: Build
   readonly gone: readonly number[]
 }
 
 /** Compares a collection with its selection and builds the missing documents. @throws fail('rag.too_many_chunks'). */
-export async function compareSelection(
+export async function prepareBuild(
   ctx: TaskContext,
   collection: IndexedCollection,
   ownerId: number | null,
   selection: Selection,
-): Promise<Comparison> {
-  ctx.progress('Searching for documents')
+): Promise<PreparedBuild> {
+  ctx.reportProgress('Searching for documents')
   const build = await Build.open(ctx, collection)
   const seen = new Set<number>()
   for await (const documents of listSelected(ctx, ownerId, selection)) {
-    ctx.progress('Reading documents', seen.size)
+    ctx.reportProgress('Reading documents', seen.size)
     for (const document of documents) {
       ctx.signal.throwIfAborted()
       seen.add(document.id)
@@ -49,8 +49,8 @@ export async function compareSelection(
     }
   }
   for (const id of selection.ids ?? [])
-    if (!seen.has(id)) build.skip({ source: sourceOf(id), reason: 'no such document' })
-  const gone = [...build.liveFiles.values()].filter(({ source }) => !build.present.has(source))
+    if (!seen.has(id)) build.recordSkipped({ source: sourceOf(id), reason: 'no such document' })
+  const gone = [...build.liveFiles.values()].filter(({ source }) => !build.presentSources.has(source))
   return { build, gone: gone.map(({ id }) => id) }
 }
 
@@ -71,12 +71,12 @@ async function* listSelected(
       false,
       null,
       0,
-      MAX_FOUND,
+      MAX_SEARCH_RESULTS,
     ])
     const found = SearchResult.parse(JSON.parse(text!)).items.map(({ id }) => id)
     selectedIds = ids === null ? found : found.filter((id) => ids.includes(id))
   }
-  const statement = tag === null ? readSelected : readSelectedTagged
+  const statement = tag === null ? readSelectedDocuments : readSelectedTaggedDocuments
   for (let after = 0; ; ) {
     const text = await readWithin(db, statement, [...listed, selectedIds, after, DOCUMENTS_PER_READ])
     const documents = SelectedDocuments.parse(JSON.parse(text!))
@@ -92,10 +92,10 @@ async function addDocument(
   { id, title, digest }: ListedDocument,
 ): Promise<void> {
   const source = sourceOf(id)
-  if (digest === null) return build.skip({ source, reason: 'not read yet' })
+  if (digest === null) return build.recordSkipped({ source, reason: 'not read yet' })
   if (build.reuse(source, digest)) return
   const read = await analyzeDocument(ctx, id, title)
-  if ('reason' in read) return build.skip({ source, reason: read.reason })
+  if ('reason' in read) return build.recordSkipped({ source, reason: read.reason })
   await build.add({
     source,
     document: { id, title },
@@ -116,7 +116,7 @@ async function analyzeDocument(
   const pages: string[] = []
   let characters = 0
   for (let after = 0; ; ) {
-    const rows = await db.any(pageTexts(id, after, PAGES_PER_READ))
+    const rows = await db.any(listPageTexts(id, after, PAGES_PER_READ))
     for (const { page_number, text } of rows) {
       while (pages.length < page_number) pages.push('')
       pages[page_number - 1] = text.trim()
@@ -130,6 +130,6 @@ async function analyzeDocument(
   const bytes = Buffer.from(JSON.stringify(pages))
   // The analysis strips a file extension. The added dot makes it strip nothing else from the title.
   const fileName = `${title}.`
-  const read = await providers.analyze(bytes, { format: 'pdf', fileName, arePages: true }, signal)
+  const read = await providers.analyze(bytes, { format: 'pdf', fileName, isPageList: true }, signal)
   return 'reason' in read ? read : { ...read, byteSize: bytes.byteLength }
 }

@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure, restoreFailure } from '../../sql/errors.ts'
-import { jobOutcome } from '../../sql/jobs.ts'
-import { type Swap, unembeddedFiles } from '../../sql/rag.ts'
+import { findJobOutcome } from '../../sql/jobs.ts'
+import { type BuildSwap, listUnembeddedFiles } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
-import { EmbedResult, embedTaskOf } from './embed.ts'
+import { EmbedResult, selectEmbedTask } from './embed.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
 
 // A batch of this many chunks takes a second or two. It may have more chunks, because files are not split.
 const CHUNKS_PER_JOB = 64
-const POLL_MS = 50
+const POLL_INTERVAL_MS = 50
 // Longer than any batch, but finite, so that a queue without workers does not block an index forever. The wait reports
 // no progress, so it must stay below `stallSeconds`, which would end the attempt.
 export const MAX_WAIT_MS = (INDEXING_OPTIONS.stallSeconds - 300) * 1000
@@ -20,15 +20,15 @@ export const MAX_WAIT_MS = (INDEXING_OPTIONS.stallSeconds - 300) * 1000
  */
 export async function embedBuild(
   ctx: TaskContext,
-  swap: Pick<Swap, 'collection' | 'build' | 'gone'>,
+  swap: Pick<BuildSwap, 'collection' | 'build' | 'goneFiles'>,
 ): Promise<string | null> {
   const { model } = ctx.settings.rag
   if (model === null) return null
-  const files = await ctx.db.any(unembeddedFiles(swap, model))
+  const files = await ctx.db.any(listUnembeddedFiles(swap, model))
   const total = files.reduce((sum, { chunk_count }) => sum + chunk_count, 0)
   let done = 0
   while (files.length > done) {
-    ctx.progress(`Embedding ${total} chunks`, done, files.length)
+    ctx.reportProgress(`Embedding ${total} chunks`, done, files.length)
     const batch: number[] = []
     for (let chunks = 0; done < files.length && chunks < CHUNKS_PER_JOB; done++) {
       batch.push(files[done]!.id)
@@ -59,11 +59,13 @@ export async function embedByJob(
 ): Promise<EmbedResult> {
   const { ownerId, requestId } = ctx.job
   const options = { ownerId, requestId, settings: ctx.settings }
-  const { jobId } = await ctx.fenced((tx) => enqueue(tx, embedTaskOf(ctx.settings.rag), input, options))
+  const { jobId } = await ctx.runFenced((tx) =>
+    enqueue(tx, selectEmbedTask(ctx.settings.rag), input, options),
+  )
   const deadline = performance.now() + waitMs
   while (performance.now() < deadline) {
-    await delay(POLL_MS, undefined, { signal: ctx.signal })
-    const job = await ctx.db.maybeOne(jobOutcome(jobId))
+    await delay(POLL_INTERVAL_MS, undefined, { signal: ctx.signal })
+    const job = await ctx.db.maybeOne(findJobOutcome(jobId))
     if (job === null) continue
     if (job.status === 'done') return EmbedResult.parse(job.result)
     throw job.error === null

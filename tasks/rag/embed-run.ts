@@ -1,28 +1,28 @@
 import {
   addNeighbours,
   addVectors,
-  chunkTexts,
+  createNeighbourTable,
+  listChunkTexts,
   type Neighbour,
   type NewVectors,
-  prepareNeighbours,
 } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import type { EmbedPayload, EmbedResult } from './embed.ts'
 
 /** Runs `rag.embed` and `rag.embed_remote`. */
 export async function run(ctx: TaskContext, { files = [], text }: EmbedPayload): Promise<EmbedResult> {
-  const rows = files.length === 0 ? [] : await ctx.db.any(chunkTexts(files))
+  const rows = files.length === 0 ? [] : await ctx.db.any(listChunkTexts(files))
   const texts = text === undefined ? rows.map((row) => row.text) : [text]
   const embedded = await ctx.providers.embed(texts, ctx.signal)
   if (embedded.model === null) return { model: null, vector: null, reason: embedded.reason }
   const { model, dimensions, vectors } = embedded
   if (text !== undefined)
     return { model, vector: Buffer.from(bytesOf(vectors)).toString('base64'), reason: null }
-  if (rows.length > 0) await store(ctx, model, dimensions, rows, vectors)
+  if (rows.length > 0) await storeVectors(ctx, model, dimensions, rows, vectors)
   return { model, vector: null, reason: null }
 }
 
-async function store(
+async function storeVectors(
   ctx: TaskContext,
   model: string,
   dimensions: number,
@@ -36,9 +36,9 @@ async function store(
     found.push({ file, dimensions, floats: bytesOf(own) })
     neighbours.push(...own.map((vector, ordinal) => ({ file, ordinal, vector })))
   }
-  await ctx.fenced(async (tx) => {
+  await ctx.runFenced(async (tx) => {
     await tx.run(addVectors(model, found))
-    const { ready } = await tx.one(prepareNeighbours(dimensions))
+    const { ready } = await tx.one(createNeighbourTable(dimensions))
     if (ready) await tx.run(addNeighbours(model, dimensions, neighbours))
   })
 }

@@ -38,6 +38,6 @@ export const embedLocally = defineEmbedTask('rag.embed', 'rag_model', 'model')
 export const embedRemotely = defineEmbedTask('rag.embed_remote', 'rag_remote', 'io')
 
 /** Returns the embedding task that the settings select. */
-export function embedTaskOf({ embeddings }: RagSettings): typeof embedLocally {
+export function selectEmbedTask({ embeddings }: RagSettings): typeof embedLocally {
   return embeddings === 'openai' ? embedRemotely : embedLocally
 }

@@ -7,7 +7,7 @@ export interface FusedHit extends Hit {
 }
 
 // Constant of the method (Cormack, Clarke and Büttcher 2009, "Reciprocal Rank Fusion outperforms Condorcet").
-const K = 60
+const RANK_CONSTANT = 60
 
 /**
  * Fuses two ranked lists by reciprocal ranks; a chunk that is first in both scores 1. If `vector` is null, the lexical
@@ -20,12 +20,13 @@ export function fuseRanks(lexical: readonly Hit[], vector: readonly Hit[] | null
   for (const [i, { chunk }] of lexical.entries()) found.set(chunk, { lexical: i + 1, vector: null })
   for (const [i, { chunk }] of vector.entries())
     found.set(chunk, { lexical: found.get(chunk)?.lexical ?? null, vector: i + 1 })
-  const contribution = (rank: number | null): number => (rank === null ? 0 : (K + 1) / (K + rank) / 2)
+  const computeContribution = (rank: number | null): number =>
+    rank === null ? 0 : (RANK_CONSTANT + 1) / (RANK_CONSTANT + rank) / 2
   return [...found]
     .map(([chunk, ranks]) => ({
       chunk,
       ...ranks,
-      score: contribution(ranks.lexical) + contribution(ranks.vector),
+      score: computeContribution(ranks.lexical) + computeContribution(ranks.vector),
     }))
     .sort((a, b) => b.score - a.score || a.chunk - b.chunk)
     .slice(0, max)

@@ -1,8 +1,8 @@
 import { fail } from '../../sql/errors.ts'
 import { requireQuota } from '../../sql/quotas.ts'
-import { openDocuments } from '../../sql/rag/documents.ts'
+import { openDocumentCollection } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
-import { compareSelection } from './documents.ts'
+import { prepareBuild } from './documents.ts'
 import type { IndexDocumentsPayload } from './index-documents.ts'
 import type { IndexResult } from './index-result.ts'
 
@@ -12,13 +12,13 @@ export async function run(
   { collection: name, documents }: IndexDocumentsPayload,
 ): Promise<IndexResult> {
   const { ownerId } = ctx.job
-  const id = await ctx.fenced(async (tx) => {
-    const opened = await tx.one(openDocuments(name, ownerId, documents))
+  const id = await ctx.runFenced(async (tx) => {
+    const opened = await tx.one(openDocumentCollection(name, ownerId, documents))
     // Collections have a quota, because each change of a document refreshes all collections that may contain it.
     if (opened.created) await requireQuota(tx, ownerId, ['collections'], ctx.settings.quotas)
     return opened.id
   })
   if (id === null) throw fail('rag.name_taken')
-  const { build, gone } = await compareSelection(ctx, { id, name }, ownerId, documents)
+  const { build, gone } = await prepareBuild(ctx, { id, name }, ownerId, documents)
   return build.finish(gone, { documents })
 }

@@ -9,33 +9,33 @@ import type { IndexPayload } from './index-files.ts'
 import type { IndexResult } from './index-result.ts'
 import { readFoundFile } from './read.ts'
 import { type IndexTarget, resolveTarget } from './target.ts'
-import { type FoundFile, walk } from './walk.ts'
+import { type FoundFile, listFiles } from './walk.ts'
 
 // Maximum number of progress reports per run.
-const MAX_STEPS = 1000
+const MAX_PROGRESS_REPORTS = 1000
 
 /** Runs `rag.index`. */
 export async function run(ctx: TaskContext, payload: IndexPayload): Promise<IndexResult> {
   const startedAt = performance.now()
-  ctx.progress('Searching for files')
+  ctx.reportProgress('Searching for files')
   const target = await resolveTarget(ctx.settings.rag.root, payload.path)
-  const { files, skipped } = await walk(target, walkOptions(ctx, payload))
+  const { files, skipped } = await listFiles(target, buildWalkOptions(ctx, payload))
   const name = payload.collection
-  const id = await ctx.fenced((tx) => openCollection(tx, name))
+  const id = await ctx.runFenced((tx) => openCollection(tx, name))
   const build = await Build.open(ctx, { id, name }, startedAt)
-  build.skip(...skipped)
-  const step = Math.ceil(files.length / MAX_STEPS)
+  build.recordSkipped(...skipped)
+  const step = Math.ceil(files.length / MAX_PROGRESS_REPORTS)
   for (const [i, file] of files.entries()) {
     ctx.signal.throwIfAborted()
-    if (i % step === 0) ctx.progress(`Reading ${file.source}`, i, files.length)
+    if (i % step === 0) ctx.reportProgress(`Reading ${file.source}`, i, files.length)
     const prepared = await prepareFile(ctx, file, build)
-    if ('reason' in prepared) build.skip({ source: file.source, reason: prepared.reason })
+    if ('reason' in prepared) build.recordSkipped({ source: file.source, reason: prepared.reason })
     else if (prepared.file !== null) await build.add(prepared.file)
   }
   return build.finish(findRemoved(target, build), requestOf(payload))
 }
 
-function walkOptions({ settings, signal }: TaskContext, { extensions, excludes }: IndexPayload) {
+function buildWalkOptions({ settings, signal }: TaskContext, { extensions, excludes }: IndexPayload) {
   const store = parseLocation(settings.blobs.store)
   const ownFolders = store?.kind === 'files' ? [settings.dataDir, store.folder] : [settings.dataDir]
   return {
@@ -44,15 +44,15 @@ function walkOptions({ settings, signal }: TaskContext, { extensions, excludes }
         ? KNOWN_EXTENSIONS
         : new Set(extensions.map((extension) => extension.replace(/^\./, '').toLowerCase())),
     excludes,
-    never: ownFolders.map((path) => resolve(path)),
+    skippedFolders: ownFolders.map((path) => resolve(path)),
     signal,
   }
 }
 
 /** The file to add (null if its indexed version is current), or the reason for skipping it. */
-type Prepared = { readonly file: NewFile | null } | { readonly reason: string }
+type PreparedFile = { readonly file: NewFile | null } | { readonly reason: string }
 
-async function prepareFile(ctx: TaskContext, found: FoundFile, build: Build): Promise<Prepared> {
+async function prepareFile(ctx: TaskContext, found: FoundFile, build: Build): Promise<PreparedFile> {
   const { source } = found
   const fileName = source.slice(source.lastIndexOf('/') + 1)
   const format = formatOf(extensionOf(fileName))
@@ -105,10 +105,15 @@ async function analyzePdf(
 /**
  * Returns the ids of live files below the target that no longer exist. Files outside the target stay in the collection.
  */
-function findRemoved({ root, path, isFolder }: IndexTarget, { liveFiles: known, present }: Build): number[] {
+function findRemoved(
+  { root, path, isFolder }: IndexTarget,
+  { liveFiles: known, presentSources }: Build,
+): number[] {
   const scope = path === root ? '' : `${path.slice(root.length).replace(/^\/+/, '')}${isFolder ? '/' : ''}`
   const isBelow = ({ source }: KnownFile): boolean => (isFolder ? source.startsWith(scope) : source === scope)
-  return [...known.values()].filter((file) => isBelow(file) && !present.has(file.source)).map(({ id }) => id)
+  return [...known.values()]
+    .filter((file) => isBelow(file) && !presentSources.has(file.source))
+    .map(({ id }) => id)
 }
 
 const requestOf = ({ path, extensions, excludes }: IndexPayload) => ({

@@ -1,7 +1,7 @@
 import { type CollectionState, floatsOf, type LoadedFile } from '../../sql/rag.ts'
 import { extensionOf } from './formats.ts'
 import { Postings } from './postings.ts'
-import { type Row, Vectors } from './vectors.ts'
+import { type ChunkVector, Vectors } from './vectors.ts'
 
 /** One version of a collection in memory. */
 export interface LoadedCollection {
@@ -39,7 +39,7 @@ export function buildCollection(state: CollectionState, files: readonly LoadedFi
     }
   }
   const postings = new Postings(chunks)
-  const vectors = state.dimensions === null ? null : vectorsOf(files, state.dimensions)
+  const vectors = state.dimensions === null ? null : buildVectors(files, state.dimensions)
   const bytes = postings.terms.length * 16 + positions.length * 200 + (vectors?.bytes ?? 0) * 2
   return {
     state,
@@ -52,8 +52,8 @@ export function buildCollection(state: CollectionState, files: readonly LoadedFi
   }
 }
 
-function vectorsOf(files: readonly LoadedFile[], dimensions: number): Vectors | null {
-  const rows: Row[] = []
+function buildVectors(files: readonly LoadedFile[], dimensions: number): Vectors | null {
+  const rows: ChunkVector[] = []
   let first = 0
   for (const file of files) {
     if (file.floats !== null && file.dimensions === dimensions) {

@@ -6,7 +6,7 @@ export class Postings {
   /** The number of chunks. */
   readonly size: number
   /** A chunk's terms are `terms[starts[chunk]]` to `terms[starts[chunk + 1] - 1]`. */
-  readonly starts: Uint32Array
+  readonly termOffsets: Uint32Array
   readonly terms: Uint32Array
   /** The mean number of terms in a chunk. */
   readonly averageLength: number
@@ -14,7 +14,7 @@ export class Postings {
    * A term's chunks are `chunks[heads[term]]` to `chunks[heads[term + 1] - 1]`, ascending. `counts` has its occurrences in
    * each, at the same index.
    */
-  readonly heads: Uint32Array
+  readonly chunkOffsets: Uint32Array
   readonly chunks: Uint32Array
   readonly counts: Float32Array
   private readonly numbers = new Map<number, number>()
@@ -22,14 +22,14 @@ export class Postings {
   /** @param chunks the hashes of each chunk's terms in order, see `words.ts`. */
   constructor(chunks: readonly Uint32Array[]) {
     this.size = chunks.length
-    this.starts = startsOf(chunks)
-    this.terms = new Uint32Array(this.starts[chunks.length]!)
+    this.termOffsets = computeOffsets(chunks)
+    this.terms = new Uint32Array(this.termOffsets[chunks.length]!)
     this.averageLength = Math.max(1, this.terms.length / Math.max(1, chunks.length))
     const frequencies = this.numberTerms(chunks)
-    this.heads = new Uint32Array(frequencies.length + 1)
+    this.chunkOffsets = new Uint32Array(frequencies.length + 1)
     for (let term = 0; term < frequencies.length; term++)
-      this.heads[term + 1] = this.heads[term]! + frequencies[term]!
-    const total = this.heads[frequencies.length]!
+      this.chunkOffsets[term + 1] = this.chunkOffsets[term]! + frequencies[term]!
+    const total = this.chunkOffsets[frequencies.length]!
     this.chunks = new Uint32Array(total)
     this.counts = new Float32Array(total)
     this.invert()
@@ -41,12 +41,12 @@ export class Postings {
   }
 
   length(chunk: number): number {
-    return this.starts[chunk + 1]! - this.starts[chunk]!
+    return this.termOffsets[chunk + 1]! - this.termOffsets[chunk]!
   }
 
   /** Returns the number of chunks that contain a term. */
-  frequency(term: number): number {
-    return this.heads[term + 1]! - this.heads[term]!
+  countChunks(term: number): number {
+    return this.chunkOffsets[term + 1]! - this.chunkOffsets[term]!
   }
 
   /** Numbers the terms; returns the number of chunks that contain each. */
@@ -73,12 +73,12 @@ export class Postings {
   }
 
   private invert(): void {
-    const ends = this.heads.slice(0, -1)
+    const ends = this.chunkOffsets.slice(0, -1)
     for (let chunk = 0; chunk < this.size; chunk++) {
-      for (let at = this.starts[chunk]!; at < this.starts[chunk + 1]!; at++) {
+      for (let at = this.termOffsets[chunk]!; at < this.termOffsets[chunk + 1]!; at++) {
         const term = this.terms[at]!
         const end = ends[term]!
-        if (end > this.heads[term]! && this.chunks[end - 1] === chunk) {
+        if (end > this.chunkOffsets[term]! && this.chunks[end - 1] === chunk) {
           this.counts[end - 1]!++
           continue
         }
@@ -90,7 +90,7 @@ export class Postings {
   }
 }
 
-function startsOf(chunks: readonly Uint32Array[]): Uint32Array {
+function computeOffsets(chunks: readonly Uint32Array[]): Uint32Array {
   const starts = new Uint32Array(chunks.length + 1)
   for (const [chunk, { length }] of chunks.entries()) starts[chunk + 1] = starts[chunk]! + length
   return starts

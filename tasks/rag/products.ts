@@ -7,7 +7,7 @@
  * `row` is the address of `count` rows of `bytes` bytes each, a multiple of 32. The function writes the product of each
  * with the vector at `query` to `out`, as floats.
  */
-export type Products = (row: number, count: number, bytes: number, query: number, out: number) => void
+export type ComputeProducts = (row: number, count: number, bytes: number, query: number, out: number) => void
 
 /** Memory of a WebAssembly module. */
 export interface Memory {
@@ -15,7 +15,7 @@ export interface Memory {
 }
 
 // TypeScript declares WebAssembly only in its DOM library.
-interface Platform {
+interface WebAssemblyPlatform {
   readonly Memory: new (size: { initial: number; maximum: number }) => Memory
   readonly Module: new (bytes: Uint8Array) => object
   readonly Instance: new (
@@ -23,18 +23,18 @@ interface Platform {
     imports: object,
   ) => { readonly exports: Readonly<Record<string, unknown>> }
 }
-const { WebAssembly: platform } = globalThis as unknown as { WebAssembly: Platform }
+const { WebAssembly: platform } = globalThis as unknown as { WebAssembly: WebAssemblyPlatform }
 
 const [ROW, COUNT, BYTES, QUERY, OUT, END, AT, SUM, MORE] = [0, 1, 2, 3, 4, 5, 6, 7, 8]
 const [I32, V128, EMPTY] = [0x7f, 0x7b, 0x40]
 
 // Opcodes, by purpose. SIMD opcodes follow the prefix 0xfd.
-const get = (local: number): number[] => [0x20, local]
-const set = (local: number): number[] => [0x21, local]
-const constant = (value: number): number[] => [0x41, value]
-const load = (offset: number): number[] => [0xfd, 0x00, 4, offset]
-const lane = (index: number): number[] => [...get(SUM), 0xfd, 0x1f, index]
-const zero = [0xfd, 0x0c, ...new Array<number>(16).fill(0)]
+const getLocal = (local: number): number[] => [0x20, local]
+const setLocal = (local: number): number[] => [0x21, local]
+const pushConstant = (value: number): number[] => [0x41, value]
+const loadFours = (offset: number): number[] => [0xfd, 0x00, 4, offset]
+const extractLane = (index: number): number[] => [...getLocal(SUM), 0xfd, 0x1f, index]
+const pushZeros = [0xfd, 0x0c, ...new Array<number>(16).fill(0)]
 const [block, loop, end] = [[0x02, EMPTY], [0x03, EMPTY], [0x0b]]
 const [branch, branchIf] = [(to: number) => [0x0c, to], (to: number) => [0x0d, to]]
 const [add, subtract, differ, isZero] = [[0x6a], [0x6b], [0x47], [0x45]]
@@ -44,43 +44,91 @@ const [addFours, multiplyFours] = [
   [0xfd, 0xe6, 1],
 ]
 
-const step = (local: number, by: number): number[] => [...get(local), ...constant(by), ...add, ...set(local)]
+const incrementLocal = (local: number, by: number): number[] => [
+  ...getLocal(local),
+  ...pushConstant(by),
+  ...add,
+  ...setLocal(local),
+]
 const multiplyAdd = (sum: number, offset: number): number[] => [
-  ...[get(sum), get(ROW), load(offset), get(AT), load(offset), multiplyFours, addFours, set(sum)].flat(),
+  ...[
+    getLocal(sum),
+    getLocal(ROW),
+    loadFours(offset),
+    getLocal(AT),
+    loadFours(offset),
+    multiplyFours,
+    addFours,
+    setLocal(sum),
+  ].flat(),
 ]
 
 const BODY = [
   // Declares four locals: two i32 and two v128.
   ...[2, 2, I32, 2, V128],
-  ...[block, loop, get(COUNT), isZero, branchIf(1)].flat(),
-  ...[zero, set(SUM), zero, set(MORE), get(QUERY), set(AT), get(ROW), get(BYTES), add, set(END)].flat(),
-  ...[loop, multiplyAdd(SUM, 0), multiplyAdd(MORE, 16), step(ROW, 32), step(AT, 32)].flat(),
-  ...[get(ROW), get(END), differ, branchIf(0), end].flat(),
-  ...[get(SUM), get(MORE), addFours, set(SUM)].flat(),
-  ...[get(OUT), lane(0), lane(1), addFloats, lane(2), addFloats, lane(3), addFloats, storeFloat].flat(),
-  ...[step(OUT, 4), get(COUNT), constant(1), subtract, set(COUNT), branch(0)].flat(),
+  ...[block, loop, getLocal(COUNT), isZero, branchIf(1)].flat(),
+  ...[
+    pushZeros,
+    setLocal(SUM),
+    pushZeros,
+    setLocal(MORE),
+    getLocal(QUERY),
+    setLocal(AT),
+    getLocal(ROW),
+    getLocal(BYTES),
+    add,
+    setLocal(END),
+  ].flat(),
+  ...[
+    loop,
+    multiplyAdd(SUM, 0),
+    multiplyAdd(MORE, 16),
+    incrementLocal(ROW, 32),
+    incrementLocal(AT, 32),
+  ].flat(),
+  ...[getLocal(ROW), getLocal(END), differ, branchIf(0), end].flat(),
+  ...[getLocal(SUM), getLocal(MORE), addFours, setLocal(SUM)].flat(),
+  ...[
+    getLocal(OUT),
+    extractLane(0),
+    extractLane(1),
+    addFloats,
+    extractLane(2),
+    addFloats,
+    extractLane(3),
+    addFloats,
+    storeFloat,
+  ].flat(),
+  ...[incrementLocal(OUT, 4), getLocal(COUNT), pushConstant(1), subtract, setLocal(COUNT), branch(0)].flat(),
   ...[end, end, end].flat(),
 ]
 
-const name = (text: string): number[] => [text.length, ...Buffer.from(text)]
-const section = (id: number, bytes: readonly number[]): number[] => [id, ...leb128(bytes.length), ...bytes]
+const encodeName = (text: string): number[] => [text.length, ...Buffer.from(text)]
+const encodeSection = (id: number, bytes: readonly number[]): number[] => [
+  id,
+  ...encodeLeb128(bytes.length),
+  ...bytes,
+]
 /** Encodes a value below 16,384 as LEB128 in two bytes. */
-const leb128 = (value: number): number[] => [(value & 0x7f) | 0x80, value >> 7]
+const encodeLeb128 = (value: number): number[] => [(value & 0x7f) | 0x80, value >> 7]
 
 const MODULE = new platform.Module(
   Uint8Array.from([
     ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
-    ...section(1, [1, 0x60, 5, I32, I32, I32, I32, I32, 0]),
-    ...section(2, [1, ...name('m'), ...name('memory'), 2, 0, 1]),
-    ...section(3, [1, 0]),
-    ...section(7, [1, ...name('products'), 0, 0]),
-    ...section(10, [1, ...leb128(BODY.length), ...BODY]),
+    ...encodeSection(1, [1, 0x60, 5, I32, I32, I32, I32, I32, 0]),
+    ...encodeSection(2, [1, ...encodeName('m'), ...encodeName('memory'), 2, 0, 1]),
+    ...encodeSection(3, [1, 0]),
+    ...encodeSection(7, [1, ...encodeName('products'), 0, 0]),
+    ...encodeSection(10, [1, ...encodeLeb128(BODY.length), ...BODY]),
   ]),
 )
 
 /** Instantiates the module with a memory of `pages` pages of 64 KiB. */
-export function instantiateProducts(pages: number): { readonly memory: Memory; readonly products: Products } {
+export function instantiateProducts(pages: number): {
+  readonly memory: Memory
+  readonly products: ComputeProducts
+} {
   const memory = new platform.Memory({ initial: pages, maximum: pages })
   const { exports } = new platform.Instance(MODULE, { m: { memory } })
-  return { memory, products: exports.products as Products }
+  return { memory, products: exports.products as ComputeProducts }
 }

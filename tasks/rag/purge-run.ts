@@ -1,20 +1,25 @@
 import { COLLECTION_DEPENDENTS } from '../../sql/purge.ts'
-import { deleteDeadBuilds, deletedCollections, deleteEmptyCollections, VACUUMS } from '../../sql/rag.ts'
+import {
+  deleteDeadBuilds,
+  deleteEmptyCollections,
+  listDeletedCollections,
+  VACUUM_STATEMENTS,
+} from '../../sql/rag.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
 
 // Files per batch. Small, so that no statement holds its locks for long: each file has several chunks.
-const BATCH = 200
+const BATCH_SIZE = 200
 
 /** Runs `rag.purge`. */
 export async function run(ctx: TaskContext): Promise<{ rows: number }> {
   const { db, signal } = ctx
-  let rows = await runInBatches(signal, BATCH, () => db.one(deleteDeadBuilds(BATCH)))
+  let rows = await runInBatches(signal, BATCH_SIZE, () => db.one(deleteDeadBuilds(BATCH_SIZE)))
   // Labels contain ids instead of names, which admins who see the job may not be allowed to see.
-  for (const { id } of await db.any(deletedCollections()))
+  for (const { id } of await db.any(listDeletedCollections()))
     rows += await purgeBelongings(ctx, `Collection ${id}`, id, COLLECTION_DEPENDENTS)
   await db.run(deleteEmptyCollections())
-  if (rows > 0) for (const vacuum of VACUUMS) await db.run(vacuum)
+  if (rows > 0) for (const vacuum of VACUUM_STATEMENTS) await db.run(vacuum)
   return { rows }
 }

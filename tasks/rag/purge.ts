@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /** Deletes the rows of deleted collections and of builds whose job has finished, then reclaims their space. */
-export const purge = defineTask({
+export const purgeCollections = defineTask({
   name: 'rag.purge',
   queue: 'system',
   pool: 'io',

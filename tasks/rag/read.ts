@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises'
 import type { Format } from './chunks.ts'
-import { errorReason, type FoundFile } from './walk.ts'
+import { describeFileError, type FoundFile } from './walk.ts'
 
 /** A file's bytes, or the reason for skipping it. */
-export type ReadFile = { readonly bytes: Buffer; readonly sha256: Buffer } | { readonly reason: string }
+export type ReadFileResult = { readonly bytes: Buffer; readonly sha256: Buffer } | { readonly reason: string }
 
 // A larger text is data: one file would yield thousands of chunks.
 const MAX_TEXT_BYTES = 8 * 1024 * 1024
@@ -15,7 +15,7 @@ const MAX_PDF_BYTES = 100 * 1024 * 1024
  * Reads a file that the walk found. Skips it if a link, device or pipe has replaced it, or if one of its folders has
  * become a link.
  */
-export async function readFoundFile({ path }: FoundFile, format: Format): Promise<ReadFile> {
+export async function readFoundFile({ path }: FoundFile, format: Format): Promise<ReadFileResult> {
   let file: FileHandle | null = null
   try {
     // Without O_NONBLOCK, opening a pipe waits for a writer.
@@ -30,7 +30,7 @@ export async function readFoundFile({ path }: FoundFile, format: Format): Promis
     const bytes = await readAtMost(file, opened.size)
     return { bytes, sha256: createHash('sha256').update(bytes).digest() }
   } catch (error) {
-    return { reason: errorReason(error) }
+    return { reason: describeFileError(error) }
   } finally {
     await file?.close()
   }
@@ -46,7 +46,7 @@ async function readAtMost(file: FileHandle, size: number): Promise<Buffer> {
 }
 
 // Text has no control characters except white space and ESC, which coloured logs use.
-const CONTROL = /(?!\s)\p{Cc}/u
+const CONTROL_CHARACTER = /(?!\s)\p{Cc}/u
 
 // Matches the encoding that a page declares
 // (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
@@ -64,7 +64,9 @@ export function decodeText(bytes: Buffer, format: Format = 'text'): string | nul
   const declared =
     format === 'html' ? DECLARED_ENCODING.exec(bytes.toString('latin1', 0, PRESCAN_BYTES))?.[1] : undefined
   const text = little || big ? decode(bytes, little ? 'utf-16le' : 'utf-16be') : decodeBytes(bytes, declared)
-  return text === null || CONTROL.test(text.slice(0, 8192).replaceAll('\x1b', '')) || text.includes('\0')
+  return text === null ||
+    CONTROL_CHARACTER.test(text.slice(0, 8192).replaceAll('\x1b', '')) ||
+    text.includes('\0')
     ? null
     : text.toWellFormed()
 }

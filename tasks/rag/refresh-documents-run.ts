@@ -1,6 +1,6 @@
-import { selectionOf } from '../../sql/rag/documents.ts'
+import { findDocumentCollection } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
-import { compareSelection } from './documents.ts'
+import { prepareBuild } from './documents.ts'
 import type { IndexResult } from './index-result.ts'
 import type { RefreshPayload } from './refresh-documents.ts'
 
@@ -9,10 +9,10 @@ export async function run(
   ctx: TaskContext,
   { collection_id: id }: RefreshPayload,
 ): Promise<IndexResult | null> {
-  const collection = await ctx.db.maybeOne(selectionOf(id))
+  const collection = await ctx.db.maybeOne(findDocumentCollection(id))
   if (collection === null) return null
   const { name, owner_id, selection } = collection
-  const { build, gone } = await compareSelection(ctx, { id, name }, owner_id, selection)
+  const { build, gone } = await prepareBuild(ctx, { id, name }, owner_id, selection)
   // Skips a swap without changes: every process that searches the collection would load the new version.
   if (!build.hasFiles && gone.length === 0) return null
   return build.finish(gone, { documents: selection })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Queries } from '../../sql/db.ts'
-import { affectedCollections } from '../../sql/rag/documents.ts'
+import { listAffectedCollections } from '../../sql/rag/documents.ts'
 import { defineTask, type EnqueueOptions, enqueueMany, loadLazily } from '../task.ts'
 import { mailboxOf } from './index-documents.ts'
 import { IndexResult } from './index-result.ts'
@@ -20,14 +20,14 @@ export const refreshDocuments = defineTask({
   links: ({ name }) => [{ kind: 'collection', id: name }],
   // Does not join a running job, which may have read the documents before the change.
   whenBusy: 'join_waiting',
-  joins: (payload) => payload,
+  joinCriteria: (payload) => payload,
   payload: Payload,
   result: IndexResult.nullable(),
   run: loadLazily(() => import('./refresh-documents-run.ts')),
 })
 
 // Delay that lets one job index successive changes together.
-const REFRESH_MS = 2000
+const REFRESH_DELAY_MS = 2000
 
 /**
  * Enqueues a refresh of all collections that may contain these documents of an owner. Call it after the change, in its
@@ -38,8 +38,8 @@ export async function refreshCollections(
   documents: readonly number[],
   options: EnqueueOptions,
 ): Promise<void> {
-  const affected = await tx.any(affectedCollections(options.ownerId, documents))
+  const affected = await tx.any(listAffectedCollections(options.ownerId, documents))
   if (affected.length === 0) return
   const payloads = affected.map(({ id, name }) => ({ collection_id: id, name }))
-  await enqueueMany(tx, refreshDocuments, payloads, { ...options, delayMs: REFRESH_MS })
+  await enqueueMany(tx, refreshDocuments, payloads, { ...options, delayMs: REFRESH_DELAY_MS })
 }

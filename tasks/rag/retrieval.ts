@@ -16,11 +16,11 @@ export interface Retrieval {
   close(): Promise<void>
 }
 
-const THREAD = new URL('./search-main.ts', import.meta.url)
+const THREAD_URL = new URL('./search-main.ts', import.meta.url)
 
 export interface RetrievalOptions extends Omit<SearchThreadData, 'slowQueryMs'> {
   /** Receives the thread's slow statements. */
-  readonly slow?: SlowStatements | undefined
+  readonly slowStatements?: SlowStatements | undefined
 }
 
 interface PendingQuestion {
@@ -34,19 +34,19 @@ interface PendingQuestion {
  * Creates the client of the search thread. Starts the thread with the first question, and restarts it with the next one
  * after a crash.
  */
-export function createRetrieval({ slow, ...options }: RetrievalOptions): Retrieval {
+export function createRetrieval({ slowStatements, ...options }: RetrievalOptions): Retrieval {
   const pending = new Map<number, PendingQuestion>()
   let lastId = 0
   let thread: Worker | null = null
   let closed = false
 
   const start = (): Worker => {
-    const workerData: SearchThreadData = { ...options, slowQueryMs: slow?.thresholdMs ?? 0 }
-    const worker = new Worker(THREAD, { workerData })
+    const workerData: SearchThreadData = { ...options, slowQueryMs: slowStatements?.thresholdMs ?? 0 }
+    const worker = new Worker(THREAD_URL, { workerData })
     // Only pending questions keep the process alive.
     worker.unref()
     worker.on('message', (answer: SearchAnswer | SlowSearch) => {
-      if ('statement' in answer) return reportSlow(answer, slow, pending)
+      if ('statement' in answer) return reportSlow(answer, slowStatements, pending)
       pending.get(answer.id)?.resolve(answer)
       pending.delete(answer.id)
       if (pending.size === 0) worker.unref()
@@ -68,7 +68,7 @@ export function createRetrieval({ slow, ...options }: RetrievalOptions): Retriev
     const worker = thread
     const id = ++lastId
     const answer = await new Promise<SearchAnswer>((resolve, reject) => {
-      pending.set(id, { origin: slow?.origin(), resolve, reject })
+      pending.set(id, { origin: slowStatements?.origin(), resolve, reject })
       worker.ref()
       worker.postMessage(question(id))
     })

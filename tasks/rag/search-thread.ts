@@ -35,7 +35,7 @@ export interface SlowSearch extends SlowStatement {
 
 const { url, applicationName, validateRows, pooled, readTimeoutMs, writeTimeoutMs, slowQueryMs } =
   workerData as SearchThreadData
-const slow = logSlowStatements(slowQueryMs, (data) => parentPort!.postMessage(data as SlowSearch))
+const slowStatements = logSlowStatements(slowQueryMs, (data) => parentPort!.postMessage(data as SlowSearch))
 // One connection for occasional loads; it closes when idle.
 const db = createDatabase({
   url,
@@ -44,14 +44,14 @@ const db = createDatabase({
   validateRows,
   pooled,
   statementMs: writeTimeoutMs,
-  slow,
+  slow: slowStatements,
 })
 const reader = createReader({
   url,
   applicationName: `${applicationName}-reads`,
   pooled,
   answerMs: readTimeoutMs,
-  slow,
+  slow: slowStatements,
 })
 const searcher = createSearcher(db, reader)
 

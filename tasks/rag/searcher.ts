@@ -1,7 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { readChunks, readNeighbours, readState, type Viewer, viewerValues } from '../../sql/rag/reads.ts'
-import { CollectionVersion, type LiveFile, liveFiles, loadFiles, textOfVector } from '../../sql/rag.ts'
+import { readChunks, readNeighbours, readState, type Viewer, viewerValuesOf } from '../../sql/rag/reads.ts'
+import { CollectionVersion, formatVector, type LiveFile, listLiveFiles, loadFiles } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { parseQuery, searchTerms } from './bm25.ts'
 import { type FusedHit, fuseRanks } from './fuse.ts'
@@ -52,28 +52,28 @@ export interface Searcher {
 }
 
 // Candidates of each signal; lower-ranked chunks would hardly reach the first 50 results.
-const CANDIDATES = 200
+const MAX_CANDIDATES = 200
 // Limit for all collections in memory; above it, the least recently used ones are evicted.
-const MAX_BYTES = 2 ** 30
+const MAX_CACHE_BYTES = 2 ** 30
 const CHUNKS_PER_READ = 10_000
 const MAX_TRIES = 5
 
-export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_BYTES): Searcher {
+export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_CACHE_BYTES): Searcher {
   const cache = new Map<number, LoadedCollection>()
   const loading = new Map<number, Promise<LoadedCollection>>()
 
-  const stateOf = async ({ collection, viewer }: CollectionRequest): Promise<CollectionVersion> => {
-    const text = await reader.text(readState, [collection, ...viewerValues(viewer)])
+  const readVersion = async ({ collection, viewer }: CollectionRequest): Promise<CollectionVersion> => {
+    const text = await reader.text(readState, [collection, ...viewerValuesOf(viewer)])
     if (text === null) throw fail('rag.missing')
     return CollectionVersion.parse(JSON.parse(text))
   }
 
   const startLoad = (id: number): Promise<LoadedCollection> => {
-    const promise = load(db, id, cache.get(id)?.files)
+    const promise = loadCollection(db, id, cache.get(id)?.files)
       .then((loaded) => {
         cache.delete(id)
         cache.set(id, loaded)
-        evict(cache, maxBytes)
+        evictCollections(cache, maxBytes)
         return loaded
       })
       .finally(() => loading.delete(id))
@@ -97,10 +97,10 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_BYTE
   }
 
   return {
-    modelOf: async (asked) => (await stateOf(asked)).model,
+    modelOf: async (asked) => (await readVersion(asked)).model,
     search: async (search) => {
       for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const loaded = await getCurrent(await stateOf(search))
+        const loaded = await getCurrent(await readVersion(search))
         const best = await rankChunks(reader, loaded, search)
         const hits = best && (await readHits(reader, loaded, best))
         // Null means that a concurrent swap removed the texts of this version: search the new one.
@@ -111,7 +111,7 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_BYTE
   }
 }
 
-function evict(cache: Map<number, LoadedCollection>, maxBytes: number): void {
+function evictCollections(cache: Map<number, LoadedCollection>, maxBytes: number): void {
   let bytes = 0
   for (const loaded of cache.values()) bytes += loaded.bytes
   for (const [id, loaded] of cache) {
@@ -128,7 +128,7 @@ type ListedFile = LiveFile & { readonly file: number; readonly chunk_count: numb
  * Loads a consistent state of a collection. If a concurrent swap removes listed files, reads the list again and loads
  * only its new files.
  */
-async function load(
+async function loadCollection(
   db: Database,
   id: number,
   known: LoadedCollection['files'] | undefined,
@@ -137,13 +137,13 @@ async function load(
   const isLoaded = ({ file, model, embedded }: ListedFile): boolean =>
     files.get(file)?.model === (embedded ? model : null)
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const live = await db.any(liveFiles(id))
+    const live = await db.any(listLiveFiles(id))
     const [state] = live
     if (state === undefined) throw fail('rag.missing')
     // Skips vectors that pgvector has indexed, because it searches them itself.
     const model = state.has_neighbours ? null : state.model
     const listed = live.filter((row): row is ListedFile => row.file !== null)
-    for (const ids of batchesOf(listed.filter((row) => !isLoaded(row))))
+    for (const ids of groupIntoBatches(listed.filter((row) => !isLoaded(row))))
       for (const file of await db.any(loadFiles(ids, model))) files.set(file.id, file)
     if (listed.every(isLoaded))
       return buildCollection(
@@ -154,7 +154,7 @@ async function load(
   throw fail('rag.busy')
 }
 
-function* batchesOf(listed: readonly ListedFile[]): Generator<number[]> {
+function* groupIntoBatches(listed: readonly ListedFile[]): Generator<number[]> {
   let [batch, chunks]: [number[], number] = [[], 0]
   for (const { file, chunk_count } of listed) {
     batch.push(file)
@@ -179,12 +179,16 @@ async function rankChunks(
   const lexical = searchTerms(
     loaded.postings,
     parseQuery(query),
-    usableVector === null ? topK : CANDIDATES,
+    usableVector === null ? topK : MAX_CANDIDATES,
     allowed,
   )
   if (usableVector === null) return fuseRanks(lexical, null, topK)
   if (!has_neighbours)
-    return fuseRanks(lexical, loaded.vectors?.nearest(usableVector.floats, CANDIDATES, allowed) ?? null, topK)
+    return fuseRanks(
+      lexical,
+      loaded.vectors?.findNearest(usableVector.floats, MAX_CANDIDATES, allowed) ?? null,
+      topK,
+    )
   const nearest = await findNeighbours(reader, loaded, usableVector, allowed)
   return nearest && fuseRanks(lexical, nearest, topK)
 }
@@ -204,8 +208,8 @@ async function findNeighbours(
     id,
     model,
     floats.length,
-    textOfVector(floats),
-    CANDIDATES,
+    formatVector(floats),
+    MAX_CANDIDATES,
     candidates === null ? null : candidates.map(({ file }) => file.id),
     candidates === null ? null : candidates.map(({ ordinal }) => ordinal),
   ])

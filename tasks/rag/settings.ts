@@ -23,14 +23,14 @@ export interface RagSettings {
   readonly modelDir: string | undefined
 }
 
-const MODELS = { local: 'Xenova/all-MiniLM-L6-v2', openai: 'text-embedding-3-small', lexical: null }
+const EMBEDDING_MODELS = { local: 'Xenova/all-MiniLM-L6-v2', openai: 'text-embedding-3-small', lexical: null }
 
-export function ragSettings(env: z.output<z.ZodObject<typeof ragShape>>): RagSettings {
+export function buildRagSettings(env: z.output<z.ZodObject<typeof ragShape>>): RagSettings {
   const embeddings = env.RAG_EMBEDDINGS
   return {
     root: env.RAG_ROOT,
     embeddings,
-    model: embeddings === 'lexical' ? null : (env.RAG_MODEL ?? MODELS[embeddings]),
+    model: embeddings === 'lexical' ? null : (env.RAG_MODEL ?? EMBEDDING_MODELS[embeddings]),
     modelDir: env.RAG_MODEL_DIR,
   }
 }

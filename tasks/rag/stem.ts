@@ -3,15 +3,15 @@
  * "Porter2" (https://snowballstem.org/algorithms/english/stemmer.html), as in PostgreSQL's `english`: a test compares the
  * two.
  */
-export function stem(word: string): string {
+export function stemWord(word: string): string {
   if (word.length < 3 || !/^[a-z]+$/.test(word)) return word
   const exception = EXCEPTIONS.get(word)
   if (exception !== undefined) return exception
   // Y marks a y that is a consonant.
   const marked = word.replace(/^y|(?<=[aeiouy])y/g, 'Y')
-  const [r1, r2] = regions(marked)
+  const [r1, r2] = findRegions(marked)
   const singular = stripPlural(marked)
-  if (UNCHANGED.has(singular)) return singular
+  if (UNCHANGED_WORDS.has(singular)) return singular
   const verb = replaceFinalY(stripPast(singular, r1))
   return stripFinalE(step4(step3(step2(verb, r1), r1, r2), r2), r1, r2).toLowerCase()
 }
@@ -32,7 +32,7 @@ const EXCEPTIONS = new Map(
     ...['sky', 'news', 'howe', 'atlas', 'cosmos', 'bias', 'andes'].map((word) => [word, word]),
   ].map(([from, to]) => [from!, to!]),
 )
-const UNCHANGED = new Set([
+const UNCHANGED_WORDS = new Set([
   'inning',
   'outing',
   'canning',
@@ -47,7 +47,7 @@ const VOWEL = /[aeiouy]/
 /**
  * Returns the starts of the regions R1 (after the first consonant that follows a vowel) and R2 (the same within R1).
  */
-function regions(word: string): readonly [number, number] {
+function findRegions(word: string): readonly [number, number] {
   const after = (from: number): number => {
     const found = /[aeiouy][^aeiouy]/.exec(word.slice(from))
     return found === null ? word.length : from + found.index + 2
@@ -74,11 +74,11 @@ function stripPast(word: string, r1: number): string {
   if (/(at|bl|iz)$/.test(base)) return `${base}e`
   // Undoubles the consonant, except in words such as add, ebb and off.
   if (/(bb|dd|ff|gg|mm|nn|pp|rr|tt)$/.test(base)) return /^[aeo]..$/.test(base) ? base : base.slice(0, -1)
-  return r1 >= base.length && endsShort(base) ? `${base}e` : base
+  return r1 >= base.length && endsInShortSyllable(base) ? `${base}e` : base
 }
 
 /** True if a word ends in a short syllable. */
-function endsShort(word: string): boolean {
+function endsInShortSyllable(word: string): boolean {
   return /[^aeiouy][aeiouy][^aeiouywxY]$/.test(word) || /^[aeiouy][^aeiouy]$/.test(word)
 }
 
@@ -152,7 +152,7 @@ function step4(word: string, r2: number): string {
 function stripFinalE(word: string, r1: number, r2: number): string {
   const start = word.length - 1
   if (word.endsWith('e')) {
-    const isDropped = start >= r2 || (start >= r1 && !endsShort(word.slice(0, -1)))
+    const isDropped = start >= r2 || (start >= r1 && !endsInShortSyllable(word.slice(0, -1)))
     return isDropped ? word.slice(0, -1) : word
   }
   return word.endsWith('ll') && start >= r2 ? word.slice(0, -1) : word

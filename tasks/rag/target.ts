@@ -23,11 +23,11 @@ export async function resolveTarget(root: string, requested: string): Promise<In
   // Rejects the path before any file access, which would reveal the existence of outside paths.
   if (!isWithin(base, resolved) && !isWithin(resolve(root), resolved)) throw fail('rag.path_outside')
   const path = await realpath(resolved).catch((error) => {
-    throw accessFailure(error)
+    throw createAccessFailure(error)
   })
   if (!isWithin(base, path)) throw fail('rag.path_outside')
   const found = await stat(path).catch((error) => {
-    throw accessFailure(error)
+    throw createAccessFailure(error)
   })
   if (!found.isDirectory() && !found.isFile()) throw fail('rag.path_kind')
   return { root: base, path, isFolder: found.isDirectory() }
@@ -40,7 +40,7 @@ export function isWithin(folder: string, path: string): boolean {
 }
 
 /** Creates the failure for a target that cannot be accessed. */
-export function accessFailure(error: unknown): Failure {
+export function createAccessFailure(error: unknown): Failure {
   const { code } = error as NodeJS.ErrnoException
   return code === 'EACCES' || code === 'EPERM' ? fail('rag.path_denied') : fail('rag.path_missing')
 }

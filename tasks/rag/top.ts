@@ -10,7 +10,7 @@ export function selectTop(scores: Float64Array | Float32Array, max: number, floo
   const heap: number[] = []
   const isWorse = (a: number, b: number): boolean =>
     scores[a]! < scores[b]! || (scores[a] === scores[b] && a > b)
-  const sink = (): void => {
+  const siftDown = (): void => {
     for (let at = 0; ; ) {
       const left = 2 * at + 1
       if (left >= heap.length) return
@@ -20,7 +20,7 @@ export function selectTop(scores: Float64Array | Float32Array, max: number, floo
       at = child
     }
   }
-  const rise = (): void => {
+  const siftUp = (): void => {
     for (let at = heap.length - 1; at > 0; ) {
       const parent = (at - 1) >> 1
       if (!isWorse(heap[at]!, heap[parent]!)) return
@@ -32,10 +32,10 @@ export function selectTop(scores: Float64Array | Float32Array, max: number, floo
     if (!(scores[chunk]! > floor)) continue
     if (heap.length < max) {
       heap.push(chunk)
-      rise()
+      siftUp()
     } else if (max > 0 && isWorse(heap[0]!, chunk)) {
       heap[0] = chunk
-      sink()
+      siftDown()
     }
   }
   return heap

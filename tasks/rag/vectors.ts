@@ -1,19 +1,19 @@
-import { instantiateProducts, type Memory, type Products } from './products.ts'
+import { type ComputeProducts, instantiateProducts, type Memory } from './products.ts'
 import { type Hit, selectTop } from './top.ts'
 
 /** A chunk and its vector of length 1. */
-export interface Row {
+export interface ChunkVector {
   readonly chunk: number
   readonly floats: Float32Array
 }
 
-interface Part {
+interface VectorPart {
   readonly memory: Memory
-  readonly products: Products
+  readonly products: ComputeProducts
   readonly chunks: Uint32Array
 }
 
-const PAGE = 65_536
+const PAGE_BYTES = 65_536
 // WebAssembly allocates a memory as a whole, with at most 4 GiB, so vectors are split into parts.
 const PART_BYTES = 64 * 1024 * 1024
 // Floats per step of the products; rows are padded to a multiple of it.
@@ -23,14 +23,14 @@ const STRIDE = 8
 export class Vectors {
   readonly dimensions: number
   readonly bytes: number
-  private readonly parts: readonly Part[]
+  private readonly parts: readonly VectorPart[]
   private readonly rowBytes: number
 
-  constructor(dimensions: number, rows: readonly Row[]) {
+  constructor(dimensions: number, rows: readonly ChunkVector[]) {
     this.dimensions = dimensions
     this.rowBytes = Math.ceil(dimensions / STRIDE) * STRIDE * 4
     const rowsPerPart = Math.max(1, Math.floor(PART_BYTES / this.rowBytes))
-    const parts: Part[] = []
+    const parts: VectorPart[] = []
     for (let from = 0; from < rows.length; from += rowsPerPart)
       parts.push(this.createPart(rows.slice(from, from + rowsPerPart)))
     this.parts = parts
@@ -42,7 +42,7 @@ export class Vectors {
    *
    * @param allowed as in `searchTerms`.
    */
-  nearest(query: Float32Array, max: number, allowed: Uint8Array | null): Hit[] {
+  findNearest(query: Float32Array, max: number, allowed: Uint8Array | null): Hit[] {
     const hits = this.parts.flatMap(({ memory, products, chunks }) => {
       const rows = chunks.length * this.rowBytes
       new Float32Array(memory.buffer, rows, query.length).set(query)
@@ -56,9 +56,9 @@ export class Vectors {
   }
 
   /** Creates a part. Its memory holds the rows, then space for the query vector and for the products. */
-  private createPart(rows: readonly Row[]): Part {
+  private createPart(rows: readonly ChunkVector[]): VectorPart {
     const bytes = (rows.length + 1) * this.rowBytes + rows.length * 4
-    const { memory, products } = instantiateProducts(Math.ceil(bytes / PAGE))
+    const { memory, products } = instantiateProducts(Math.ceil(bytes / PAGE_BYTES))
     for (const [i, { floats }] of rows.entries())
       new Float32Array(memory.buffer, i * this.rowBytes, this.dimensions).set(floats)
     return { memory, products, chunks: Uint32Array.from(rows, ({ chunk }) => chunk) }

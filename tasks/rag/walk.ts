@@ -4,7 +4,7 @@ import { basename, dirname, join, relative, sep } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
 import { fail } from '../../sql/errors.ts'
 import { extensionOf } from './formats.ts'
-import { accessFailure, type IndexTarget, isWithin } from './target.ts'
+import { createAccessFailure, type IndexTarget, isWithin } from './target.ts'
 
 /** Finds the files to index. No other module imports `ignore`. */
 
@@ -31,13 +31,13 @@ export interface WalkOptions {
   /** Patterns in .gitignore syntax, relative to the target. They cannot include paths that are never indexed. */
   readonly excludes: readonly string[]
   /** Absolute paths of folders to skip, such as the service's own data. */
-  readonly never: readonly string[]
+  readonly skippedFolders: readonly string[]
   readonly signal: AbortSignal
 }
 
 // Paths that are never indexed: version control, dependencies, generated files and secrets. All names that begin with a
 // dot are excluded, such as .git, .env, .ssh, .aws and .npmrc.
-const NEVER = `
+const NEVER_INDEXED = `
 .*
 node_modules/
 bower_components/
@@ -90,14 +90,14 @@ const MAX_FILES = 100_000
  * @throws fail('rag.path_excluded'), fail('rag.path_denied'), fail('rag.path_missing'), fail('rag.too_many_files'),
  *   fail('rag.exclude_invalid').
  */
-export async function walk(target: IndexTarget, options: WalkOptions): Promise<WalkResult> {
+export async function listFiles(target: IndexTarget, options: WalkOptions): Promise<WalkResult> {
   const files: FoundFile[] = []
   const skipped: SkippedSource[] = []
-  const never = ignore({ ignorecase: true }).add(NEVER)
+  const never = ignore({ ignorecase: true }).add(NEVER_INDEXED)
   const excludes = parseExcludes(options.excludes)
   const sourceOf = (path: string): string => relative(target.root, path).split(sep).join('/')
   const targetSource = sourceOf(target.path)
-  const isOwnFolder = options.never.some((own) => isWithin(own, target.path))
+  const isOwnFolder = options.skippedFolders.some((own) => isWithin(own, target.path))
   if (
     isOwnFolder ||
     (targetSource !== '' && never.ignores(target.isFolder ? `${targetSource}/` : targetSource))
@@ -113,7 +113,7 @@ export async function walk(target: IndexTarget, options: WalkOptions): Promise<W
       .join('/')
     const slash = entry.isDirectory() ? '/' : ''
     if (never.ignores(source + slash) || excludes.ignores(relativePath + slash)) return null
-    if (options.never.some((own) => isWithin(own, path))) return null
+    if (options.skippedFolders.some((own) => isWithin(own, path))) return null
     if (entry.isDirectory()) return path
     if (!options.extensions.has(extensionOf(entry.name))) return null
     const reason = specialKind(entry)
@@ -129,8 +129,8 @@ export async function walk(target: IndexTarget, options: WalkOptions): Promise<W
     const at = folder
     const entries = await readdir(at, { withFileTypes: true }).catch((error) => {
       // An empty result would remove all files of the target from the collection.
-      if (at === startFolder) throw accessFailure(error)
-      skipped.push({ source: sourceOf(at), reason: errorReason(error) })
+      if (at === startFolder) throw createAccessFailure(error)
+      skipped.push({ source: sourceOf(at), reason: describeFileError(error) })
       return []
     })
     const selected = target.isFolder ? entries : entries.filter(({ name }) => name === basename(target.path))
@@ -164,7 +164,7 @@ function specialKind(entry: Dirent): string | null {
 }
 
 /** Returns the reason why a file or folder could not be read. */
-export function errorReason(error: unknown): string {
+export function describeFileError(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'EACCES' || code === 'EPERM') return 'permission denied'
   if (code === 'ENOENT') return 'deleted during the run'

@@ -1,4 +1,4 @@
-import { stem } from './stem.ts'
+import { stemWord } from './stem.ts'
 
 /**
  * Tokenizes a text: words in lower case, without accents, stemmed. Identifiers of code yield their parts and the whole;
@@ -6,40 +6,40 @@ import { stem } from './stem.ts'
  */
 export function tokenize(text: string): string[] {
   const terms: string[] = []
-  for (const [run] of text.normalize('NFKC').matchAll(WORD)) {
-    if (CJK.test(run)) addPairs(run, terms)
+  for (const [run] of text.normalize('NFKC').matchAll(WORD_PATTERN)) {
+    if (CJK_CHARACTER.test(run)) addCharacterPairs(run, terms)
     else addWord(run, terms)
   }
   return terms
 }
 
-const WORD =
+const WORD_PATTERN =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]+|(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}])[\p{L}\p{N}\p{M}])+/gu
-const CJK = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
+const CJK_CHARACTER = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
 // Matches word boundaries within identifiers such as readFileSync or HTTPServer.
-const PARTS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/u
+const PART_BOUNDARY = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/u
 // A longer word is data, such as a hash, a key or an image as text.
 const MAX_WORD_LENGTH = 64
 
 function addWord(run: string, terms: string[]): void {
   if (run.length > MAX_WORD_LENGTH) return
-  const parts = run.split(PARTS)
-  if (parts.length > 1) for (const part of parts) add(part, terms)
-  add(run, terms)
+  const parts = run.split(PART_BOUNDARY)
+  if (parts.length > 1) for (const part of parts) addTerm(part, terms)
+  addTerm(run, terms)
 }
 
 // Caches terms: most words of a collection are the same few thousand.
 const cachedTerms = new Map<string, string | null>()
-const MAX_CACHED = 100_000
+const MAX_CACHED_TERMS = 100_000
 
 /** Clears the cached terms, which keep the texts of their words in memory. */
 export const clearTermCache = (): void => cachedTerms.clear()
 
-function add(run: string, terms: string[]): void {
+function addTerm(run: string, terms: string[]): void {
   let term = cachedTerms.get(run)
   if (term === undefined) {
     term = termOf(run)
-    if (cachedTerms.size >= MAX_CACHED) cachedTerms.clear()
+    if (cachedTerms.size >= MAX_CACHED_TERMS) cachedTerms.clear()
     cachedTerms.set(run, term)
   }
   if (term !== null) terms.push(term)
@@ -47,10 +47,10 @@ function add(run: string, terms: string[]): void {
 
 function termOf(run: string): string | null {
   const plain = run.toLowerCase().normalize('NFD').replace(/\p{M}/gu, '')
-  return plain === '' || STOP_WORDS.has(plain) ? null : stem(plain)
+  return plain === '' || STOP_WORDS.has(plain) ? null : stemWord(plain)
 }
 
-function addPairs(run: string, terms: string[]): void {
+function addCharacterPairs(run: string, terms: string[]): void {
   const characters = [...run]
   if (characters.length === 1) terms.push(run)
   for (let i = 0; i + 1 < characters.length; i++) terms.push(characters[i]! + characters[i + 1]!)

@@ -1,37 +1,40 @@
-import { deleteEnded, type JobSelection, MAX_IN_BULK, selectedIds } from '../../sql/jobs/search.ts'
+import { deleteEndedJobs, type JobSelection, listSelectedIds, MAX_IN_BULK } from '../../sql/jobs/search.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { notifyJobChanges } from '../../sql/notify.ts'
 import type { TaskContext } from '../context.ts'
-import type { JobsActed, JobsAction } from './bulk.ts'
+import type { JobsAction, JobsActionResult } from './bulk.ts'
 
 // Number of jobs per step of the progress bar.
-const BATCH = 100
+const BATCH_SIZE = 100
 
-const LABELS = { retry: 'Retrying jobs', cancel: 'Cancelling jobs', delete: 'Deleting jobs' }
+const PROGRESS_LABELS = { retry: 'Retrying jobs', cancel: 'Cancelling jobs', delete: 'Deleting jobs' }
 
-const STATES = {
+const ELIGIBLE_STATES = {
   retry: ['failed'],
   cancel: ['queued', 'running'],
   delete: ['done', 'failed', 'cancelled'],
 } as const satisfies Record<JobsAction['action'], JobSelection['states']>
 
 /** Runs `jobs.bulk`. */
-export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsAction): Promise<JobsActed> {
+export async function run(
+  ctx: TaskContext,
+  { action, filter, ids: only }: JobsAction,
+): Promise<JobsActionResult> {
   const selection: JobSelection = {
     filter,
-    states: STATES[action],
+    states: ELIGIBLE_STATES[action],
     before: ctx.job.id,
     unretried: action === 'retry',
     only,
   }
   // A single query: jobs that fail during this run are not retried, and the table is read once.
-  const ids = (await ctx.db.any(selectedIds(selection, null, MAX_IN_BULK + 1))).map(({ id }) => id)
+  const ids = (await ctx.db.any(listSelectedIds(selection, null, MAX_IN_BULK + 1))).map(({ id }) => id)
   const total = Math.min(ids.length, MAX_IN_BULK)
   let done = 0
-  for (let start = 0; start < total; start += BATCH) {
+  for (let start = 0; start < total; start += BATCH_SIZE) {
     ctx.signal.throwIfAborted()
-    ctx.progress(LABELS[action], start, total)
-    done += await ACTIONS[action](ctx, ids.slice(start, Math.min(start + BATCH, total)))
+    ctx.reportProgress(PROGRESS_LABELS[action], start, total)
+    done += await ACTIONS[action](ctx, ids.slice(start, Math.min(start + BATCH_SIZE, total)))
   }
   return { done, refused: total - done, more: ids.length > MAX_IN_BULK }
 }
@@ -53,6 +56,6 @@ const ACTIONS: Readonly<
   },
 
   async delete({ db }, ids) {
-    return (await db.any(deleteEnded(ids))).length
+    return (await db.any(deleteEndedJobs(ids))).length
   },
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
-const Time = z.iso.datetime({ offset: true })
+const TimeField = z.iso.datetime({ offset: true })
 
 /** A filter for jobs; absent fields match any job. */
 export const JobFilter = z
@@ -12,8 +12,8 @@ export const JobFilter = z
     code: z.string().max(100).optional().describe('Error code of the failed job'),
     owner_id: z.int().min(1).max(2_147_483_647).optional(),
     request_id: z.string().max(200).optional(),
-    from: Time.optional().describe('Created at this time or later'),
-    to: Time.optional().describe('Created before this time'),
+    from: TimeField.optional().describe('Created at this time or later'),
+    to: TimeField.optional().describe('Created before this time'),
     search: z.string().min(1).max(200).optional().describe('Part of the label or the error message'),
   })
   .meta({ id: 'JobFilter' })
@@ -32,7 +32,7 @@ export const JobsAction = z
   .meta({ id: 'JobsAction' })
 export type JobsAction = z.output<typeof JobsAction>
 
-export const JobsActed = z.strictObject({
+export const JobsActionResult = z.strictObject({
   /** Number of jobs that now have the requested state. */
   done: z.int(),
   /** Number of jobs that this version cannot run, or that changed meanwhile. */
@@ -40,7 +40,7 @@ export const JobsActed = z.strictObject({
   /** True if more jobs match than one action may change. */
   more: z.boolean(),
 })
-export type JobsActed = z.output<typeof JobsActed>
+export type JobsActionResult = z.output<typeof JobsActionResult>
 
 /**
  * Retries, cancels or deletes the jobs that matched a filter when this job was added. Retries and cancellations use one
@@ -51,6 +51,6 @@ export const bulkJobs = defineTask({
   queue: 'system',
   pool: 'io',
   payload: JobsAction,
-  result: JobsActed,
+  result: JobsActionResult,
   run: loadLazily(() => import('./bulk-run.ts')),
 })

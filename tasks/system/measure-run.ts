@@ -1,7 +1,7 @@
-import { measureTables } from '../../sql/sizes.ts'
+import { storeTableSizes } from '../../sql/sizes.ts'
 import type { TaskContext } from '../context.ts'
 
 /** Runs `system.measure`. */
 export async function run({ db }: TaskContext): Promise<{ tables: number }> {
-  return { tables: (await db.one(measureTables())).count }
+  return { tables: (await db.one(storeTableSizes())).count }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /** Records the size of each table, so that admins can see its growth. Keeps the last measurement of each day. */
-export const measure = defineTask({
+export const measureTables = defineTask({
   name: 'system.measure',
   queue: 'system',
   pool: 'io',

@@ -1,4 +1,4 @@
-import { dueAccounts } from '../../sql/accounts/deletions.ts'
+import { findDueAccounts } from '../../sql/accounts/deletions.ts'
 import { deleteExpiredEmailChanges } from '../../sql/accounts/email-changes.ts'
 import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import { deleteExpiredMailedTokens } from '../../sql/accounts.ts'
@@ -8,18 +8,22 @@ import type { Query } from '../../sql/db.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { deleteExpiredTallies } from '../../sql/jobs/tallies.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
-import { deleteExpiredLimits, deleteExpiredRates, deleteOldLoginFailures } from '../../sql/limits.ts'
+import {
+  deleteExpiredRequestCounts,
+  deleteExpiredWebhookRates,
+  deleteOldLoginFailures,
+} from '../../sql/limits.ts'
 import { deleteExpiredChallenges } from '../../sql/passkeys.ts'
 import { deleteExcessPreviews } from '../../sql/voice.ts'
 import { purgeEndpoints } from '../../sql/webhooks.ts'
-import { DELETION_MAILBOX_PREFIX, deleteDue } from '../accounts/delete.ts'
+import { DELETION_MAILBOX_PREFIX, deleteDueAccount } from '../accounts/delete.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
 import type { PruneResult } from './prune.ts'
 
 // Small enough that no statement holds its locks for long.
-const BATCH = 1000
+const BATCH_SIZE = 1000
 // A preview usually has about 50 kB, at most several MB.
 const MAX_PREVIEWS = 1000
 
@@ -27,25 +31,25 @@ const MAX_PREVIEWS = 1000
 export async function run(ctx: TaskContext): Promise<PruneResult> {
   const { db, settings, signal } = ctx
   const deleteAll = (query: () => Query<{ count: number }>) =>
-    runInBatches(signal, BATCH, () => db.one(query()))
+    runInBatches(signal, BATCH_SIZE, () => db.one(query()))
   return {
-    jobs: await deleteAll(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH)),
+    jobs: await deleteAll(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH_SIZE)),
     tokens:
-      (await deleteAll(() => deleteExpiredRefreshTokens(BATCH))) +
-      (await deleteAll(() => deleteExpiredMailedTokens(BATCH))) +
-      (await deleteAll(() => deleteExpiredEmailChanges(BATCH))) +
-      (await deleteAll(() => deleteExpiredApiKeys(BATCH))) +
-      (await deleteAll(() => deleteExpiredChallenges(BATCH))),
+      (await deleteAll(() => deleteExpiredRefreshTokens(BATCH_SIZE))) +
+      (await deleteAll(() => deleteExpiredMailedTokens(BATCH_SIZE))) +
+      (await deleteAll(() => deleteExpiredEmailChanges(BATCH_SIZE))) +
+      (await deleteAll(() => deleteExpiredApiKeys(BATCH_SIZE))) +
+      (await deleteAll(() => deleteExpiredChallenges(BATCH_SIZE))),
     limits:
-      (await deleteAll(() => deleteExpiredLimits(BATCH))) +
-      (await deleteAll(() => deleteExpiredRates(BATCH))) +
-      (await deleteAll(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
-    keys: await deleteAll(() => deleteExpiredIdempotencyKeys(BATCH)),
-    webhooks: await deleteAll(() => purgeEndpoints(BATCH)),
-    imports: await deleteAll(() => deleteAbandonedImports(BATCH)),
+      (await deleteAll(() => deleteExpiredRequestCounts(BATCH_SIZE))) +
+      (await deleteAll(() => deleteExpiredWebhookRates(BATCH_SIZE))) +
+      (await deleteAll(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH_SIZE))),
+    keys: await deleteAll(() => deleteExpiredIdempotencyKeys(BATCH_SIZE)),
+    webhooks: await deleteAll(() => purgeEndpoints(BATCH_SIZE)),
+    imports: await deleteAll(() => deleteAbandonedImports(BATCH_SIZE)),
     tallies: (await db.one(deleteExpiredTallies())).count,
-    accounts: await addDeletions(ctx),
-    previews: await deleteAll(() => deleteExcessPreviews(MAX_PREVIEWS, BATCH)),
+    accounts: await enqueueDeletions(ctx),
+    previews: await deleteAll(() => deleteExcessPreviews(MAX_PREVIEWS, BATCH_SIZE)),
   }
 }
 
@@ -53,16 +57,16 @@ export async function run(ctx: TaskContext): Promise<PruneResult> {
  * Adds a job for each account whose deletion is due; returns the number of these accounts. An account with a running
  * job gets no second one.
  */
-async function addDeletions({ db, settings, signal }: TaskContext): Promise<number> {
+async function enqueueDeletions({ db, settings, signal }: TaskContext): Promise<number> {
   const options = { ownerId: null, settings }
   let after = 0
-  return runInBatches(signal, BATCH, async () => {
-    const due = await db.any(dueAccounts(after, BATCH, DELETION_MAILBOX_PREFIX))
+  return runInBatches(signal, BATCH_SIZE, async () => {
+    const due = await db.any(findDueAccounts(after, BATCH_SIZE, DELETION_MAILBOX_PREFIX))
     after = due.at(-1)?.id ?? after
     if (due.length > 0)
       await enqueueMany(
         db,
-        deleteDue,
+        deleteDueAccount,
         due.map(({ id }) => ({ account_id: id })),
         options,
       )

@@ -20,7 +20,7 @@ export type PruneResult = z.output<typeof Result>
  * files. Also prunes deleted webhook endpoints, and voice previews beyond a maximum number. Adds jobs that delete the
  * accounts that are due.
  */
-export const prune = defineTask({
+export const pruneExpired = defineTask({
   name: 'system.prune',
   queue: 'system',
   pool: 'io',

@@ -5,7 +5,7 @@ import { defineTask, loadLazily } from '../task.ts'
  * Deletes rows older than their retention and creates the next partitions. The next attempt continues where a timed-out
  * one stopped.
  */
-export const retention = defineTask({
+export const enforceRetention = defineTask({
   name: 'system.retention',
   queue: 'system',
   pool: 'io',

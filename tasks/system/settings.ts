@@ -1,22 +1,22 @@
 import type { z } from 'zod'
 import type { RetentionName } from '../../sql/retention.ts'
-import { count } from '../setting-fields.ts'
+import { countField } from '../setting-fields.ts'
 
 /** Retention settings; see `sql/retention.ts`. */
 
-const days = (fallback: number) => count(fallback, 0, 36_500)
+const daysField = (fallback: number) => countField(fallback, 0, 36_500)
 
 export const retentionShape = {
-  AUDIT_KEEP_DAYS: days(365),
-  SENDS_KEEP_DAYS: days(90),
-  AI_USAGE_KEEP_DAYS: days(365),
-  PREVIEWS_KEEP_DAYS: days(30),
-  INVITES_KEEP_DAYS: days(90),
-  DELETED_DOCUMENTS_KEEP_DAYS: days(30),
-  SEARCH_WORDS_KEEP_DAYS: days(30),
-  PAYMENT_EVENTS_KEEP_DAYS: days(90),
-  WEBHOOKS_KEEP_DAYS: days(30),
-  EXPORTS_KEEP_DAYS: days(7),
+  AUDIT_KEEP_DAYS: daysField(365),
+  SENDS_KEEP_DAYS: daysField(90),
+  AI_USAGE_KEEP_DAYS: daysField(365),
+  PREVIEWS_KEEP_DAYS: daysField(30),
+  INVITES_KEEP_DAYS: daysField(90),
+  DELETED_DOCUMENTS_KEEP_DAYS: daysField(30),
+  SEARCH_WORDS_KEEP_DAYS: daysField(30),
+  PAYMENT_EVENTS_KEEP_DAYS: daysField(90),
+  WEBHOOKS_KEEP_DAYS: daysField(30),
+  EXPORTS_KEEP_DAYS: daysField(7),
 }
 
 /** Setting names by kind of data. */
@@ -36,7 +36,7 @@ export const RETENTION_SETTINGS = {
 /** Retention in days; 0 means forever. */
 export type RetentionSettings = Readonly<Record<RetentionName, number>>
 
-export function retentionSettings(env: z.output<z.ZodObject<typeof retentionShape>>): RetentionSettings {
+export function buildRetentionSettings(env: z.output<z.ZodObject<typeof retentionShape>>): RetentionSettings {
   const days = Object.entries(RETENTION_SETTINGS).map(([kept, name]) => [kept, env[name]])
   return Object.fromEntries(days) as RetentionSettings
 }

@@ -32,8 +32,8 @@ import { formatTraceParent, parseTraceParent } from './tracing.ts'
  */
 
 // Leaves time for other parts: a process has 9 s to stop.
-const CLOSE_MS = 1200
-const KINDS: Readonly<Record<SpanKind, ApiSpanKind>> = {
+const CLOSE_TIMEOUT_MS = 1200
+const SPAN_KINDS: Readonly<Record<SpanKind, ApiSpanKind>> = {
   server: ApiSpanKind.SERVER,
   client: ApiSpanKind.CLIENT,
   producer: ApiSpanKind.PRODUCER,
@@ -68,17 +68,21 @@ export function createTracing(
   return {
     start: (name, kind, parent, attributes, id) => {
       ids.next = id
-      const options = { kind: KINDS[kind], attributes: presentAttributes(attributes) }
+      const options = { kind: SPAN_KINDS[kind], attributes: omitMissingAttributes(attributes) }
       return new SdkSpan(tracer.startSpan(name, options, contextOf(parent)))
     },
     add: ({ name, kind, parent, id, startMs, endMs, attributes, error }: FinishedSpan) => {
       ids.next = id
-      const options = { kind: KINDS[kind], startTime: startMs, attributes: presentAttributes(attributes) }
+      const options = {
+        kind: SPAN_KINDS[kind],
+        startTime: startMs,
+        attributes: omitMissingAttributes(attributes),
+      }
       endSpan(tracer.startSpan(name, options, contextOf(parent)), error, endMs)
     },
     close: async () => {
       const late = new AbortController()
-      const limit = delay(CLOSE_MS, undefined, { signal: late.signal }).catch(() => {})
+      const limit = delay(CLOSE_TIMEOUT_MS, undefined, { signal: late.signal }).catch(() => {})
       // Export failures are already logged.
       await Promise.race([provider.shutdown().catch(() => {}), limit])
       late.abort()
@@ -115,7 +119,7 @@ class SdkSpan implements Span {
 
   end({ name, attributes = {}, error }: Parameters<Span['end']>[0]): void {
     if (name !== undefined) this.#span.updateName(name)
-    this.#span.setAttributes(presentAttributes(attributes))
+    this.#span.setAttributes(omitMissingAttributes(attributes))
     endSpan(this.#span, error)
   }
 }
@@ -135,7 +139,7 @@ function contextOf(parent: string | null): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true })
 }
 
-function presentAttributes(attributes: Attributes): ApiAttributes {
+function omitMissingAttributes(attributes: Attributes): ApiAttributes {
   return Object.fromEntries(
     Object.entries(attributes).filter(([, value]) => value !== null && value !== undefined),
   ) as ApiAttributes

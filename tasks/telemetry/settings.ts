@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import { count, wholeNumber } from '../setting-fields.ts'
+import { countField, wholeNumberField } from '../setting-fields.ts'
 
 /** Settings of logs, metrics and traces. */
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 const isHeader = (item: string): boolean => /^[!#$%&'*+.^_`|~0-9A-Za-z-]+=\S*$/.test(item.trim())
 
 /** `NAME=VALUE,…` with percent-encoded values, as in W3C Baggage. */
-const Headers = z
+const HeadersField = z
   .string()
   .refine((text) => text.split(',').every(isHeader), 'must be comma-separated NAME=VALUE pairs')
   .transform((text, context): Readonly<Record<string, string>> => {
@@ -29,12 +29,12 @@ export const telemetryShape = {
     .string()
     .regex(/^[A-Za-z0-9._~+/=-]{16,}$/, 'must be 16 or more letters, digits and . _ ~ + / = -')
     .optional(),
-  METRICS_PORT: wholeNumber(1, 65_535).optional(),
-  LOG_LEVEL: z.enum(LEVELS).default('info'),
+  METRICS_PORT: wholeNumberField(1, 65_535).optional(),
+  LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   ACCESS_LOG: z.enum(['all', 'errors', 'none']).default('all'),
-  SLOW_QUERY_MS: count(1000, 0, 3_600_000),
+  SLOW_QUERY_MS: countField(1000, 0, 3_600_000),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
-  OTEL_EXPORTER_OTLP_HEADERS: Headers.optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: HeadersField.optional(),
   OTEL_SERVICE_NAME: z.string().min(1).max(255).optional(),
   OTEL_TRACES_SAMPLER_ARG: z
     .string()
@@ -47,7 +47,7 @@ export const telemetryShape = {
 export interface TelemetrySettings {
   /** Access to `/metrics`; with neither, it is disabled in production. */
   readonly metrics: { readonly token: string | undefined; readonly port: number | undefined }
-  readonly logLevel: (typeof LEVELS)[number]
+  readonly logLevel: (typeof LOG_LEVELS)[number]
   /** Requests to log. */
   readonly accessLog: 'all' | 'errors' | 'none'
   /** Duration from which a statement is logged as slow; 0 logs none. */
@@ -67,17 +67,17 @@ export interface TracingSettings {
 
 type Env = z.output<z.ZodObject<typeof telemetryShape>> & { readonly PROJECT_NAME: string }
 
-export function telemetrySettings(env: Env): TelemetrySettings {
+export function buildTelemetrySettings(env: Env): TelemetrySettings {
   return {
     metrics: { token: env.METRICS_TOKEN, port: env.METRICS_PORT },
     logLevel: env.LOG_LEVEL,
     accessLog: env.ACCESS_LOG,
     slowQueryMs: env.SLOW_QUERY_MS,
-    tracing: tracingSettings(env),
+    tracing: buildTracingSettings(env),
   }
 }
 
-function tracingSettings(env: Env): TracingSettings | null {
+function buildTracingSettings(env: Env): TracingSettings | null {
   const endpoint = env.OTEL_EXPORTER_OTLP_ENDPOINT
   if (endpoint === undefined) return null
   return {

@@ -51,15 +51,15 @@ export interface TraceParent {
 }
 
 const TRACE_PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
-const ZEROS = /^0+$/
-const SAMPLED = 1
+const ALL_ZEROS = /^0+$/
+const SAMPLED_FLAG = 1
 
 /** Parses a `traceparent`; null if it is invalid. Later versions may append fields, which are ignored. */
 export function parseTraceParent(text: string): TraceParent | null {
   const [, version, traceId, spanId, flags, more] = TRACE_PARENT.exec(text) ?? []
   if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return null
-  if (ZEROS.test(traceId!) || ZEROS.test(spanId!)) return null
-  return { traceId: traceId!, spanId: spanId!, isSampled: (Number.parseInt(flags!, 16) & SAMPLED) !== 0 }
+  if (ALL_ZEROS.test(traceId!) || ALL_ZEROS.test(spanId!)) return null
+  return { traceId: traceId!, spanId: spanId!, isSampled: (Number.parseInt(flags!, 16) & SAMPLED_FLAG) !== 0 }
 }
 
 export function formatTraceParent({ traceId, spanId, isSampled }: TraceParent): string {
@@ -81,13 +81,13 @@ export interface Origin {
   readonly record: ((span: FinishedSpan) => void) | null
 }
 
-const storage = new AsyncLocalStorage<Origin>()
+const originStorage = new AsyncLocalStorage<Origin>()
 
 /** Runs a function with an origin. */
 export const runWithOrigin = <O extends Origin, T>(origin: O, work: (origin: O) => T): T =>
-  storage.run(origin, work, origin)
+  originStorage.run(origin, work, origin)
 
-export const currentOrigin = (): Origin | undefined => storage.getStore()
+export const getCurrentOrigin = (): Origin | undefined => originStorage.getStore()
 
 /** Creates the reporter that logs slow statements with their origin; undefined if it is disabled. */
 export function logSlowStatements(
@@ -97,7 +97,7 @@ export function logSlowStatements(
   if (slowQueryMs === 0) return undefined
   return {
     thresholdMs: slowQueryMs,
-    origin: currentOrigin,
+    origin: getCurrentOrigin,
     report: (slow, origin) =>
       warn({ ...slow, ...(origin as Origin | undefined)?.logFields() }, 'Slow statement'),
   }

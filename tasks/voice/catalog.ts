@@ -1,4 +1,4 @@
-import { type AiProvider, keyName } from '../ai/providers.ts'
+import { type AiProvider, keySettingName } from '../ai/providers.ts'
 
 /**
  * Providers of speech synthesis and recognition, with their models and voices. Synthesis requires MP3 output. Groq
@@ -36,18 +36,18 @@ export interface VoiceProvider {
   readonly is_local: boolean
 }
 
-const provider = (id: AiProvider, name: string): VoiceProvider => ({
+const createProvider = (id: AiProvider, name: string): VoiceProvider => ({
   id,
   name,
   requires_api_key: true,
-  api_key_env_var: keyName(id),
+  api_key_env_var: keySettingName(id),
   is_local: false,
 })
-const OPENAI = provider('openai', 'OpenAI')
-const GROQ = provider('groq', 'Groq')
-const MISTRAL = provider('mistral', 'Mistral')
+const OPENAI = createProvider('openai', 'OpenAI')
+const GROQ = createProvider('groq', 'Groq')
+const MISTRAL = createProvider('mistral', 'Mistral')
 
-const model = (
+const createModel = (
   { id: provider_id }: VoiceProvider,
   id: string,
   name: string,
@@ -59,17 +59,17 @@ const model = (
 export const TTS_PROVIDERS: readonly VoiceProvider[] = [OPENAI, MISTRAL]
 const TTS_SHUTDOWN = '2027-01-06'
 export const TTS_MODELS: readonly VoiceModel[] = [
-  model(OPENAI, 'gpt-4o-mini-tts', 'GPT-4o mini TTS', 'high', TTS_SHUTDOWN),
-  model(OPENAI, 'tts-1-hd', 'TTS-1 HD', 'high', TTS_SHUTDOWN),
-  model(OPENAI, 'tts-1', 'TTS-1', 'standard', TTS_SHUTDOWN),
-  model(MISTRAL, 'voxtral-mini-tts-3-0', 'Voxtral Mini TTS 3', 'high'),
+  createModel(OPENAI, 'gpt-4o-mini-tts', 'GPT-4o mini TTS', 'high', TTS_SHUTDOWN),
+  createModel(OPENAI, 'tts-1-hd', 'TTS-1 HD', 'high', TTS_SHUTDOWN),
+  createModel(OPENAI, 'tts-1', 'TTS-1', 'standard', TTS_SHUTDOWN),
+  createModel(MISTRAL, 'voxtral-mini-tts-3-0', 'Voxtral Mini TTS 3', 'high'),
 ]
 
-const MINI_TTS = ['gpt-4o-mini-tts']
-const ALL_OPENAI = ['gpt-4o-mini-tts', 'tts-1-hd', 'tts-1']
-const VOXTRAL = ['voxtral-mini-tts-3-0']
+const MINI_TTS_ONLY = ['gpt-4o-mini-tts']
+const ALL_OPENAI_TTS = ['gpt-4o-mini-tts', 'tts-1-hd', 'tts-1']
+const VOXTRAL_TTS_ONLY = ['voxtral-mini-tts-3-0']
 
-const voice = (
+const createVoice = (
   { id: provider_id }: VoiceProvider,
   models: readonly string[],
   [id, name, gender, category]: readonly [string, string, Voice['gender'], Voice['category']],
@@ -85,34 +85,34 @@ const voice = (
 
 /** The first voice of each provider is its default; ids are unique across providers. */
 export const VOICES: readonly Voice[] = [
-  voice(OPENAI, ALL_OPENAI, ['alloy', 'Alloy', 'neutral', 'general']),
-  voice(OPENAI, ALL_OPENAI, ['ash', 'Ash', 'male', 'conversation']),
-  voice(OPENAI, MINI_TTS, ['ballad', 'Ballad', 'male', 'narration']),
-  voice(OPENAI, MINI_TTS, ['cedar', 'Cedar', 'male', 'conversation']),
-  voice(OPENAI, ALL_OPENAI, ['coral', 'Coral', 'female', 'conversation']),
-  voice(OPENAI, ALL_OPENAI, ['echo', 'Echo', 'male', 'general']),
-  voice(OPENAI, ALL_OPENAI, ['fable', 'Fable', 'neutral', 'narration']),
-  voice(OPENAI, MINI_TTS, ['marin', 'Marin', 'female', 'conversation']),
-  voice(OPENAI, ALL_OPENAI, ['nova', 'Nova', 'female', 'conversation']),
-  voice(OPENAI, ALL_OPENAI, ['onyx', 'Onyx', 'male', 'narration']),
-  voice(OPENAI, ALL_OPENAI, ['sage', 'Sage', 'female', 'general']),
-  voice(OPENAI, ALL_OPENAI, ['shimmer', 'Shimmer', 'female', 'general']),
-  voice(OPENAI, MINI_TTS, ['verse', 'Verse', 'male', 'general']),
-  voice(MISTRAL, VOXTRAL, ['en_paul_neutral', 'Paul', 'male', 'general']),
-  voice(MISTRAL, VOXTRAL, ['gb_jane_neutral', 'Jane', 'female', 'general']),
+  createVoice(OPENAI, ALL_OPENAI_TTS, ['alloy', 'Alloy', 'neutral', 'general']),
+  createVoice(OPENAI, ALL_OPENAI_TTS, ['ash', 'Ash', 'male', 'conversation']),
+  createVoice(OPENAI, MINI_TTS_ONLY, ['ballad', 'Ballad', 'male', 'narration']),
+  createVoice(OPENAI, MINI_TTS_ONLY, ['cedar', 'Cedar', 'male', 'conversation']),
+  createVoice(OPENAI, ALL_OPENAI_TTS, ['coral', 'Coral', 'female', 'conversation']),
+  createVoice(OPENAI, ALL_OPENAI_TTS, ['echo', 'Echo', 'male', 'general']),
+  createVoice(OPENAI, ALL_OPENAI_TTS, ['fable', 'Fable', 'neutral', 'narration']),
+  createVoice(OPENAI, MINI_TTS_ONLY, ['marin', 'Marin', 'female', 'conversation']),
+  createVoice(OPENAI, ALL_OPENAI_TTS, ['nova', 'Nova', 'female', 'conversation']),
+  createVoice(OPENAI, ALL_OPENAI_TTS, ['onyx', 'Onyx', 'male', 'narration']),
+  createVoice(OPENAI, ALL_OPENAI_TTS, ['sage', 'Sage', 'female', 'general']),
+  createVoice(OPENAI, ALL_OPENAI_TTS, ['shimmer', 'Shimmer', 'female', 'general']),
+  createVoice(OPENAI, MINI_TTS_ONLY, ['verse', 'Verse', 'male', 'general']),
+  createVoice(MISTRAL, VOXTRAL_TTS_ONLY, ['en_paul_neutral', 'Paul', 'male', 'general']),
+  createVoice(MISTRAL, VOXTRAL_TTS_ONLY, ['gb_jane_neutral', 'Jane', 'female', 'general']),
 ]
 
 export const STT_PROVIDERS: readonly VoiceProvider[] = [OPENAI, GROQ, MISTRAL]
 const STT_SHUTDOWN = '2027-02-26'
 export const STT_MODELS: readonly VoiceModel[] = [
-  model(OPENAI, 'gpt-transcribe', 'GPT Transcribe', 'high'),
-  model(OPENAI, 'gpt-4o-transcribe', 'GPT-4o Transcribe', 'high', STT_SHUTDOWN),
-  model(OPENAI, 'gpt-4o-mini-transcribe', 'GPT-4o mini Transcribe', 'standard', STT_SHUTDOWN),
-  model(OPENAI, 'gpt-4o-transcribe-diarize', 'GPT-4o Transcribe Diarize', 'high', STT_SHUTDOWN),
-  model(OPENAI, 'whisper-1', 'Whisper', 'standard', STT_SHUTDOWN),
-  model(GROQ, 'whisper-large-v3-turbo', 'Whisper Large v3 Turbo', 'standard'),
-  model(GROQ, 'whisper-large-v3', 'Whisper Large v3', 'high'),
-  model(MISTRAL, 'voxtral-mini-latest', 'Voxtral Mini', 'standard'),
+  createModel(OPENAI, 'gpt-transcribe', 'GPT Transcribe', 'high'),
+  createModel(OPENAI, 'gpt-4o-transcribe', 'GPT-4o Transcribe', 'high', STT_SHUTDOWN),
+  createModel(OPENAI, 'gpt-4o-mini-transcribe', 'GPT-4o mini Transcribe', 'standard', STT_SHUTDOWN),
+  createModel(OPENAI, 'gpt-4o-transcribe-diarize', 'GPT-4o Transcribe Diarize', 'high', STT_SHUTDOWN),
+  createModel(OPENAI, 'whisper-1', 'Whisper', 'standard', STT_SHUTDOWN),
+  createModel(GROQ, 'whisper-large-v3-turbo', 'Whisper Large v3 Turbo', 'standard'),
+  createModel(GROQ, 'whisper-large-v3', 'Whisper Large v3', 'high'),
+  createModel(MISTRAL, 'voxtral-mini-latest', 'Voxtral Mini', 'standard'),
 ]
 
 /** Returns the entries of a provider, in catalog order. */

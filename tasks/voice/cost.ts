@@ -1,20 +1,20 @@
-import { costOf, Exact } from '../llm/cost.ts'
+import { computeCost, ExactDecimal } from '../llm/cost.ts'
 import type { RecognitionUsage } from './ports.ts'
-import { recognitionOf } from './recognition.ts'
+import { requireRecognition } from './recognition.ts'
 
 /**
  * Returns the cost of a transcription in US dollars as an exact decimal string. Prices by the hour are rounded to
  * twelve places. Null if the price or the billed usage is unknown.
  */
-export function recognitionCost(model: string, used: RecognitionUsage): string | null {
-  const { price } = recognitionOf(model)
+export function computeRecognitionCost(model: string, used: RecognitionUsage): string | null {
+  const { price } = requireRecognition(model)
   const { inputTokens: input, outputTokens: output, audioSeconds: seconds } = used
   if (price === null) return null
   if ('input' in price)
     return input === null || output === null
       ? null
-      : costOf({ ...price, tiers: [] }, { input, output, cached: 0, reasoning: 0 })
+      : computeCost({ ...price, tiers: [] }, { input, output, cached: 0, reasoning: 0 })
   if (seconds === null) return null
   const billed = Math.max(seconds, price.minSeconds ?? 0)
-  return new Exact(price.hour).times(billed).div(3600).toDecimalPlaces(12).toFixed()
+  return new ExactDecimal(price.hour).times(billed).div(3600).toDecimalPlaces(12).toFixed()
 }

@@ -1,11 +1,11 @@
 import { fail } from '../../sql/errors.ts'
-import { addPreviewChunk, beginPreview, endPreview, requestedPreview } from '../../sql/voice.ts'
+import { addPreviewChunk, beginPreview, completePreview, findRequestedPreview } from '../../sql/voice.ts'
 import type { TaskContext } from '../context.ts'
 import { CHUNK_EVENT } from './preview-event.ts'
 
 // Far above the longest preview: 1000 characters at a quarter of the normal speed take about five minutes, or 5 MB of
 // MP3.
-const MAX_BYTES = 32 * 1024 * 1024
+const MAX_PREVIEW_BYTES = 32 * 1024 * 1024
 
 /** Runs `voice.preview`. */
 export async function run(
@@ -13,17 +13,17 @@ export async function run(
   payload: { readonly digest: string },
 ): Promise<{ byte_size: number }> {
   const digest = Buffer.from(payload.digest, 'hex')
-  const stored = await ctx.db.maybeOne(requestedPreview(digest))
+  const stored = await ctx.db.maybeOne(findRequestedPreview(digest))
   if (stored === null) throw fail('voice.preview_missing')
   const { byte_size, ...speech } = stored
   // An earlier job has finished this preview.
   if (byte_size !== null) return { byte_size }
-  ctx.progress('Synthesizing')
-  const started = await ctx.fenced((tx) => tx.maybeOne(beginPreview(digest)))
+  ctx.reportProgress('Synthesizing')
+  const started = await ctx.runFenced((tx) => tx.maybeOne(beginPreview(digest)))
   if (started === null) throw fail('voice.preview_missing')
   const { generation } = started
   const size = await storePieces(ctx, { digest, generation }, ctx.providers.speech.speak(speech, ctx.signal))
-  await ctx.fenced((tx) => tx.run(endPreview(digest, generation, size)))
+  await ctx.runFenced((tx) => tx.run(completePreview(digest, generation, size)))
   return { byte_size: size }
 }
 
@@ -49,7 +49,7 @@ async function storePieces(
     while (pending.length > 0) {
       const bytes = Buffer.concat(pending)
       pending = []
-      await ctx.fenced((tx) => tx.run(addPreviewChunk({ ...target, ordinal, start, bytes })))
+      await ctx.runFenced((tx) => tx.run(addPreviewChunk({ ...target, ordinal, start, bytes })))
       ctx.emit(CHUNK_EVENT, { generation: target.generation })
       ordinal++
       start += bytes.length
@@ -59,7 +59,7 @@ async function storePieces(
   try {
     for await (const piece of pieces) {
       size += piece.length
-      if (size > MAX_BYTES) throw fail('ai.interrupted', { reason: 'the audio is too long' })
+      if (size > MAX_PREVIEW_BYTES) throw fail('ai.interrupted', { reason: 'the audio is too long' })
       pending.push(piece)
       if (writing) continue
       writing = true

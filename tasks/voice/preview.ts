@@ -4,7 +4,7 @@ import type { Speech } from '../../sql/voice.ts'
 import { defineTask, loadLazily } from '../task.ts'
 
 /** Returns the key under which a preview is stored. */
-export function digestOf({ provider, model, voice, speed, text }: Speech): Buffer {
+export function previewDigestOf({ provider, model, voice, speed, text }: Speech): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([provider, model, voice, speed, text]))
     .digest()
@@ -15,7 +15,7 @@ export function digestOf({ provider, model, voice, speed, text }: Speech): Buffe
  * it. Requests for the same preview share one job. An interrupted attempt leaves an unfinished generation, and the next
  * attempt starts a new one.
  */
-export const preview = defineTask({
+export const synthesizePreview = defineTask({
   name: 'voice.preview',
   queue: 'voice',
   pool: 'io',

@@ -22,13 +22,13 @@ export interface Recognition {
   readonly price: Price
 }
 
-const streaming = (price: Price): Recognition => ({
+const createStreaming = (price: Price): Recognition => ({
   format: 'json',
   streams: true,
   acceptsPrompt: true,
   price,
 })
-const whisper = (price: Price): Recognition => ({
+const createWhisper = (price: Price): Recognition => ({
   format: 'verbose_json',
   streams: false,
   acceptsPrompt: true,
@@ -36,27 +36,27 @@ const whisper = (price: Price): Recognition => ({
 })
 
 /** Keyed by model id. */
-const RECOGNITION: ReadonlyMap<string, Recognition> = new Map(
+const RECOGNITION_BY_MODEL: ReadonlyMap<string, Recognition> = new Map(
   Object.entries({
-    'gpt-transcribe': streaming({ hour: '0.27' }),
-    'gpt-4o-transcribe': streaming({ input: '2.5', output: '10' }),
-    'gpt-4o-mini-transcribe': streaming({ input: '1.25', output: '5' }),
+    'gpt-transcribe': createStreaming({ hour: '0.27' }),
+    'gpt-4o-transcribe': createStreaming({ input: '2.5', output: '10' }),
+    'gpt-4o-mini-transcribe': createStreaming({ input: '1.25', output: '5' }),
     'gpt-4o-transcribe-diarize': {
       format: 'diarized_json',
       streams: true,
       acceptsPrompt: false,
       price: { input: '2.5', output: '10' },
     },
-    'whisper-1': whisper({ hour: '0.36' }),
-    'whisper-large-v3-turbo': whisper({ hour: '0.04', minSeconds: 10 }),
-    'whisper-large-v3': whisper({ hour: '0.111', minSeconds: 10 }),
+    'whisper-1': createWhisper({ hour: '0.36' }),
+    'whisper-large-v3-turbo': createWhisper({ hour: '0.04', minSeconds: 10 }),
+    'whisper-large-v3': createWhisper({ hour: '0.111', minSeconds: 10 }),
     'voxtral-mini-latest': { format: 'voxtral', streams: false, acceptsPrompt: false, price: null },
   }),
 )
 
 /** Returns the recognition parameters of a model. @throws RangeError if the model is not in the catalog. */
-export function recognitionOf(model: string): Recognition {
-  const found = RECOGNITION.get(model)
+export function requireRecognition(model: string): Recognition {
+  const found = RECOGNITION_BY_MODEL.get(model)
   if (found === undefined) throw new RangeError(`Unknown speech recognition model: ${model}`)
   return found
 }
@@ -68,7 +68,7 @@ export function recognitionOf(model: string): Recognition {
 export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
 /** Maps each audio media type of `sniffMediaType` to the file extension that providers expect. */
-const EXTENSIONS: ReadonlyMap<string, string> = new Map(
+const AUDIO_EXTENSIONS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'audio/flac': 'flac',
     'audio/mp4': 'm4a',
@@ -87,7 +87,7 @@ const EXTENSIONS: ReadonlyMap<string, string> = new Map(
 )
 
 /** Returns a neutral file name with the extension of a media type, or null if no provider accepts the type. */
-export function audioName(mediaType: string): string | null {
-  const extension = EXTENSIONS.get(mediaType.split(';', 1)[0]!.trim().toLowerCase())
+export function audioFileName(mediaType: string): string | null {
+  const extension = AUDIO_EXTENSIONS.get(mediaType.split(';', 1)[0]!.trim().toLowerCase())
   return extension === undefined ? null : `audio.${extension}`
 }

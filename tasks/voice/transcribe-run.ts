@@ -1,12 +1,12 @@
-import { documentContent, hasBlob } from '../../sql/blobs.ts'
+import { findDocumentContent, hasBlob } from '../../sql/blobs.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { beginTranscription } from '../../sql/voice/transcriptions.ts'
-import { createDeltas, toStorable } from '../ai/deltas.ts'
-import { keyName } from '../ai/providers.ts'
+import { createAnswerBuffer, toStorable } from '../ai/deltas.ts'
+import { keySettingName } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
-import { recognitionCost } from './cost.ts'
+import { computeRecognitionCost } from './cost.ts'
 import type { RecognitionUsage, Recording, Transcript } from './ports.ts'
-import { audioName } from './recognition.ts'
+import { audioFileName } from './recognition.ts'
 import type { TranscribePayload } from './transcribe.ts'
 import type { Transcription } from './transcription.ts'
 
@@ -15,8 +15,8 @@ export async function run(ctx: TaskContext, payload: TranscribePayload): Promise
   const { transcription_id: id, document_id, provider, model } = payload
   const audio = await openRecording(ctx, document_id)
   if (ctx.settings.ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keyName(provider) })
-  const started = await ctx.fenced((tx) => tx.maybeOne(beginTranscription(id, ctx.job.id)))
+    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
+  const started = await ctx.runFenced((tx) => tx.maybeOne(beginTranscription(id, ctx.job.id)))
   if (started === null) throw fail('voice.transcription_missing')
   const { requested_language, prompt, created_at, shown } = started
   if (shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
@@ -29,7 +29,7 @@ export async function run(ctx: TaskContext, payload: TranscribePayload): Promise
     ...audio,
   })
   const { text, language, durationSeconds, segments, used } = transcript
-  const cost = recognitionCost(model, used)
+  const cost = computeRecognitionCost(model, used)
   return {
     id,
     status: 'done',
@@ -66,12 +66,12 @@ async function openRecording(
   ctx: TaskContext,
   documentId: number,
 ): Promise<Pick<Recording, 'fileName' | 'mediaType' | 'pieces'>> {
-  const source = await ctx.db.maybeOne(documentContent(documentId, ctx.job.ownerId))
+  const source = await ctx.db.maybeOne(findDocumentContent(documentId, ctx.job.ownerId))
   if (source === null) throw fail('document.missing')
   const { byte_size: size, media_type: mediaType } = source
   // Checked before the request, because the provider may charge for an interrupted one.
   if (!hasBlob(source) || !(await ctx.blobs.exists(source, size))) throw fail('document.bytes_missing')
-  const fileName = audioName(mediaType)
+  const fileName = audioFileName(mediaType)
   if (fileName === null) throw fail('voice.not_audio', { type: mediaType })
   return { fileName, mediaType, pieces: reportProgress(ctx, ctx.blobs.read(source, 0, size), size) }
 }
@@ -84,18 +84,18 @@ async function* reportProgress(
 ): AsyncGenerator<Uint8Array> {
   let sent = 0
   for await (const piece of pieces) {
-    ctx.progress('Sending the recording', sent, size)
+    ctx.reportProgress('Sending the recording', sent, size)
     sent += piece.length
     yield piece
   }
-  ctx.progress('Transcribing')
+  ctx.reportProgress('Transcribing')
 }
 
-const UNKNOWN: RecognitionUsage = { inputTokens: null, outputTokens: null, audioSeconds: null }
+const UNKNOWN_USAGE: RecognitionUsage = { inputTokens: null, outputTokens: null, audioSeconds: null }
 
 /** Transcribes a recording and emits the usage of the attempt, even if it fails. */
 async function transcribeRecording(ctx: TaskContext, recording: Recording): Promise<Transcript> {
-  const deltas = createDeltas((content) =>
+  const deltas = createAnswerBuffer((content) =>
     ctx.emit('chunk', { content, timestamp: new Date().toISOString() }),
   )
   const report = (used: RecognitionUsage, cost: string | null, success: boolean): void =>
@@ -105,7 +105,7 @@ async function transcribeRecording(ctx: TaskContext, recording: Recording): Prom
       audio_seconds: used.audioSeconds ?? 0,
       cost,
       // True if both usage and cost are unknown.
-      estimated: used === UNKNOWN && cost === null,
+      estimated: used === UNKNOWN_USAGE && cost === null,
       success,
     })
   let outcome: Awaited<ReturnType<typeof ctx.providers.transcription.transcribe>>
@@ -115,15 +115,15 @@ async function transcribeRecording(ctx: TaskContext, recording: Recording): Prom
     deltas.end()
     // A Failure means that the bytes could not be read, and providers do not charge for an incomplete file. After an
     // abort, the cost is unknown.
-    report(UNKNOWN, error instanceof Failure ? '0' : null, false)
+    report(UNKNOWN_USAGE, error instanceof Failure ? '0' : null, false)
     throw error
   }
   deltas.end()
   if (outcome.kind === 'failure') {
-    report(UNKNOWN, outcome.isFree ? '0' : null, false)
+    report(UNKNOWN_USAGE, outcome.isFree ? '0' : null, false)
     throw outcome.failure
   }
   const { transcript } = outcome
-  report(transcript.used, recognitionCost(recording.model, transcript.used), true)
+  report(transcript.used, computeRecognitionCost(recording.model, transcript.used), true)
   return transcript
 }

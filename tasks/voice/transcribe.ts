@@ -29,8 +29,13 @@ export const transcribe = defineTask({
   result: Transcription,
   actor: ({ document_id }) => `transcription:${document_id}`,
   whenBusy: 'join',
-  joins: ({ provider, model, language, prompt_sha256 }) => ({ provider, model, language, prompt_sha256 }),
+  joinCriteria: ({ provider, model, language, prompt_sha256 }) => ({
+    provider,
+    model,
+    language,
+    prompt_sha256,
+  }),
   links: ({ document_id }) => [{ kind: 'document', id: document_id }],
-  settle: 'voice_transcription_settle',
+  settleFunction: 'voice_transcription_settle',
   run: loadLazily(() => import('./transcribe-run.ts')),
 })

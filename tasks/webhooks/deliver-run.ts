@@ -1,21 +1,21 @@
 import {
   CHALLENGE,
   claimDeliveries,
+  type DeliveryResult,
   type DueDelivery,
   markEndpointVerified,
   recordDeliveryAttempt,
   type WEBHOOK_OUTCOMES,
-  type WebhookAnswer,
 } from '../../sql/webhooks.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
-import { disabledEndpointMail } from './disabled-endpoint.ts'
-import { deriveChallengeToken, deriveWebhookSecret, webhookHeaders } from './signature.ts'
+import { mailDisabledEndpoint } from './disabled-endpoint.ts'
+import { deriveChallengeToken, deriveWebhookSecret, signWebhook } from './signature.ts'
 
 // Concurrent requests per endpoint. They make the order undefined, and a slow endpoint delays only its own deliveries.
 const MAX_CONCURRENT = 8
 // Maximum time of a run, after which other endpoints get the slot.
-const RUN_MS = 60_000
+const MAX_RUN_MS = 60_000
 // Added to the request timeout. After both, a delivery without a recorded attempt becomes due again.
 const HOLD_MARGIN_SECONDS = 30
 
@@ -28,13 +28,13 @@ export async function run(
   const { timeoutMs, rates } = settings.webhooks
   const limits = { max: MAX_CONCURRENT, holdSeconds: timeoutMs / 1000 + HOLD_MARGIN_SECONDS, rates }
   const counts = { delivered: 0, failed: 0 }
-  const deadline = performance.now() + RUN_MS
+  const deadline = performance.now() + MAX_RUN_MS
   while (performance.now() < deadline && !signal.aborted) {
     const due = await db.any(claimDeliveries(endpoint, host, limits))
     if (due.length === 0) break
     for (const outcome of await Promise.all(due.map((delivery) => deliverOne(ctx, endpoint, delivery))))
       counts[outcome === 'delivered' ? 'delivered' : 'failed']++
-    ctx.progress(`${counts.delivered} delivered`)
+    ctx.reportProgress(`${counts.delivered} delivered`)
   }
   return counts
 }
@@ -47,11 +47,11 @@ async function deliverOne(
   const { db, settings, secretKey, providers, signal, job } = ctx
   const { id, message_id, url, body, secret_version: version } = due
   const versions = due.is_rolling ? [version, version - 1] : [version]
-  const headers = webhookHeaders(
+  const headers = signWebhook(
     { id: message_id, timestamp: Math.floor(due.at_ms / 1000), body },
     versions.map((each) => deriveWebhookSecret(secretKey, endpoint, each)),
   )
-  const answer: WebhookAnswer = {
+  const answer: DeliveryResult = {
     at: new Date(due.at_ms).toISOString(),
     ...(await providers.postWebhook({ url, headers, body }, signal)),
   }
@@ -67,14 +67,14 @@ async function deliverOne(
     )
     if (end === 'disabled') {
       const options = { ownerId: null, requestId: job.requestId, settings }
-      await enqueue(tx, disabledEndpointMail, { endpoint_id: endpoint }, options)
+      await enqueue(tx, mailDisabledEndpoint, { endpoint_id: endpoint }, options)
     }
     return end
   })
 }
 
 /** Classifies a response. Any 2xx status is a success, and 410 means that the endpoint is permanently gone. */
-function classifyResponse({ status }: WebhookAnswer): 'delivered' | 'failed' | 'gone' {
+function classifyResponse({ status }: DeliveryResult): 'delivered' | 'failed' | 'gone' {
   if (status === 410) return 'gone'
   return status !== null && status >= 200 && status < 300 ? 'delivered' : 'failed'
 }

@@ -1,5 +1,5 @@
-import { disabledEndpoint } from '../../sql/webhooks.ts'
-import { disabledWebhookEmail } from '../accounts/emails.ts'
+import { findDisabledEndpoint } from '../../sql/webhooks.ts'
+import { composeDisabledWebhookEmail } from '../accounts/emails.ts'
 import { mailOnce } from '../accounts/mail.ts'
 import type { TaskContext } from '../context.ts'
 
@@ -8,7 +8,7 @@ export async function run(
   ctx: TaskContext,
   { endpoint_id }: { readonly endpoint_id: number },
 ): Promise<Record<string, never>> {
-  const found = await ctx.db.maybeOne(disabledEndpoint(endpoint_id))
-  if (found !== null) await mailOnce(ctx, found.email, disabledWebhookEmail(found, endpoint_id))
+  const found = await ctx.db.maybeOne(findDisabledEndpoint(endpoint_id))
+  if (found !== null) await mailOnce(ctx, found.email, composeDisabledWebhookEmail(found, endpoint_id))
   return {}
 }

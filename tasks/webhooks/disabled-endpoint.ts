@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /** Notifies an account by mail that its webhook endpoint was disabled. */
-export const disabledEndpointMail = defineTask({
+export const mailDisabledEndpoint = defineTask({
   name: 'accounts.webhook_disabled',
   queue: 'accounts',
   pool: 'io',

@@ -1,6 +1,6 @@
-import type { WebhookAnswer } from '../../sql/webhooks.ts'
+import type { DeliveryResult } from '../../sql/webhooks.ts'
 
-export type WebhookResponse = Omit<WebhookAnswer, 'at'>
+export type WebhookResponse = Omit<DeliveryResult, 'at'>
 
 /** Posts a message to a webhook URL, unless the URL has a private address that is not allowed. Never rejects. */
 export type PostWebhook = (

@@ -1,18 +1,21 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { mac } from '../accounts/tokens.ts'
+import { computeMac } from '../accounts/tokens.ts'
 
 /** Secrets and signatures of webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec). */
 
-const PREFIX = 'whsec_'
+const SECRET_PREFIX = 'whsec_'
 
 /** Derives an endpoint's secret from the deployment's key, so that it can be shown again without being stored. */
 export function deriveWebhookSecret(secretKey: string, endpoint: number, version: number): string {
-  return PREFIX + mac(secretKey, 'millrace.webhook', String(endpoint), String(version)).toString('base64')
+  return (
+    SECRET_PREFIX +
+    computeMac(secretKey, 'millrace.webhook', String(endpoint), String(version)).toString('base64')
+  )
 }
 
 /** Derives the token that a receiver echoes to confirm that it accepts deliveries. */
 export function deriveChallengeToken(secretKey: string, endpoint: number, url: string): string {
-  return mac(secretKey, 'millrace.webhook-challenge', String(endpoint), url).toString('base64url')
+  return computeMac(secretKey, 'millrace.webhook-challenge', String(endpoint), url).toString('base64url')
 }
 
 /** A message to sign. `timestamp` is in seconds since the epoch. */
@@ -23,7 +26,7 @@ export interface SignedMessage {
 }
 
 /** Creates the headers of a message, with one signature per secret. */
-export function webhookHeaders(
+export function signWebhook(
   { id, timestamp, body }: SignedMessage,
   secrets: readonly string[],
 ): Record<'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string> {
@@ -69,6 +72,6 @@ export function hasValidSignature(
 }
 
 function computeDigest(secret: string, id: string, timestamp: string, body: string | Uint8Array): Buffer {
-  const key = Buffer.from(secret.slice(PREFIX.length), 'base64')
+  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')
   return createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest()
 }

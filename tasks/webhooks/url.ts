@@ -6,7 +6,7 @@ export interface WebhookAddresses {
 }
 
 /** Returns the normalized host of a webhook URL, which is the key of its rate limit. */
-export const webhookHost = (url: string): string => new URL(url).hostname.replace(/\.$/, '')
+export const webhookHostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, '')
 
 /**
  * Returns the reason why a URL is not allowed for webhooks, or null if it is allowed. Only the text is checked here.

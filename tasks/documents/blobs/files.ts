@@ -5,7 +5,7 @@ import type { BlobStore } from './store.ts'
 
 const READ_BYTES = 256 * 1024
 // Matches UUIDs as PostgreSQL writes them. No other key may become part of a path.
-const KEY = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const KEY_PATTERN = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /**
  * Stores bytes as files in a folder that all processes share. A file gets its final name only once it is complete and
@@ -14,28 +14,28 @@ const KEY = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export function createFileStore(folder: string): BlobStore {
   const root = resolve(folder)
   const pathOf = (key: string): string => {
-    if (!KEY.test(key)) throw new Error('The blob key is not a UUID')
+    if (!KEY_PATTERN.test(key)) throw new Error('The blob key is not a UUID')
     return join(root, key.slice(0, 2), key.slice(2, 4), key)
   }
   return {
     write: async ({ key }, chunks) => {
       const path = pathOf(key)
       await createFolder(dirname(path))
-      await writeDurably(partialPath(path), chunks)
-      await rename(partialPath(path), path)
+      await writeDurably(partialPathOf(path), chunks)
+      await rename(partialPathOf(path), path)
       await syncFolder(dirname(path))
     },
     read: ({ key }, from, length) => readFile(pathOf(key), from, length),
-    exists: async ({ key }, byteSize) => (await stat(pathOf(key)).catch(nullWhenMissing))?.size === byteSize,
+    exists: async ({ key }, byteSize) => (await stat(pathOf(key)).catch(nullIfMissing))?.size === byteSize,
     remove: async ({ key }) => {
-      await rm(partialPath(pathOf(key)), { force: true })
+      await rm(partialPathOf(pathOf(key)), { force: true })
       await rm(pathOf(key), { force: true })
     },
     close: () => {},
   }
 }
 
-const partialPath = (path: string): string => `${path}.part`
+const partialPathOf = (path: string): string => `${path}.part`
 
 async function writeDurably(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   // Truncates the partial file of a killed restore.
@@ -49,7 +49,7 @@ async function writeDurably(path: string, chunks: AsyncIterable<Uint8Array>): Pr
 }
 
 async function* readFile(path: string, from: number, length: number): AsyncGenerator<Uint8Array> {
-  const file = await open(path, 'r').catch(nullWhenMissing)
+  const file = await open(path, 'r').catch(nullIfMissing)
   if (file === null) throw fail('document.bytes_missing')
   try {
     if ((await file.stat()).size < from + length) throw fail('document.bytes_missing')
@@ -87,7 +87,7 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-function nullWhenMissing(error: unknown): null {
+function nullIfMissing(error: unknown): null {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOENT' || code === 'ENOTDIR') return null
   throw error

@@ -1,4 +1,4 @@
-import { appendChunk, blobChunk, chunkedBytes, deleteChunks } from '../../../sql/blobs.ts'
+import { appendChunk, deleteChunks, readBlobChunk, sumChunkBytes } from '../../../sql/blobs.ts'
 import type { Database } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { splitIntoParts } from './parts.ts'
@@ -19,14 +19,14 @@ export function createPostgresStore(db: Database): BlobStore {
     read: async function* ({ blob_id }, from, length) {
       let skip = from % CHUNK_BYTES
       for (let ordinal = Math.floor(from / CHUNK_BYTES), left = length; left > 0; ordinal++, skip = 0) {
-        const chunk = await db.maybeOne(blobChunk(blob_id, ordinal))
+        const chunk = await db.maybeOne(readBlobChunk(blob_id, ordinal))
         const piece = chunk?.bytes.subarray(skip, skip + left)
         if (piece === undefined || piece.length === 0) throw fail('document.bytes_missing')
         left -= piece.length
         yield piece
       }
     },
-    exists: async ({ blob_id }, byteSize) => (await db.one(chunkedBytes(blob_id))).bytes === byteSize,
+    exists: async ({ blob_id }, byteSize) => (await db.one(sumChunkBytes(blob_id))).bytes === byteSize,
     remove: async ({ blob_id }) => void (await db.run(deleteChunks(blob_id))),
     close: () => {},
   }

@@ -11,44 +11,44 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { fail } from '../../../sql/errors.ts'
-import type { Location } from './location.ts'
+import type { StoreLocation } from './location.ts'
 import { type Part, splitIntoParts } from './parts.ts'
 import type { S3Settings } from './settings.ts'
 import type { BlobStore } from './store.ts'
 
 // S3's limits: 5 MiB minimum for all parts but the last, and at most 10,000 parts.
-const MIN_PART = 5 * 1024 * 1024
+const MIN_PART_BYTES = 5 * 1024 * 1024
 const MAX_PARTS = 10_000
 // A download holds its connection until its client finishes, and slow clients would exhaust the default of 50.
 const MAX_SOCKETS = 1000
-const CONNECT_MS = 5_000
+const CONNECT_TIMEOUT_MS = 5_000
 const SOCKET_TIMEOUT_MS = 60_000
 // Maximum number of consecutive times that a download may break off without receiving a byte.
-const MAX_BREAKS = 3
+const MAX_CONSECUTIVE_BREAKS = 3
 
 /** Stores bytes as objects in a bucket. Large objects are sent in parts, with at most two in memory. */
 export function createS3Store(
-  { bucket, prefix }: Location & { kind: 's3' },
+  { bucket, prefix }: StoreLocation & { kind: 's3' },
   settings: S3Settings,
   maxBytes: number,
 ): BlobStore {
   const client = createClient(settings)
   const objectName = (key: string) => ({ Bucket: bucket, Key: `${prefix}${key}` })
-  const partBytes = Math.max(MIN_PART, Math.ceil(maxBytes / MAX_PARTS))
+  const partBytes = Math.max(MIN_PART_BYTES, Math.ceil(maxBytes / MAX_PARTS))
   return {
     write: ({ key }, chunks, onUploadId) =>
       writeObject(client, objectName(key), splitIntoParts(chunks, partBytes), onUploadId),
     read: ({ key }, from, length) => readObject(client, objectName(key), from, length),
     exists: async ({ key }, byteSize) => {
-      const head = await client.send(new HeadObjectCommand(objectName(key))).catch(nullWhenMissing)
+      const head = await client.send(new HeadObjectCommand(objectName(key))).catch(nullIfMissing)
       return head?.ContentLength === byteSize
     },
     remove: async ({ key, upload_id }) => {
       if (upload_id !== null)
         await client
           .send(new AbortMultipartUploadCommand({ ...objectName(key), UploadId: upload_id }))
-          .catch(nullWhenMissing)
-      await client.send(new DeleteObjectCommand(objectName(key))).catch(nullWhenMissing)
+          .catch(nullIfMissing)
+      await client.send(new DeleteObjectCommand(objectName(key))).catch(nullIfMissing)
     },
     close: () => client.destroy(),
   }
@@ -66,7 +66,7 @@ function createClient({ endpointUrl, region, credentials }: S3Settings): S3Clien
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
-      connectionTimeout: CONNECT_MS,
+      connectionTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SOCKET_TIMEOUT_MS,
       httpAgent: { maxSockets: MAX_SOCKETS },
       httpsAgent: { maxSockets: MAX_SOCKETS },
@@ -171,7 +171,7 @@ async function* readObject(
     } catch (error) {
       failure = error
     }
-    if (at < end && breaks >= MAX_BREAKS) throw failure
+    if (at < end && breaks >= MAX_CONSECUTIVE_BREAKS) throw failure
   }
 }
 
@@ -182,7 +182,7 @@ async function getRange(
   end: number,
 ): Promise<AsyncIterable<Uint8Array>> {
   const range = { ...name, Range: `bytes=${from}-${end - 1}` }
-  const found = await client.send(new GetObjectCommand(range)).catch(nullWhenMissing)
+  const found = await client.send(new GetObjectCommand(range)).catch(nullIfMissing)
   if (found === null || (found.ContentLength ?? 0) < end - from) throw fail('document.bytes_missing')
   // Some servers ignore a range that they do not accept, and return the whole object.
   if (from > 0 && !found.ContentRange?.startsWith(`bytes ${from}-`))
@@ -191,10 +191,10 @@ async function getRange(
 }
 
 // HTTP statuses of a missing or too short object. Servers agree more on the status than on the error's name.
-const MISSING = new Set([404, 416])
+const MISSING_STATUSES = new Set([404, 416])
 
-function nullWhenMissing(error: unknown): null {
+function nullIfMissing(error: unknown): null {
   const status = (error as Partial<S3ServiceException>).$metadata?.httpStatusCode
-  if (status !== undefined && MISSING.has(status)) return null
+  if (status !== undefined && MISSING_STATUSES.has(status)) return null
   throw error
 }

@@ -38,7 +38,7 @@ export interface S3Settings {
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined
 }
 
-export function blobSettings(env: z.output<z.ZodObject<typeof blobShape>>): BlobSettings {
+export function buildBlobSettings(env: z.output<z.ZodObject<typeof blobShape>>): BlobSettings {
   const { S3_ENDPOINT_URL: endpointUrl, S3_REGION: region, S3_ACCESS_KEY, S3_SECRET_KEY } = env
   const credentials =
     S3_ACCESS_KEY === undefined || S3_SECRET_KEY === undefined
@@ -49,7 +49,7 @@ export function blobSettings(env: z.output<z.ZodObject<typeof blobShape>>): Blob
 }
 
 /** Returns the problems of settings that require each other; checks raw values. */
-export function blobChecks(env: Readonly<Record<string, string | undefined>>): string[] {
+export function checkBlobSettings(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems: string[] = []
   const { S3_ENDPOINT_URL: endpoint, S3_ACCESS_KEY: key, S3_SECRET_KEY: secret } = env
   if (env.BLOB_STORE?.startsWith('s3:') && endpoint === undefined && env.S3_REGION === undefined)

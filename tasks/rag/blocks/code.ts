@@ -8,7 +8,7 @@ interface Line {
 // Matches a line that ends or continues the construct above it, in any language.
 const CONTINUATION =
   /^\s*(?:[\])}>]|end\b|else\b|elif\b|elsif\b|except\b|finally\b|catch\b|rescue\b|ensure\b|then\b|fi\b|done\b|esac\b)/
-const COMMENT_OR_MARK = /^\s*(?:\/\/|\/\*|\*|#|--|;|%|"""|'''|@|\[)/
+const COMMENT_OR_ANNOTATION = /^\s*(?:\/\/|\/\*|\*|#|--|;|%|"""|'''|@|\[)/
 const DECLARATION =
   /^\s*(?:(?:export|default|public|private|protected|internal|static|abstract|final|async|pub(?:\([^)]*\))?|unsafe|extern|override|virtual|sealed|readonly|declare|inline|local)\s+)*(?:function\*?|class|interface|type|enum|struct|trait|impl|def|defp|defmodule|fn|fun|func|sub|proc|module|namespace|package|object|record|protocol|extension|const|let|var|val|create\s+(?:or\s+replace\s+)?(?:table|function|view|index|procedure|trigger))\s+[`"']?([\p{L}_$][\p{L}\p{N}_$.:]*)/iu
 const METHOD =
@@ -22,7 +22,7 @@ const MAX_DEPTH = 16
  * The declarations of a program. Uses only indentation and keywords, so it works for any block-structured language.
  * Splits a declaration of more than `max` characters into its own parts, each under its name.
  */
-export function codeBlocks(text: string, max: number): Block[] {
+export function splitCode(text: string, max: number): Block[] {
   return splitParts(linesOf(text), text.length, [], max)
 }
 
@@ -38,11 +38,11 @@ function splitParts(lines: readonly Line[], end: number, path: readonly string[]
     const part = lines.slice(from, to)
     const stop = lines[to]?.start ?? end
     const start = part[0]!.start
-    const name = nameOf(part, base)
+    const name = findPartName(part, base)
     const inner = name === null ? path : [...path, name]
     if (stop - start <= max || part.length < 3 || inner.length >= MAX_DEPTH)
       return [{ start, end: stop, path: inner }]
-    const first = part.findIndex(({ text }) => declaredName(text) !== null)
+    const first = part.findIndex(({ text }) => findDeclaredName(text) !== null)
     const rest = part.slice(first + 1)
     const deeper = rest.some(({ text }) => text.trim() !== '' && indentOf(text) > base)
     // A part without inner structure stays whole; the caller splits it at lines.
@@ -60,21 +60,21 @@ function beginsPart(lines: readonly Line[], i: number, base: number): boolean {
   if (text.trim() === '' || indentOf(text) > base || CONTINUATION.test(text)) return false
   const before = lines[i - 1]?.text ?? ''
   if (before.trim() === '') return true
-  if (COMMENT_OR_MARK.test(before) && indentOf(before) <= base) return false
-  return declaredName(text) !== null || (CONTINUATION.test(before) && indentOf(before) <= base)
+  if (COMMENT_OR_ANNOTATION.test(before) && indentOf(before) <= base) return false
+  return findDeclaredName(text) !== null || (CONTINUATION.test(before) && indentOf(before) <= base)
 }
 
-function nameOf(lines: readonly Line[], base: number): string | null {
+function findPartName(lines: readonly Line[], base: number): string | null {
   for (const { text } of lines) {
     if (text.trim() === '' || indentOf(text) > base) continue
-    const name = declaredName(text)
+    const name = findDeclaredName(text)
     if (name !== null) return name
   }
   return null
 }
 
 /** Returns the name that a line declares; null if it declares none. A very long line is data. */
-function declaredName(text: string): string | null {
+function findDeclaredName(text: string): string | null {
   if (text.length > MAX_LINE_LENGTH) return null
   return (DECLARATION.exec(text) ?? METHOD.exec(text))?.[1] ?? null
 }

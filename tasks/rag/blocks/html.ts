@@ -1,21 +1,21 @@
-import { type MarkupEvents, readMarkup } from '../../markup.ts'
+import { type MarkupEvents, parseMarkup } from '../../markup.ts'
 import type { Block } from './block.ts'
 
 // Elements whose content is skipped. The last two are phonetic guides (furigana) in Chinese and Japanese.
-const SKIPPED = new Set('script style noscript template svg math iframe object nav rt rp'.split(' '))
-const INLINE = new Set(
+const SKIPPED_ELEMENTS = new Set('script style noscript template svg math iframe object nav rt rp'.split(' '))
+const INLINE_ELEMENTS = new Set(
   'a abbr acronym b bdi bdo big cite code data dfn em font i img ins kbd label mark q rp rt ruby s samp small span strike strong sub sup time tt u var wbr'.split(
     ' ',
   ),
 )
 
 // Cells do not end a paragraph, because the whole row is one paragraph.
-const CELLS = new Set(['td', 'th'])
+const CELL_ELEMENTS = new Set(['td', 'th'])
 
 /** Returns the paragraphs of an HTML page, each with its headings. */
-export function htmlBlocks(html: string): Block[] {
+export function splitHtml(html: string): Block[] {
   const collector = new BlockCollector()
-  readMarkup(html, 'html', collector)
+  parseMarkup(html, 'html', collector)
   collector.endParagraph(html.length)
   return collector.blocks
 }
@@ -31,17 +31,17 @@ class BlockCollector implements MarkupEvents {
   private level = 0
 
   open(name: string, _: unknown, at: number): void {
-    if (SKIPPED.has(name)) this.skippedDepth++
-    if (INLINE.has(name)) return
-    if (CELLS.has(name)) this.words += ' '
+    if (SKIPPED_ELEMENTS.has(name)) this.skippedDepth++
+    if (INLINE_ELEMENTS.has(name)) return
+    if (CELL_ELEMENTS.has(name)) this.words += ' '
     else this.endParagraph(at)
     this.level = levelOf(name) ?? this.level
   }
 
   close(name: string, at: number): void {
-    if (SKIPPED.has(name)) this.skippedDepth = Math.max(0, this.skippedDepth - 1)
-    if (INLINE.has(name)) return
-    if (CELLS.has(name)) this.words += ' '
+    if (SKIPPED_ELEMENTS.has(name)) this.skippedDepth = Math.max(0, this.skippedDepth - 1)
+    if (INLINE_ELEMENTS.has(name)) return
+    if (CELL_ELEMENTS.has(name)) this.words += ' '
     else this.endParagraph(at)
     if (levelOf(name) !== null) this.level = 0
   }

@@ -3,10 +3,10 @@ import { type Block, linesOf } from './block.ts'
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#*)?[ \t]*$/
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
 const MAX_HEADING_LENGTH = 500
-const UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/
+const HEADING_UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/
 
 /** The paragraphs, lists and code fences of Markdown, each under its headings. A heading begins a block. */
-export function markdownBlocks(text: string): Block[] {
+export function splitMarkdown(text: string): Block[] {
   const lines = linesOf(text)
   const blocks: Block[] = []
   let path: readonly string[] = []
@@ -36,7 +36,7 @@ export function markdownBlocks(text: string): Block[] {
     } else if (line.text.trim() === '') {
       // A heading stays with the text below it.
       if (!onlyHeadings) close(line.start)
-    } else if (!UNDERLINE.test(line.text)) onlyHeadings = false
+    } else if (!HEADING_UNDERLINE.test(line.text)) onlyHeadings = false
   }
   close(text.length)
   return blocks
@@ -45,16 +45,16 @@ export function markdownBlocks(text: string): Block[] {
 function headingOf(line: string, next: string | undefined): { level: number; text: string } | null {
   if (line.length > MAX_HEADING_LENGTH) return null
   const marked = HEADING.exec(line)
-  if (marked !== null) return { level: marked[1]!.length, text: plainText(marked[2] ?? '') }
+  if (marked !== null) return { level: marked[1]!.length, text: toPlainText(marked[2] ?? '') }
   // Setext headings: underlined lines, except lines of a list or table.
   if (next === undefined || !/^ {0,3}[^\s>|#*+-]/.test(line)) return null
-  const underline = UNDERLINE.exec(next)?.[1]
+  const underline = HEADING_UNDERLINE.exec(next)?.[1]
   if (underline === undefined || underline.length < 3) return null
-  return { level: underline.startsWith('=') ? 1 : 2, text: plainText(line) }
+  return { level: underline.startsWith('=') ? 1 : 2, text: toPlainText(line) }
 }
 
 /** The text of a heading, without link targets and emphasis. */
-function plainText(text: string): string {
+function toPlainText(text: string): string {
   return text
     .replace(/!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, '$1')
     .replace(/[`*_]+/g, '')

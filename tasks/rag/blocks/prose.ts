@@ -1,7 +1,7 @@
 import { type Block, linesOf } from './block.ts'
 
 /** Returns the paragraphs of a text, which blank lines separate. */
-export function proseBlocks(text: string): Block[] {
+export function splitProse(text: string): Block[] {
   const blocks: Block[] = []
   let start: number | null = null
   for (const line of linesOf(text)) {
