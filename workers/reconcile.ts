@@ -4,16 +4,16 @@ import type { TaskContext } from '../tasks/context.ts'
 enableCodeCache()
 const { createDatabase } = await import('../sql/db.ts')
 const { uuidv7 } = await import('../sql/ids.ts')
-const { secretPaths } = await import('../tasks/environment.ts')
+const { listSecretPaths } = await import('../tasks/environment.ts')
 const { createLog } = await import('../tasks/log.ts')
-const { reconcile } = await import('../tasks/payments/reconcile.ts')
-const { settingsOrExit } = await import('../tasks/process.ts')
+const { reconcilePayments } = await import('../tasks/payments/reconcile.ts')
+const { loadSettingsOrExit } = await import('../tasks/process.ts')
 const { createChildPool } = await import('./children/pool.ts')
 const { createProviders } = await import('./providers/index.ts')
 
 // `npm run reconcile`: runs the scheduled reconciliation of payments immediately, next to any worker. Workers apply the
 // ingested events.
-const settings = settingsOrExit()
+const settings = loadSettingsOrExit()
 if (settings.databaseUrl === undefined) {
   process.stderr.write('DATABASE_URL: required\n')
   process.exit(2)
@@ -31,16 +31,16 @@ const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
   job: { id: uuidv7(), attempt: 1, ownerId: null, requestId: null },
   db,
   settings,
-  providers: createProviders(settings, createChildPool({ log, hidden: secretPaths(settings) }))(0),
+  providers: createProviders(settings, createChildPool({ log, hidden: listSecretPaths(settings) }))(0),
   log,
   signal: new AbortController().signal,
-  progress: (label) => process.stderr.write(`${label}\n`),
+  reportProgress: (label) => process.stderr.write(`${label}\n`),
   emit: () => {},
   retryJobs: () => Promise.resolve([]),
-  fenced: (work) => db.transaction(work),
+  runFenced: (work) => db.transaction(work),
 }
 try {
-  const { missed, left, settled } = await reconcile.run(context as TaskContext, {})
+  const { missed, left, settled } = await reconcilePayments.run(context as TaskContext, {})
   process.stdout.write(`Events ingested: ${missed}; ingested again: ${left}; refunds looked up: ${settled}\n`)
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : error}\n`)

@@ -2,8 +2,8 @@ import { flushCompileCache } from 'node:module'
 import { createLog, type Log } from '../tasks/log.ts'
 import {
   loadSecretKey,
+  loadSettingsOrExit,
   resolveDatabaseUrls,
-  settingsOrExit,
   startOrExit,
   stopOnSignals,
 } from '../tasks/process.ts'
@@ -16,13 +16,13 @@ const STOP_MS = 9_000
 
 /** Runs one worker process. */
 export async function runWorker(): Promise<void> {
-  const settings = settingsOrExit()
+  const settings = loadSettingsOrExit()
   const jobLog = createJobLog()
-  const log = await createLog(settings.logLevel, 'worker', jobLog.take)
-  await startOrExit(settings, log, () => start(settings, log, jobLog))
+  const log = await createLog(settings.logLevel, 'worker', jobLog.collect)
+  await startOrExit(settings, log, () => startProcess(settings, log, jobLog))
 }
 
-async function start(settings: Settings, log: Log, jobLog: JobLog): Promise<void> {
+async function startProcess(settings: Settings, log: Log, jobLog: JobLog): Promise<void> {
   // Until the worker exists, there is nothing to stop.
   let stop = (_reason: string): void => process.exit()
   onParentGone(() => stop('the parent process is gone'))

@@ -1,18 +1,18 @@
 import { createDatabase, type Database } from '../sql/db.ts'
-import { Connections, type QueuePool } from '../sql/driver.ts'
+import { ConnectionGroup, type QueuePool } from '../sql/driver.ts'
 import { type HealthCheck, startHealthCheck } from '../sql/health-check.ts'
 import { type ProgressEntry, refundInterruptions, unlockPools } from '../sql/jobs.ts'
 import { createPublisher, QUEUE_CHANGED, WORKER_CHANGED } from '../sql/notify.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
 import { storePendingQuota } from '../sql/quotas.ts'
 import { StartError } from '../sql/start-error.ts'
-import { secretPaths } from '../tasks/environment.ts'
+import { listSecretPaths } from '../tasks/environment.ts'
 import { createTaskFinder, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import { waitForDatabase } from '../tasks/outage.ts'
-import { runEntry, schedule } from '../tasks/schedule.ts'
+import { runEntry, scheduleEntries } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { shutDown, step } from '../tasks/shutdown.ts'
+import { createStep, shutDown } from '../tasks/shutdown.ts'
 import type { AnyTask } from '../tasks/task.ts'
 import { openTracing } from '../tasks/telemetry/open.ts'
 import {
@@ -81,13 +81,13 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       `WORKER_QUEUES: unknown queue ${unknown.join(', ')}; the queues are ${allQueues.join(', ')}`,
     )
   const runners: QueueRunner[] = []
-  const connections = new Connections()
+  const connections = new ConnectionGroup()
   // `lease` is declared later: only claims read its id, and nothing is claimed before it exists.
   const tracing = await openTracing(settings.tracing, 'worker', log)
   const parts = createParts(options, { tasks, connections, tracing, leaseId: () => lease.id })
-  const healthCheck = await waitForDatabase(log, () => probeDatabase(options, connections, parts))
+  const healthCheck = await waitForDatabase(log, () => startProbe(options, connections, parts))
   const lease: Lease = await waitForDatabase(log, () =>
-    holdLease(leaseOptions(options, queues, parts, runners)),
+    holdLease(createLeaseOptions(options, queues, parts, runners)),
   )
   let queueLimits: QueueLimits | null = null
   const queuePool = await openQueue(options, queues, connections, () => queueLimits?.refresh())
@@ -121,7 +121,7 @@ function createParts(
     leaseId,
   }: {
     readonly tasks: readonly AnyTask[]
-    readonly connections: Connections
+    readonly connections: ConnectionGroup
     readonly tracing: Tracing | null
     readonly leaseId: () => string
   },
@@ -146,7 +146,7 @@ function createParts(
   }
   const tallies = createTallies(db, log)
   const onLoss = () => tallies.count('children_lost')
-  const children = createChildPool({ log, onLoss, hidden: secretPaths(settings) })
+  const children = createChildPool({ log, onLoss, hidden: listSecretPaths(settings) })
   const onSpan = tracing === null ? undefined : (span: FinishedSpan) => tracing.add(span)
   const pools = createPools({
     settings,
@@ -174,9 +174,9 @@ function createParts(
 }
 
 /** Probes the database every second. If it does not answer, all connections break, and their statements are retried. */
-function probeDatabase(
+function startProbe(
   { settings, databaseUrl: url, log }: WorkerOptions,
-  connections: Connections,
+  connections: ConnectionGroup,
   { pools }: Parts,
 ): Promise<HealthCheck> {
   return startHealthCheck({
@@ -191,7 +191,7 @@ function probeDatabase(
   })
 }
 
-function leaseOptions(
+function createLeaseOptions(
   { log, settings }: WorkerOptions,
   queues: readonly string[],
   { db, executor, pools, children, publisher, tallies, tracing }: Parts,
@@ -226,7 +226,7 @@ function leaseOptions(
 function openQueue(
   { settings, databaseUrl, directUrl, log }: WorkerOptions,
   queues: readonly string[],
-  connections: Connections,
+  connections: ConnectionGroup,
   onChange: () => void,
 ): Promise<QueuePool> {
   return openQueuePool({
@@ -260,16 +260,16 @@ function startRunner(
     log,
     ledger,
     executor,
-    cron: cronEntries(queue, db, settings, tracing),
+    cron: createCronEntries(queue, db, settings, tracing),
     // Fetch nothing until the queue limits are known.
     concurrency: 0,
     // Store the pool's id with the lease immediately: a worker that rescues our jobs frees the pool's locks, too.
-    onPool: () => lease.renew(),
+    onPoolChange: () => lease.renew(),
     unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
   })
 }
 
-interface Stoppable extends Parts {
+interface StoppableWorker extends Parts {
   readonly healthCheck: HealthCheck
   readonly lease: Lease
   readonly runners: readonly QueueRunner[]
@@ -279,28 +279,28 @@ interface Stoppable extends Parts {
   readonly webhookWatch: WebhookWatch | null
 }
 
-const stopWorker = (worker: Stoppable): Promise<void> =>
+const stopWorker = (worker: StoppableWorker): Promise<void> =>
   shutDown([
-    step('stop the rescuer', () => worker.rescuer.stop()),
-    step('stop the search for webhook deliveries', () => worker.webhookWatch?.stop()),
-    step('stop reading the queue limits', () => worker.queueLimits.stop()),
-    step('drain the jobs', () => drain(worker.runners, worker.executor), MAX_DRAIN_MS),
-    step('flush the ledger', () => worker.ledger.idle()),
-    step('store the job statistics', () => worker.tallies.close()),
-    step('store the job log', () => worker.jobLog?.close()),
-    step('flush the notifications', () => worker.publisher.close()),
-    step('release the lease', () => worker.lease.close()),
-    step('kill the isolated processes', () => worker.isolatedRunner.close()),
-    step('stop the threads', () => worker.pools.close()),
-    step('stop the child processes', () => worker.children.close()),
-    step('send the last spans', () => worker.tracing?.close()),
-    step('disconnect from the queue', () => worker.queuePool.end()),
-    step('disconnect from the database', () => worker.db.close()),
-    step('stop the health check', () => worker.healthCheck.close()),
+    createStep('stop the rescuer', () => worker.rescuer.stop()),
+    createStep('stop the search for webhook deliveries', () => worker.webhookWatch?.stop()),
+    createStep('stop reading the queue limits', () => worker.queueLimits.stop()),
+    createStep('drain the jobs', () => drainRunners(worker.runners, worker.executor), MAX_DRAIN_MS),
+    createStep('flush the ledger', () => worker.ledger.idle()),
+    createStep('store the job statistics', () => worker.tallies.close()),
+    createStep('store the job log', () => worker.jobLog?.close()),
+    createStep('flush the notifications', () => worker.publisher.close()),
+    createStep('release the lease', () => worker.lease.close()),
+    createStep('kill the isolated processes', () => worker.isolatedRunner.close()),
+    createStep('stop the threads', () => worker.pools.close()),
+    createStep('stop the child processes', () => worker.children.close()),
+    createStep('send the last spans', () => worker.tracing?.close()),
+    createStep('disconnect from the queue', () => worker.queuePool.end()),
+    createStep('disconnect from the database', () => worker.db.close()),
+    createStep('stop the health check', () => worker.healthCheck.close()),
   ])
 
 /** Stops fetching. Running jobs have `RELEASE_AFTER_MS` to finish, then they are aborted and released. */
-async function drain(runners: readonly QueueRunner[], executor: Executor): Promise<void> {
+async function drainRunners(runners: readonly QueueRunner[], executor: Executor): Promise<void> {
   const release = setTimeout(() => executor.releaseAll(), RELEASE_AFTER_MS)
   await Promise.all(runners.map((runner) => runner.stop()))
   clearTimeout(release)
@@ -310,10 +310,10 @@ async function drain(runners: readonly QueueRunner[], executor: Executor): Promi
  * Returns the cron entries of a queue. Each only enqueues a job, unless the entry is paused: the job is visible and
  * retried.
  */
-function cronEntries(queue: string, db: Database, settings: Settings, tracing: Tracing | null) {
+function createCronEntries(queue: string, db: Database, settings: Settings, tracing: Tracing | null) {
   const options = { settings, ignorePause: false }
   return new Map(
-    schedule
+    scheduleEntries
       .filter(({ task }) => task.queue === queue)
       .map((entry) => [
         entry.identifier,

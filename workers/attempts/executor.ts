@@ -1,4 +1,4 @@
-import type { Claimed } from '../../sql/jobs/claims.ts'
+import type { ClaimedJob } from '../../sql/jobs/claims.ts'
 import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
 import { type FinishEntry, type Heartbeat, MAX_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
@@ -14,7 +14,7 @@ import { endAttemptSpan, poolJobLogFields, startAttemptSpan } from './telemetry.
 /** Runs claimed jobs on threads or in isolated processes, and stores their outcomes. */
 export interface Executor {
   /** Runs a claimed job; resolves when its outcome is stored. Never rejects. */
-  run(job: Claimed): Promise<void>
+  run(job: ClaimedJob): Promise<void>
   /**
    * Handles the jobs that the database lists as running here: aborts cancelled ones and releases those that this
    * process does not run. `isComplete` is true if the list has all jobs of the lease, not only those in `ids`.
@@ -40,11 +40,11 @@ const RETRY_BASE_MS = 1000
 const MAX_RETRY_MS = 300_000
 
 // Interval of the checks for exceeded time limits. One timer serves all jobs, because thousands start per second.
-const SWEEP_MS = 100
+const LIMIT_CHECK_MS = 100
 
-interface Running {
+interface RunningAttempt {
   /** The claimed job. If it is traced, its `trace_parent` is the span of this attempt. */
-  readonly job: Claimed
+  readonly job: ClaimedJob
   /** A time of `performance.now()`, like those below. */
   readonly startedAt: number
   /** Null if the attempt is not traced. */
@@ -86,7 +86,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
 class JobExecutor implements Executor {
   readonly #options: ExecutorOptions
   readonly #retryMs: number
-  readonly #running = new Map<string, Running>()
+  readonly #running = new Map<string, RunningAttempt>()
   #unknown = new Map<string, UnknownJob>()
   #sweeper: NodeJS.Timeout | undefined
 
@@ -108,7 +108,7 @@ class JobExecutor implements Executor {
     return this.#running.size
   }
 
-  async run(claimed: Claimed): Promise<void> {
+  async run(claimed: ClaimedJob): Promise<void> {
     const { findTask, tracing } = this.#options
     const { queue, pool, stallSeconds } = findTask(claimed.name)
     const span = tracing == null ? null : startAttemptSpan(tracing, claimed, queue)
@@ -116,7 +116,7 @@ class JobExecutor implements Executor {
     // Another worker took the job over, and now the job has come back: stop the stale attempt.
     const stale = this.#running.get(job.id)
     if (stale !== undefined) this.#abort(stale, 'superseded')
-    const attempt: Running = {
+    const attempt: RunningAttempt = {
       job,
       span,
       startedAt: performance.now(),
@@ -126,7 +126,7 @@ class JobExecutor implements Executor {
       timeoutDetail: null,
     }
     this.#running.set(job.id, attempt)
-    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS)
+    this.#sweeper ??= setInterval(() => this.#sweep(), LIMIT_CHECK_MS)
     const outcome = await this.#chooseRunner(job).run(queue, pool, job, () => this.#startLimits(attempt))
     await this.#finish(attempt, outcome)
   }
@@ -167,27 +167,27 @@ class JobExecutor implements Executor {
       running.stallsAt = performance.now() + running.stallMs
   }
 
-  #chooseRunner(job: Claimed): Pick<Pools, 'run' | 'abort'> {
+  #chooseRunner(job: ClaimedJob): Pick<Pools, 'run' | 'abort'> {
     return job.interruptions < SUSPECT_FROM ? this.#options.pools : this.#options.isolatedRunner
   }
 
   /** Starts the time limits of an attempt once a thread or process has its job. */
-  #startLimits(attempt: Running): void {
+  #startLimits(attempt: RunningAttempt): void {
     const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = this.#options.findTask(attempt.job.name)
     const now = performance.now()
     attempt.deadline = now + timeoutSeconds * 1000
     attempt.stallsAt = now + attempt.stallMs
   }
 
-  #abort({ job }: Running, reason: AbortReason): void {
+  #abort({ job }: RunningAttempt, reason: AbortReason): void {
     this.#chooseRunner(job).abort(job.id, job.attempt, reason)
   }
 
-  #tally({ job, startedAt }: Running, entry: FinishEntry): void {
+  #tally({ job, startedAt }: RunningAttempt, entry: FinishEntry): void {
     this.#options.tallies.countAttempt({
       queue: this.#options.findTask(job.name).queue,
       name: job.name,
-      outcome: tallyOutcome(entry, job),
+      outcome: chooseTallyOutcome(entry, job),
       runSeconds: (performance.now() - startedAt) / 1000,
       waitSeconds: job.waited,
     })
@@ -212,10 +212,10 @@ class JobExecutor implements Executor {
   }
 
   /** Stores the outcome of an attempt and stops tracking the attempt. */
-  async #finish(attempt: Running, outcome: Outcome): Promise<void> {
+  async #finish(attempt: RunningAttempt, outcome: Outcome): Promise<void> {
     const { ledger, log, tallies } = this.#options
     const { job, span } = attempt
-    const entry = finishEntryOf(attempt, outcome, this.#retryMs)
+    const entry = createFinishEntry(attempt, outcome, this.#retryMs)
     if (outcome.kind === 'failed' && outcome.code === 'database.too_slow')
       tallies.count('statements_too_slow')
     const isStored = entry !== null && (await ledger.finish(entry))
@@ -232,20 +232,20 @@ class JobExecutor implements Executor {
 /**
  * Returns the outcome to count. A crash counts as an interruption until the ledger gives the job up, then as a failure.
  */
-function tallyOutcome({ outcome }: FinishEntry, { interruptions }: Claimed): TallyOutcome {
+function chooseTallyOutcome({ outcome }: FinishEntry, { interruptions }: ClaimedJob): TallyOutcome {
   if (outcome !== 'crashed') return outcome
   return interruptions + 1 >= SUSPECT_FROM + MAX_CRASHES ? 'failed' : 'interrupted'
 }
 
-const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
-const GIVEN_UP = {
+const CRASH_FAILURE = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
+const GIVEN_UP_FAILURE = {
   code: 'job.crashed',
   detail: `The job was given up after ${MAX_CRASHES} crashes of its isolated process`,
 }
 
 /** Returns the ledger entry for an outcome; null if another worker has taken the job over. */
-function finishEntryOf(
-  { job, timeoutDetail }: Running,
+function createFinishEntry(
+  { job, timeoutDetail }: RunningAttempt,
   outcome: Outcome,
   retryMs: number,
 ): FinishEntry | null {
@@ -255,18 +255,18 @@ function finishEntryOf(
     case 'done':
       return { id, attempt, outcome: 'done', result: outcome.result, limited }
     case 'failed':
-      return failureEntry(job, outcome, retryMs)
+      return createFailureEntry(job, outcome, retryMs)
     case 'crashed':
       // Any job in the thread may be the cause, so the crash counts as a failure of none.
       if (outcome.host === 'shared') return { id, attempt, outcome: 'interrupted', delay_ms: retryMs }
       if (outcome.host === 'isolated')
-        return { id, attempt, outcome: 'crashed', ...GIVEN_UP, delay_ms: retryMs }
-      return failureEntry(job, { ...CRASHED, retryable: true }, retryMs)
+        return { id, attempt, outcome: 'crashed', ...GIVEN_UP_FAILURE, delay_ms: retryMs }
+      return createFailureEntry(job, { ...CRASH_FAILURE, retryable: true }, retryMs)
     case 'aborted':
       if (outcome.reason === 'superseded') return null
       if (outcome.reason === 'cancelled') return { id, attempt, outcome: 'cancelled' }
       if (outcome.reason === 'stopping') return { id, attempt, outcome: 'release' }
-      return failureEntry(
+      return createFailureEntry(
         job,
         { code: 'job.timeout', detail: timeoutDetail ?? 'The job took too long', retryable: true },
         retryMs,
@@ -275,8 +275,8 @@ function finishEntryOf(
 }
 
 /** Returns the entry for a retry with backoff, a failure, or a release after a database outage. */
-function failureEntry(
-  job: Claimed,
+function createFailureEntry(
+  job: ClaimedJob,
   failure: Omit<Outcome & { kind: 'failed' }, 'kind'>,
   retryMs: number,
 ): FinishEntry {

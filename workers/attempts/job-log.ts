@@ -9,7 +9,7 @@ import { storePeriodically } from './periodic.ts'
  */
 export interface JobLog {
   /** Collects a log line (JSON text) if it names a job. */
-  readonly take: (line: string) => void
+  readonly collect: (line: string) => void
   /** Starts storing the collected lines. */
   open(db: Database, log: Log): void
   /** Stores the remaining lines. Never rejects. */
@@ -25,7 +25,7 @@ export function createJobLog(storeMs = STORE_MS): JobLog {
   let waiting: LogLine[] = []
   let close = (): Promise<void> => Promise.resolve()
   return {
-    take: (line) => {
+    collect: (line) => {
       if (waiting.length < MAX_WAITING && line.includes('"jobId":')) waiting.push(parseLine(line))
     },
     open: (db, log) => {

@@ -111,7 +111,7 @@ class HeldLease implements Lease {
 
   async #renew(): Promise<void> {
     const { db, ttlMs, running, onHeartbeat } = this.#options
-    const { ready: isFull } = this.#heartbeatThrottle
+    const { isReady: isFull } = this.#heartbeatThrottle
     const id = this.#id
     const row = isFull
       ? await this.#heartbeatThrottle.run(() => db.maybeOne(renewLease(id, this.#usage(), ttlMs)))
@@ -140,7 +140,7 @@ class HeldLease implements Lease {
     const { db, log, ttlMs, onRescued } = this.#options
     // The first statement deletes all expired leases, even if it takes over only some of their jobs. The next ones must
     // therefore find jobs without a lease, too.
-    for (let isFull = this.#rescueThrottle.ready; !this.#upkeep.isStopped; isFull = true) {
+    for (let isFull = this.#rescueThrottle.isReady; !this.#upkeep.isStopped; isFull = true) {
       const judge = { lease: this.#id, steadyMs: ttlMs }
       const rescued = isFull
         ? await this.#rescueThrottle.run(() => db.any(rescueRunningJobs(judge)))

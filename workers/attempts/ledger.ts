@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Database } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
 import {
-  type Claimed,
+  type ClaimedJob,
   type ClaimRequest,
   claimJobs,
   type Delivery,
   parseClaims,
-  redeliver,
+  requeueDeliveries,
 } from '../../sql/jobs/claims.ts'
 import { endAttempts, type FinishEntry, type ProgressEntry, storeProgress } from '../../sql/jobs.ts'
 import { MAX_IDS_PER_PAYLOAD, type Publisher } from '../../sql/notify.ts'
@@ -19,7 +19,7 @@ import type { Log } from '../../tasks/log.ts'
  */
 export interface Ledger {
   /** Claims up to `slots` jobs of a delivery for this worker, in order. */
-  claim(delivery: Delivery, slots: number): Promise<readonly Claimed[]>
+  claim(delivery: Delivery, slots: number): Promise<readonly ClaimedJob[]>
   /** Number of claim statements answered so far; `isUnderWay` is true while one runs. */
   readonly claims: { readonly answered: number; readonly isUnderWay: boolean }
   /** Returns a delivery to the queue, for workers with a free slot. */
@@ -50,9 +50,9 @@ const GATHER_MS = 15
 // Delay until a delivery without a slot here is due again for any worker, in the queue's order.
 const REDELIVER_MS = 20
 // Short, because clients wait for a task's events, such as pieces of an answer.
-const GATHER_EVENTS_MS = 2
+const EVENT_GATHER_MS = 2
 
-interface Pending<T, R> {
+interface PendingItem<T, R> {
   readonly item: T
   readonly resolve: (result: R) => void
 }
@@ -63,10 +63,10 @@ export function createLedger(options: LedgerOptions): Ledger {
 
 class BatchedLedger implements Ledger {
   readonly #options: LedgerOptions
-  readonly #claims: Pending<ClaimRequest, readonly Claimed[]>[] = []
-  readonly #redeliveries: Pending<Delivery, void>[] = []
+  readonly #claims: PendingItem<ClaimRequest, readonly ClaimedJob[]>[] = []
+  readonly #redeliveries: PendingItem<Delivery, void>[] = []
   readonly #progress: ProgressEntry[] = []
-  readonly #finishes: Pending<FinishEntry, boolean>[] = []
+  readonly #finishes: PendingItem<FinishEntry, boolean>[] = []
   #claimsAnswered = 0
   #claiming: Promise<void> | null = null
   #redelivering: Promise<void> | null = null
@@ -85,9 +85,9 @@ class BatchedLedger implements Ledger {
     return { answered: this.#claimsAnswered, isUnderWay: this.#claiming !== null }
   }
 
-  claim(delivery: Delivery, slots: number): Promise<readonly Claimed[]> {
+  claim(delivery: Delivery, slots: number): Promise<readonly ClaimedJob[]> {
     return new Promise((resolve) => {
-      this.#claims.push({ item: { delivery, places: slots }, resolve })
+      this.#claims.push({ item: { delivery, freeSlots: slots }, resolve })
       this.#claiming ??= this.#claimLoop()
     })
   }
@@ -122,7 +122,7 @@ class BatchedLedger implements Ledger {
   }
 
   async #claimLoop(): Promise<void> {
-    await nextTurn()
+    await waitForNextTurn()
     while (this.#claims.length > 0) {
       await claimAll(this.#options, this.#claims.splice(0, MAX_BATCH_SIZE))
       this.#claimsAnswered++
@@ -136,23 +136,25 @@ class BatchedLedger implements Ledger {
    */
   async #redeliverLoop(): Promise<void> {
     const { db, log } = this.#options
-    await nextTurn()
+    await waitForNextTurn()
     while (this.#redeliveries.length > 0) {
       const batch = this.#redeliveries.splice(0, MAX_BATCH_SIZE)
       const deliveries = groupByMailbox(batch, ({ item }) => item).map((group) =>
         mergeDeliveries(group.map(({ item }) => item)),
       )
-      await untilStored(log, () => db.run(redeliver(deliveries, REDELIVER_MS))).catch((error) => {
-        // The rescuer will find the jobs of these deliveries.
-        log.error({ err: error }, 'Failed to redeliver')
-      })
+      await storeWithRetries(log, () => db.run(requeueDeliveries(deliveries, REDELIVER_MS))).catch(
+        (error) => {
+          // The rescuer will find the jobs of these deliveries.
+          log.error({ err: error }, 'Failed to redeliver')
+        },
+      )
       for (const { resolve } of batch) resolve()
     }
     this.#redelivering = null
   }
 
   async #writeLoop(): Promise<void> {
-    await nextTurn()
+    await waitForNextTurn()
     do {
       if (this.#progress.length > 0) await this.#gather()
       this.#gatheredAt = performance.now()
@@ -160,12 +162,12 @@ class BatchedLedger implements Ledger {
       // First store all progress reported before these outcomes.
       const finishes = this.#finishes.splice(0, MAX_BATCH_SIZE)
       while (this.#progress.length > 0)
-        await progressBatch(this.#options, this.#progress.splice(0, MAX_BATCH_SIZE))
+        await storeProgressBatch(this.#options, this.#progress.splice(0, MAX_BATCH_SIZE))
       // Most outcomes are `done`: a separate statement for them is faster.
       const done = finishes.filter(isDone)
-      if (done.length > 0) await finishBatch(this.#options, done)
+      if (done.length > 0) await storeFinishBatch(this.#options, done)
       const others = finishes.filter((finish) => !isDone(finish))
-      if (others.length > 0) await finishBatch(this.#options, others)
+      if (others.length > 0) await storeFinishBatch(this.#options, others)
     } while (this.#progress.length > 0 || this.#finishes.length > 0)
     this.#writing = null
   }
@@ -173,7 +175,7 @@ class BatchedLedger implements Ledger {
   /** Waits until more progress can share the statement. The first entry of a burst and outcomes do not wait. */
   async #gather(): Promise<void> {
     for (;;) {
-      const gatherMs = this.#hasEvents ? GATHER_EVENTS_MS : GATHER_MS
+      const gatherMs = this.#hasEvents ? EVENT_GATHER_MS : GATHER_MS
       const left = this.#gatheredAt + gatherMs - performance.now()
       if (this.#finishes.length > 0 || left <= 0) return
       await new Promise<void>((resolve) => {
@@ -187,7 +189,7 @@ class BatchedLedger implements Ledger {
   }
 }
 
-function nextTurn(): Promise<void> {
+function waitForNextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
@@ -197,7 +199,7 @@ function nextTurn(): Promise<void> {
  */
 async function claimAll(
   options: LedgerOptions,
-  batch: readonly Pending<ClaimRequest, readonly Claimed[]>[],
+  batch: readonly PendingItem<ClaimRequest, readonly ClaimedJob[]>[],
 ): Promise<void> {
   try {
     await claimBatch(options, batch)
@@ -217,18 +219,18 @@ async function claimAll(
 
 async function claimBatch(
   { db, publisher, log, leaseId }: LedgerOptions,
-  batch: readonly Pending<ClaimRequest, readonly Claimed[]>[],
+  batch: readonly PendingItem<ClaimRequest, readonly ClaimedJob[]>[],
 ): Promise<void> {
   const notifies = publisher.claimNotify()
   // If several deliveries name the same mailbox, the one with the most slots gets its jobs.
   const groups = groupByMailbox(batch, ({ item }) => item.delivery).map((group) =>
-    group.toSorted((a, b) => b.item.places - a.item.places),
+    group.toSorted((a, b) => b.item.freeSlots - a.item.freeSlots),
   )
   const wanted = groups.map((group) => ({
     delivery: mergeDeliveries(group.map(({ item }) => item.delivery)),
-    places: group[0]!.item.places,
+    freeSlots: group[0]!.item.freeSlots,
   }))
-  const { claims } = await untilStored(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
+  const { claims } = await storeWithRetries(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
   const jobs = parseClaims({ claims })
   if (!notifies || jobs.length > MAX_IDS_PER_PAYLOAD) for (const { id } of jobs) publisher.notify(id)
   const claimed = Map.groupBy(jobs, ({ mailbox }) => mailbox)
@@ -252,7 +254,7 @@ function mergeDeliveries(deliveries: readonly Delivery[]): Delivery {
   }
 }
 
-async function progressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
+async function storeProgressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
   const stored = await storeBatch(options, batch, async (entries) => {
     return new Set((await options.db.any(storeProgress(entries))).map((row) => row.id))
   })
@@ -265,9 +267,9 @@ async function progressBatch(options: LedgerOptions, batch: readonly ProgressEnt
 
 const isDone = ({ item }: { item: FinishEntry }): boolean => item.outcome === 'done'
 
-async function finishBatch(
+async function storeFinishBatch(
   options: LedgerOptions,
-  batch: readonly Pending<FinishEntry, boolean>[],
+  batch: readonly PendingItem<FinishEntry, boolean>[],
 ): Promise<void> {
   const entries = batch.map(({ item }) => item)
   const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endAttempts(options.db, some)
@@ -294,13 +296,13 @@ async function storeBatch<T extends { id: string }>(
   fallback?: (entry: T) => Promise<Set<string>>,
 ): Promise<Set<string>> {
   try {
-    return await untilStored(log, () => store(batch))
+    return await storeWithRetries(log, () => store(batch))
   } catch (error) {
     const stored = new Set<string>()
     for (const entry of batch) {
-      const ids = await untilStored(log, () => store([entry])).catch(() => {
+      const ids = await storeWithRetries(log, () => store([entry])).catch(() => {
         log.error({ err: error, ...logFields(entry.id) }, 'Failed to store an entry of the job ledger')
-        return fallback === undefined ? new Set([entry.id]) : untilStored(log, () => fallback(entry))
+        return fallback === undefined ? new Set([entry.id]) : storeWithRetries(log, () => fallback(entry))
       })
       for (const id of ids) stored.add(id)
     }
@@ -309,7 +311,7 @@ async function storeBatch<T extends { id: string }>(
 }
 
 /** Retries through outages and deadlocks, however long they last; throws any other error. */
-async function untilStored<T>(log: Log, store: () => Promise<T>): Promise<T> {
+async function storeWithRetries<T>(log: Log, store: () => Promise<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
       return await store()

@@ -22,7 +22,7 @@ export function startRescuer(db: Database, log: Log, everyMs = RESCUE_MS): Rescu
 
   return runPeriodically(
     everyMs,
-    () => (throttle.ready ? rescue() : null),
+    () => (throttle.isReady ? rescue() : null),
     (error) => log.warn({ err: error }, 'Job rescue failed'),
   )
 }

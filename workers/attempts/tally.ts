@@ -1,10 +1,10 @@
 import type { Database } from '../../sql/db.ts'
 import {
   addTallies,
-  type Counter,
   HISTOGRAM_BOUNDS,
   type Tally,
   type TallyOutcome,
+  type WorkerCounter,
 } from '../../sql/jobs/tallies.ts'
 import type { Log } from '../../tasks/log.ts'
 import { storePeriodically } from './periodic.ts'
@@ -12,7 +12,7 @@ import { storePeriodically } from './periodic.ts'
 /** Counts finished attempts and other events of this process, and adds them to the statistics of all workers. */
 export interface Tallies {
   countAttempt(attempt: EndedAttempt): void
-  count(counter: Counter): void
+  count(counter: WorkerCounter): void
   /** Stores the remaining counts. Never rejects. */
   close(): Promise<void>
 }
@@ -45,7 +45,7 @@ class StoredTallies implements Tallies {
   readonly close: () => Promise<void>
   readonly #db: Database
   #tallies = new Map<string, MutableTally>()
-  #counters: Partial<Record<Counter, number>> = {}
+  #counters: Partial<Record<WorkerCounter, number>> = {}
 
   constructor(db: Database, log: Log, storeMs: number) {
     this.#db = db
@@ -67,8 +67,8 @@ class StoredTallies implements Tallies {
         attempts: 0,
         run_seconds: 0,
         wait_seconds: 0,
-        runs: zeros(),
-        waits: zeros(),
+        runs: createBuckets(),
+        waits: createBuckets(),
       }
       this.#tallies.set(key, tally)
     }
@@ -79,7 +79,7 @@ class StoredTallies implements Tallies {
     tally.waits[bucketOf(waitSeconds)]!++
   }
 
-  count(counter: Counter): void {
+  count(counter: WorkerCounter): void {
     this.#counters[counter] = (this.#counters[counter] ?? 0) + 1
   }
 
@@ -96,7 +96,7 @@ class StoredTallies implements Tallies {
   }
 }
 
-const zeros = (): number[] => new Array(HISTOGRAM_BOUNDS.length + 1).fill(0)
+const createBuckets = (): number[] => new Array(HISTOGRAM_BOUNDS.length + 1).fill(0)
 
 /** Returns the index of the first of `HISTOGRAM_BOUNDS` that the time does not exceed, or `HISTOGRAM_BOUNDS.length`. */
 export function bucketOf(seconds: number): number {

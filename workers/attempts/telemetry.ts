@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Queries } from '../../sql/db.ts'
-import type { Claimed } from '../../sql/jobs/claims.ts'
-import { type LostAttempt, lostAttempts } from '../../sql/jobs/lost.ts'
+import type { ClaimedJob } from '../../sql/jobs/claims.ts'
+import { type LostAttempt, listLostAttempts } from '../../sql/jobs/lost.ts'
 import type { FinishEntry } from '../../sql/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import { type Attributes, type Span, type Tracing, traceIdOf } from '../../tasks/telemetry/tracing.ts'
@@ -46,7 +46,7 @@ const attributesOf = ({ id, name, attempt, waited, request_id }: Attempt, queue:
 })
 
 /** Starts the span of an attempt, as a child of the span that enqueued the job. */
-export const startAttemptSpan = (tracing: Tracing, job: Claimed, queue: string): Span =>
+export const startAttemptSpan = (tracing: Tracing, job: ClaimedJob, queue: string): Span =>
   tracing.start(job.name, 'consumer', job.trace_parent, attributesOf(job, queue), spanIdOf(job))
 
 /**
@@ -77,7 +77,7 @@ export async function addLostSpans(
 ): Promise<void> {
   try {
     for (let start = 0; start < jobIds.length; start += LOST_BATCH_SIZE)
-      for (const lost of await db.any(lostAttempts(jobIds.slice(start, start + LOST_BATCH_SIZE))))
+      for (const lost of await db.any(listLostAttempts(jobIds.slice(start, start + LOST_BATCH_SIZE))))
         addLostSpan(tracing, lost)
   } catch (error) {
     log.warn({ err: error, jobs: jobIds }, 'Failed to add the spans of lost attempts')

@@ -4,7 +4,7 @@
  */
 export interface CostThrottle {
   /** True if the pause after the last run is over. */
-  readonly ready: boolean
+  readonly isReady: boolean
   /** Runs the work and sets the pause according to its duration. A failed run causes no pause. */
   run<T>(work: () => Promise<T>): Promise<T>
 }
@@ -19,7 +19,7 @@ const MAX_PAUSE_MS = 10_000
 export function createCostThrottle(share: number, now: () => number = () => performance.now()): CostThrottle {
   let nextAt = Number.NEGATIVE_INFINITY
   return {
-    get ready() {
+    get isReady() {
       return now() >= nextAt
     },
     run: async (work) => {

@@ -20,9 +20,9 @@ function takeBytes(): Uint8Array<ArrayBuffer> {
   return bytes
 }
 
-const documents = lazyModule(() => import('./documents/work.ts'))
-const posts = lazyModule(() => import('./posts-work.ts'))
-const chunks = lazyModule(() => import('./chunks-work.ts'))
+const documentModule = lazyModule(() => import('./documents/work.ts'))
+const postModule = lazyModule(() => import('./posts-work.ts'))
+const chunkModule = lazyModule(() => import('./chunks-work.ts'))
 
 function lazyModule<T>(load: () => Promise<T>): { get(): Promise<T>; loaded(): Promise<T> | null } {
   let loading: Promise<T> | null = null
@@ -37,19 +37,19 @@ const handlers: AllHandlers = {
     pieces.push(piece)
     return null
   },
-  'document.open': async (request) => (await documents.get()).open(takeBytes(), request),
-  'document.read': async (pages) => (await documents.get()).read(pages),
-  'document.attachment': async (piece) => (await documents.get()).attachment(piece),
-  'document.draw': async (page) => (await documents.get()).draw(page),
-  'posts.open': async (request) => (await posts.get()).open(Buffer.from(takeBytes().buffer), request),
-  'posts.read': async (request) => (await posts.get()).read(request),
-  'chunks.open': async (request) => (await chunks.get()).open(Buffer.from(takeBytes().buffer), request),
-  'chunks.read': async (from) => (await chunks.get()).read(from),
+  'document.open': async (request) => (await documentModule.get()).open(takeBytes(), request),
+  'document.read': async (pages) => (await documentModule.get()).read(pages),
+  'document.attachment': async (piece) => (await documentModule.get()).copyAttachmentPiece(piece),
+  'document.draw': async (page) => (await documentModule.get()).draw(page),
+  'posts.open': async (request) => (await postModule.get()).open(Buffer.from(takeBytes().buffer), request),
+  'posts.read': async (request) => (await postModule.get()).read(request),
+  'chunks.open': async (request) => (await chunkModule.get()).open(Buffer.from(takeBytes().buffer), request),
+  'chunks.read': async (from) => (await chunkModule.get()).read(from),
   reset: async () => {
     pieces = []
-    await (await documents.loaded())?.close()
-    ;(await posts.loaded())?.close()
-    ;(await chunks.loaded())?.close()
+    await (await documentModule.loaded())?.close()
+    ;(await postModule.loaded())?.close()
+    ;(await chunkModule.loaded())?.close()
     // Write the compile cache now: a killed child writes none at exit.
     flushCompileCache()
     return null

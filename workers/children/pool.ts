@@ -34,18 +34,18 @@ export interface ChildPoolOptions extends Partial<SandboxOptions> {
 // The worst page takes 700 MB, an ordinary one 150 MB, or 300 MB with OCR.
 const LIMITS: ChildLimits = { heapMb: 512, rssBytes: 2 ** 30 }
 // A child of this size is replaced: WebAssembly memory never shrinks, and libraries keep fonts and images.
-const LARGE_BYTES = 400 * 2 ** 20
-const RESET: Limits = { cpuMs: 1000, wallMs: 5000 }
+const REPLACE_ABOVE_BYTES = 400 * 2 ** 20
+const RESET_LIMITS: Limits = { cpuMs: 1000, wallMs: 5000 }
 // Memory limit of all children. Above it, a non-urgent caller waits until all running work has finished or memory is
 // free.
-const MAX_BYTES = totalmem() / 2
+const MAX_TOTAL_BYTES = totalmem() / 2
 
-const POOL_CLOSED = 'The pool of child processes is closed'
+const POOL_CLOSED_MESSAGE = 'The pool of child processes is closed'
 
-type Demand = Required<Pick<LeaseOptions, 'owner' | 'urgent'>>
+type LeaseDemand = Required<Pick<LeaseOptions, 'owner' | 'urgent'>>
 
 /** A caller that waits for a child. */
-interface Waiter extends Demand {
+interface Waiter extends LeaseDemand {
   grant(child: Child): void
   refuse(error: unknown): void
 }
@@ -68,7 +68,7 @@ class FairChildPool implements ChildPool {
   readonly #checkMs: number
   readonly #processes: ChildProcesses
   // Busy children, including those that are being released.
-  readonly #busy = new Map<Child, Demand>()
+  readonly #busy = new Map<Child, LeaseDemand>()
   #waiting: Waiter[] = []
   #checking: NodeJS.Timeout | undefined
   // Number of busy children that are being released.
@@ -100,9 +100,9 @@ class FairChildPool implements ChildPool {
     signal,
   }: LeaseOptions = {}): Promise<ChildLease | null> {
     return new Promise((resolve, reject) => {
-      if (this.#isClosed) throw new Error(POOL_CLOSED)
+      if (this.#isClosed) throw new Error(POOL_CLOSED_MESSAGE)
       signal?.throwIfAborted()
-      const demand: Demand = { owner, urgent }
+      const demand: LeaseDemand = { owner, urgent }
       if (ifFree && (this.#waiting.length > 0 || !this.#isFree(demand))) return resolve(null)
       this.#wait(demand, signal, resolve, reject)
       this.#serve()
@@ -136,12 +136,12 @@ class FairChildPool implements ChildPool {
   async close(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#checking)
-    for (const one of this.#waiting) one.refuse(new Error(POOL_CLOSED))
+    for (const one of this.#waiting) one.refuse(new Error(POOL_CLOSED_MESSAGE))
     this.#processes.close()
   }
 
   #wait(
-    demand: Demand,
+    demand: LeaseDemand,
     signal: AbortSignal | undefined,
     resolve: (lease: ChildLease) => void,
     reject: (error: unknown) => void,
@@ -197,12 +197,12 @@ class FairChildPool implements ChildPool {
     )
   }
 
-  #isFree({ owner, urgent }: Demand): boolean {
+  #isFree({ owner, urgent }: LeaseDemand): boolean {
     const extra = !urgent && this.#busyFor(owner) === 0 ? 1 : 0
     const max = this.#concurrency + extra
     const sameKind = [...this.#busy.values()].filter((one) => one.urgent === urgent).length
     if (this.#busy.size > max || sameKind >= max) return false
-    return urgent || this.#busy.size === 0 || this.rssBytes < MAX_BYTES
+    return urgent || this.#busy.size === 0 || this.rssBytes < MAX_TOTAL_BYTES
   }
 
   #busyFor(owner: number): number {
@@ -225,7 +225,7 @@ class FairChildPool implements ChildPool {
   }
 
   #reset(child: Child): Promise<unknown> {
-    return child.ask('reset', null, RESET).catch((error) => {
+    return child.ask('reset', null, RESET_LIMITS).catch((error) => {
       if (!this.#isClosed) this.#log.warn({ err: error }, 'A child process could not be reused')
       child.kill()
     })
@@ -349,4 +349,4 @@ class PooledLease implements ChildLease {
   }
 }
 
-const isLarge = (child: Child): boolean => (child.usage()?.rssBytes ?? 0) > LARGE_BYTES
+const isLarge = (child: Child): boolean => (child.usage()?.rssBytes ?? 0) > REPLACE_ABOVE_BYTES

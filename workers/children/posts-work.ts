@@ -2,7 +2,7 @@
 
 import { fail } from '../../sql/errors.ts'
 import { type Item, type ItemResult, listItems, readItem } from '../../tasks/blog/items.ts'
-import { cpuMs, reportProgress } from './serve.ts'
+import { readCpuMs, reportProgress } from './serve.ts'
 import type { Work } from './work.ts'
 
 // Limits of one answer, which keep replies prompt and memory bounded.
@@ -21,7 +21,7 @@ export async function open(
   bytes: Buffer,
   { fileName, format, cpuMs: max }: Work['posts.open']['request'],
 ): Promise<Work['posts.open']['answer']> {
-  startedMs = cpuMs()
+  startedMs = readCpuMs()
   maxMs = max
   items = await listItems(fileName, format, bytes)
   return items.map(({ file }) => file.slice(0, NAME_CHARACTERS))
@@ -29,7 +29,7 @@ export async function open(
 
 export async function read({ from, to }: Work['posts.read']['request']): Promise<readonly ItemResult[]> {
   const deadline = performance.now() + MAX_MS
-  if (cpuMs() - startedMs > maxMs)
+  if (readCpuMs() - startedMs > maxMs)
     throw fail('import.too_complex', {
       reason: `takes more than ${Math.round(maxMs / 1000)} s of CPU time`,
     })

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { restoreFailure } from '../../sql/errors.ts'
-import { childCacheFolder } from '../../tasks/code-cache.ts'
+import { openChildCacheFolder } from '../../tasks/code-cache.ts'
 import { ChildLost, type Limits, type LossReason } from './ports.ts'
 import { permissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'
 import { readUsage, type Usage } from './usage.ts'
@@ -47,16 +47,16 @@ const DATA_KB = 2 * 2 ** 20
 const LIMIT_SCRIPT = `ulimit -c 0; ulimit -d ${DATA_KB}; { echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; exec "$@"`
 // Part of stderr kept for the log: V8 writes the reason first, then its stack.
 const STDERR_CHARACTERS = 3000
-const OUT_OF_MEMORY =
+const OUT_OF_MEMORY_PATTERN =
   /heap out of memory|Allocation failed|allocation failed|out of memory|bad_alloc|result\.ptr|ERR_WORKER_OUT_OF_MEMORY/
 
 // Returns an environment without the settings of the service, such as keys and the database URL.
-const env = (): NodeJS.ProcessEnv => {
+const createChildEnv = (): NodeJS.ProcessEnv => {
   const allowed = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV'] as const
   const own = Object.fromEntries(
     allowed.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
   )
-  const cache = childCacheFolder()
+  const cache = openChildCacheFolder()
   if (cache !== null) own.NODE_COMPILE_CACHE = cache
   return { ...own, MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
 }
@@ -76,7 +76,7 @@ export function startChild(options: SandboxOptions, sandbox: Sandbox, limits: Ch
   const child = spawn(file!, args, {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     serialization: 'advanced',
-    env: env(),
+    env: createChildEnv(),
     // A working directory inside DATA_DIR would bypass the mount that hides it.
     cwd: '/',
   })
@@ -93,7 +93,7 @@ interface PendingRequest {
   reject(error: Error): void
 }
 
-const WALL_PER_CPU = 20
+const WALL_TO_CPU_RATIO = 20
 // Start timeout, long enough for an extremely busy machine.
 const START_MS = 30_000
 
@@ -162,7 +162,7 @@ class RunningChild implements Child {
     if (this.#pending === null) return
     const { limits } = this.#pending
     this.#pending.startUsage = this.usage()
-    this.#pending.deadline = performance.now() + (limits.wallMs ?? WALL_PER_CPU * limits.cpuMs)
+    this.#pending.deadline = performance.now() + (limits.wallMs ?? WALL_TO_CPU_RATIO * limits.cpuMs)
     // Ignores errors: a dead child emits `close`.
     this.#child.send({ kind, request }, () => {})
   }
@@ -202,7 +202,7 @@ class RunningChild implements Child {
   }
 
   #end(): void {
-    this.#lost ??= OUT_OF_MEMORY.test(this.#stderr) ? 'memory' : 'crash'
+    this.#lost ??= OUT_OF_MEMORY_PATTERN.test(this.#stderr) ? 'memory' : 'crash'
     const pending = this.#pending
     this.#settle()
     pending?.reject(this.#lossOf(this.#lost, pending.at))

@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { childCacheFolder } from '../../tasks/code-cache.ts'
+import { openChildCacheFolder } from '../../tasks/code-cache.ts'
 
 /** Protections of the operating system, besides Node's permission model. */
 export interface Sandbox {
@@ -29,7 +29,7 @@ export interface SandboxOptions {
 }
 
 // Covers each folder or file before `--`, then runs the command after it.
-const HIDE = `
+const HIDE_SCRIPT = `
   while [ "$1" != -- ]; do
     if [ -d "$1" ]; then mount -n -t tmpfs -o ro,size=4k none "$1" || exit
     elif [ -e "$1" ]; then mount -n --bind /dev/null "$1" || exit
@@ -38,38 +38,43 @@ const HIDE = `
   done
   shift
   exec "$@"`
-const CHECK = 'test -x "$0" && test -r "$1" && test -w "$2"'
+const CHECK_SCRIPT = 'test -x "$0" && test -r "$1" && test -w "$2"'
 const PROBE_MS = 5_000
-const UNPRIVILEGED = ['setpriv', '--no-new-privs']
-const WITHOUT_CAPABILITIES = ['--bounding-set=-all', '--inh-caps=-all']
-const NAMESPACES = ['unshare', '--user', '--map-root-user', '--net', '--mount']
+const NO_NEW_PRIVILEGES_COMMAND = ['setpriv', '--no-new-privs']
+const NO_CAPABILITIES_FLAGS = ['--bounding-set=-all', '--inh-caps=-all']
+const UNSHARE_COMMAND = ['unshare', '--user', '--map-root-user', '--net', '--mount']
 
 /** Probes the available protections: the machine may forbid user namespaces, and a hidden folder may contain the code. */
 export function probeSandbox({ entry, hidden = [] }: SandboxOptions): Sandbox {
-  const hideCommand = ['/bin/sh', '-c', HIDE, 'sh', ...hidden.map((path) => resolve(path)), '--']
-  const isolated = [...NAMESPACES, ...hideCommand, ...UNPRIVILEGED, ...WITHOUT_CAPABILITIES]
+  const hideCommand = ['/bin/sh', '-c', HIDE_SCRIPT, 'sh', ...hidden.map((path) => resolve(path)), '--']
+  const isolated = [
+    ...UNSHARE_COMMAND,
+    ...hideCommand,
+    ...NO_NEW_PRIVILEGES_COMMAND,
+    ...NO_CAPABILITIES_FLAGS,
+  ]
   if (canRun(isolated, entry)) return { isIsolated: true, isUnprivileged: true, command: isolated }
-  const isUnprivileged = canRun(UNPRIVILEGED, entry)
-  return { isIsolated: false, isUnprivileged, command: isUnprivileged ? UNPRIVILEGED : [] }
+  const isUnprivileged = canRun(NO_NEW_PRIVILEGES_COMMAND, entry)
+  return { isIsolated: false, isUnprivileged, command: isUnprivileged ? NO_NEW_PRIVILEGES_COMMAND : [] }
 }
 
 function canRun([file, ...args]: readonly string[], entry: string): boolean {
   if (process.platform !== 'linux') return false
-  const check = ['/bin/sh', '-c', CHECK, process.execPath, entry, tmpdir()]
+  const check = ['/bin/sh', '-c', CHECK_SCRIPT, process.execPath, entry, tmpdir()]
   const options = { cwd: '/', stdio: 'ignore', timeout: PROBE_MS } as const
   return spawnSync(file!, [...args, ...check], options).status === 0
 }
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const PROJECT_ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 /**
  * Returns the flags of Node's permission model: a child reads its code, writes its cache and OCR data, and starts no
  * process. The OCR engine needs a thread, to which Node does not apply the model.
  */
 export function permissionFlags({ entry, reads = [], writes = [] }: SandboxOptions): string[] {
-  const modules = join(ROOT, 'node_modules')
-  const code = ['workers', 'tasks', 'sql', 'package.json'].map((name) => join(ROOT, name))
-  const cache = childCacheFolder()
+  const modules = join(PROJECT_ROOT, 'node_modules')
+  const code = ['workers', 'tasks', 'sql', 'package.json'].map((name) => join(PROJECT_ROOT, name))
+  const cache = openChildCacheFolder()
   const writable = [join(tmpdir(), 'tesseract-*'), ...(cache === null ? [] : [cache]), ...writes]
   return [
     '--permission',

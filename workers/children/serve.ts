@@ -6,7 +6,7 @@ import type { Message } from './process.ts'
 export type Handlers = Readonly<Record<string, (request: never) => unknown>>
 
 /** Returns the CPU time of this process, in ms. */
-export function cpuMs(): number {
+export function readCpuMs(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000
 }
@@ -17,7 +17,7 @@ export function reportProgress(at: number): void {
 }
 
 // Runs in a thread, because a busy main thread does not notice the death of the parent.
-const WATCH_PARENT = `
+const PARENT_WATCHER_SCRIPT = `
   const { workerData: parent } = require('node:worker_threads')
   setInterval(() => process.ppid === parent || process.kill(process.pid, 'SIGKILL'), 500)`
 
@@ -29,20 +29,20 @@ export function serveWork(handlers: Handlers & { reset(): unknown }): void {
   // A terminal signals all its processes, but the parent decides when children end.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   process.on('disconnect', () => process.exit())
-  new Worker(WATCH_PARENT, {
+  new Worker(PARENT_WATCHER_SCRIPT, {
     eval: true,
     workerData: process.ppid,
     resourceLimits: { maxOldGenerationSizeMb: 16 },
   }).unref()
   process.on('message', ({ kind, request }: { kind: string; request: never }) => {
-    void answer(handlers[kind]!, request)
+    void answerRequest(handlers[kind]!, request)
       .then(send)
       .catch((error) => send({ kind: 'failed', error: String(error) }))
   })
   send({ kind: 'ready' })
 }
 
-async function answer(handler: (request: never) => unknown, request: never): Promise<Message> {
+async function answerRequest(handler: (request: never) => unknown, request: never): Promise<Message> {
   try {
     return { kind: 'answer', answer: await handler(request) }
   } catch (error) {

@@ -89,13 +89,14 @@ const PIECE_BYTES = 2 ** 20
 export const copyPiece = (bytes: Uint8Array, at: number): Uint8Array =>
   Uint8Array.prototype.slice.call(bytes, at, at + PIECE_BYTES)
 
-interface Asks {
-  ask(kind: 'bytes', request: Uint8Array, limits: typeof BYTES): Promise<null>
+interface RequestSender {
+  ask(kind: 'bytes', request: Uint8Array, limits: typeof PIECE_LIMITS): Promise<null>
 }
 
-const BYTES = { cpuMs: 5000, wallMs: 60_000 }
+const PIECE_LIMITS = { cpuMs: 5000, wallMs: 60_000 }
 
 /** Sends a file to a child in pieces, for the next request. */
-export async function sendBytes(child: Asks, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) await child.ask('bytes', copyPiece(bytes, at), BYTES)
+export async function sendBytes(child: RequestSender, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES)
+    await child.ask('bytes', copyPiece(bytes, at), PIECE_LIMITS)
 }

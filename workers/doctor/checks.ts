@@ -3,8 +3,8 @@ import { withDatabase, withPool } from '../../tasks/command.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
 import { hideEnvironment } from '../../tasks/environment.ts'
 import { describeError } from '../../tasks/outage.ts'
-import { portProblem } from '../../tasks/port.ts'
-import { loadEnvFile, settingWarnings } from '../../tasks/setting-warnings.ts'
+import { findPortProblem } from '../../tasks/port.ts'
+import { findSettingWarnings, loadEnvFile } from '../../tasks/setting-warnings.ts'
 import { parseWithProblems, type Settings } from '../../tasks/settings.ts'
 import { checkDatabase } from './database.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
@@ -28,7 +28,7 @@ export async function runChecks(): Promise<Finding[]> {
   const checkIfValid = createConditionalCheck(problems.map((line) => line.slice(0, line.indexOf(':'))))
   const findings = [
     problems.length === 0 ? checkSettings(settings) : problems.map((line) => problem('settings', line)),
-    settingWarnings(settings).map((line) => note('settings', line)),
+    findSettingWarnings(settings).map((line) => note('settings', line)),
     // Check the port first: the embedded database takes a port, too.
     await checkIfValid(PORT, 'port', () => checkPort(settings)),
     checkDataDir(settings),
@@ -53,10 +53,12 @@ const createConditionalCheck =
   (invalidSettings: readonly string[]): ConditionalCheck =>
   async (dependsOn, name, check) => {
     const causes = new Set(invalidSettings.filter((setting) => dependsOn.test(setting)))
-    return causes.size === 0 ? check() : [notChecked(name, `${[...causes].join(', ')} is invalid`)]
+    return causes.size === 0
+      ? check()
+      : [createUncheckedFinding(name, `${[...causes].join(', ')} is invalid`)]
   }
 
-const notChecked = (name: string, reason: string): Finding => note(name, `not checked: ${reason}`)
+const createUncheckedFinding = (name: string, reason: string): Finding => note(name, `not checked: ${reason}`)
 
 function checkSettings({ production, secretKey, openAreas, publicBaseUrl, trustProxy }: Settings): Finding[] {
   const mode = production ? 'production' : 'development'
@@ -76,7 +78,7 @@ function checkSettings({ production, secretKey, openAreas, publicBaseUrl, trustP
 
 /** Checks that the port is free, or that an edge of Millrace listens there. */
 async function checkPort({ host, port }: Settings): Promise<Finding[]> {
-  const error = await portProblem(host, port)
+  const error = await findPortProblem(host, port)
   if (error === null) return [ok('port', `${port} of ${host} is free`)]
   const hostname = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host
   const health = await fetch(`http://${hostname}:${port}/health`, { signal: AbortSignal.timeout(2_000) })
@@ -98,7 +100,7 @@ async function checkStores(settings: Settings, checkIfValid: ConditionalCheck): 
         : findings
     }).catch((error) => [problem('database', describeError(error))]),
   )
-  return [...database, ...(files ?? (await checkIfValid(FILES, 'files', () => checkFolderOfFiles(settings))))]
+  return [...database, ...(files ?? (await checkIfValid(FILES, 'files', () => checkFilesFolder(settings))))]
 }
 
 /** Checks the file store by storing and deleting a small file. */
@@ -123,6 +125,6 @@ function checkFiles(settings: Settings, databaseUrl: string): Promise<Finding[]>
 }
 
 /** Checks only the folder: storing a file needs the database. */
-const checkFolderOfFiles = (settings: Settings): Finding[] => [
-  checkBlobFolder(settings) ?? notChecked('files', 'it needs a working, migrated database'),
+const checkFilesFolder = (settings: Settings): Finding[] => [
+  checkBlobFolder(settings) ?? createUncheckedFinding('files', 'it needs a working, migrated database'),
 ]

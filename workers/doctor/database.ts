@@ -1,5 +1,5 @@
 import { type DatabaseFacts, inspectDatabase } from '../../sql/doctor.ts'
-import { poolerProblem } from '../../sql/pooler.ts'
+import { findPoolerProblem } from '../../sql/pooler.ts'
 import { describeError } from '../../tasks/outage.ts'
 import type { DatabaseUrls } from '../../tasks/process.ts'
 import type { Settings } from '../../tasks/settings.ts'
@@ -24,7 +24,7 @@ export async function checkDatabase(
   const { databaseUrl: url, directUrl } = urls
   const applicationName = `${settings.projectName}-doctor`
   try {
-    const pooler = await poolerProblem({ url, directUrl, applicationName })
+    const pooler = await findPoolerProblem({ url, directUrl, applicationName })
     if (pooler !== null) return { findings: [problem('database', pooler)], isMigrated: false }
     const facts = await inspectDatabase(directUrl, settings.projectName)
     return { findings: judgeFacts(settings, facts), isMigrated: facts.pendingMigrations.length === 0 }
@@ -105,10 +105,10 @@ function judgeConnections(settings: Settings, { connections: { max, ofOthers } }
   return problem('connections', `${usage}: lower WORKER_THREADS, raise max_connections, or use PgBouncer`)
 }
 
-function judgeWorkers({ workers: alive, unserved }: DatabaseFacts): Finding[] {
+function judgeWorkers({ workers: alive, unservedQueues }: DatabaseFacts): Finding[] {
   if (alive === null) return []
-  if (unserved.length > 0)
-    return [problem('workers', `jobs wait in queues without a worker: ${unserved.join(', ')}`)]
+  if (unservedQueues.length > 0)
+    return [problem('workers', `jobs wait in queues without a worker: ${unservedQueues.join(', ')}`)]
   return [
     alive === 0
       ? note('workers', 'none runs')

@@ -25,15 +25,15 @@ export function checkBlobFolder({ blobs: { store } }: Settings): Finding | null 
   const location = parseLocation(store)
   if (location?.kind !== 'files') return null
   return checkFolder('files', `${store} is writable`, () => {
-    const folder = nearestExisting(resolve(location.folder))
+    const folder = findNearestExisting(resolve(location.folder))
     if (!statSync(folder).isDirectory()) throw new Error(`${folder} is not a folder`)
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
   })
 }
 
 /** Returns the folder itself, or its nearest existing parent. */
-const nearestExisting = (folder: string): string =>
-  statSync(folder, { throwIfNoEntry: false }) === undefined ? nearestExisting(dirname(folder)) : folder
+const findNearestExisting = (folder: string): string =>
+  statSync(folder, { throwIfNoEntry: false }) === undefined ? findNearestExisting(dirname(folder)) : folder
 
 function checkFolder(name: string, text: string, check: () => void): Finding {
   try {

@@ -1,5 +1,5 @@
-import { AI_PROVIDERS, keyName } from '../../tasks/ai/providers.ts'
-import { missingForEmail, missingForTelephony } from '../../tasks/comms/settings.ts'
+import { AI_PROVIDERS, keySettingName } from '../../tasks/ai/providers.ts'
+import { findMissingEmailSettings, findMissingTelephonySettings } from '../../tasks/comms/settings.ts'
 import { describeError } from '../../tasks/outage.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { verifyServer } from '../providers/comms/email.ts'
@@ -36,15 +36,15 @@ async function checkKey({ name, setting, url, headers, alsoAccepted = [] }: KeyC
 }
 
 /** Returns the finding for a feature that lacks settings: a problem if some of them are set, else a note. */
-const disabled = (name: string, missing: readonly string[], isPartlySet: boolean): Finding =>
+const createDisabledFinding = (name: string, missing: readonly string[], isPartlySet: boolean): Finding =>
   (isPartlySet ? problem : note)(name, `disabled: ${missing.join(' and ')} not set`)
 
-const bearerHeader = (key: string) => ({ authorization: `Bearer ${key}` })
+const createBearerHeader = (key: string) => ({ authorization: `Bearer ${key}` })
 
 export async function checkMail({ email, dataDir }: Settings): Promise<Finding[]> {
-  const missing = missingForEmail(email)
+  const missing = findMissingEmailSettings(email)
   const findings: Finding[] = []
-  if (missing.length > 0) findings.push(disabled('email', missing, missing.length === 1))
+  if (missing.length > 0) findings.push(createDisabledFinding('email', missing, missing.length === 1))
   else if (email.smtpUrl === 'outbox:')
     findings.push(note('email', `emails are written to files in ${dataDir}/outbox`))
   else findings.push(await checkSmtp(email.smtpUrl!), ...checkSender(email))
@@ -54,7 +54,7 @@ export async function checkMail({ email, dataDir }: Settings): Promise<Finding[]
         name: 'email domains',
         setting: 'EMAIL_PROVIDER_API_KEY',
         url: `${email.apiBaseUrl}/domains`,
-        headers: bearerHeader(email.apiKey),
+        headers: createBearerHeader(email.apiKey),
       }),
     )
   return findings
@@ -77,8 +77,8 @@ async function checkSmtp(url: string): Promise<Finding> {
 }
 
 export async function checkTelephony({ telephony: settings }: Settings): Promise<Finding[]> {
-  const missing = missingForTelephony(settings)
-  if (missing.length > 0) return [disabled('telephony', missing, missing.length < 3)]
+  const missing = findMissingTelephonySettings(settings)
+  if (missing.length > 0) return [createDisabledFinding('telephony', missing, missing.length < 3)]
   const { accountSid, authToken, apiBaseUrl } = settings
   return [
     await checkKey({
@@ -98,7 +98,7 @@ export async function checkPayments({
     name: 'payments',
     setting: 'PROVIDER_SECRET_KEY',
     url: `${apiBaseUrl}/v1/balance`,
-    headers: bearerHeader(secretKey),
+    headers: createBearerHeader(secretKey),
     // The status of a restricted key without permission to read the balance: https://docs.stripe.com/keys#limit-access
     alsoAccepted: [403],
   })
@@ -114,16 +114,16 @@ export async function checkModels({ ai }: Settings): Promise<Finding[]> {
   const configured = AI_PROVIDERS.filter((provider) => ai.endpoints[provider].apiKey !== null)
   const checks = configured.map((provider) => {
     const { apiKey, baseUrl } = ai.endpoints[provider]
-    const setting = keyName(provider)
+    const setting = keySettingName(provider)
     // https://docs.anthropic.com/en/api/models-list
     const headers =
       provider === 'anthropic'
         ? { 'x-api-key': apiKey!, 'anthropic-version': '2023-06-01' }
-        : bearerHeader(apiKey!)
+        : createBearerHeader(apiKey!)
     return checkKey({ name: provider, setting, url: `${baseUrl}/models`, headers })
   })
   const findings = await Promise.all(checks)
   if (configured.includes(ai.provider)) return findings
-  const text = `agents without a model can't answer: ${keyName(ai.provider)} not set`
+  const text = `agents without a model can't answer: ${keySettingName(ai.provider)} not set`
   return [note('models', text), ...findings]
 }

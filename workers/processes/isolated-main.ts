@@ -1,7 +1,7 @@
 /** Entry point of an isolated process: runs suspects, one at a time; see `isolated-runner.ts`. */
 import { writeFileSync } from 'node:fs'
 import { enableCodeCache } from '../../tasks/code-cache.ts'
-import { hideEnvironment, secretPaths } from '../../tasks/environment.ts'
+import { hideEnvironment, listSecretPaths } from '../../tasks/environment.ts'
 import type { Pools } from '../threads/pools.ts'
 import type { IsolatedCommand, IsolatedReport } from './isolated-runner.ts'
 
@@ -15,15 +15,15 @@ try {
 }
 // The worker is gone: no process is left to receive an outcome.
 process.on('disconnect', () => process.exit())
-const opened = Promise.withResolvers<Pools>()
+const openedPools = Promise.withResolvers<Pools>()
 process.on('message', async (message: IsolatedCommand) => {
-  if (message.kind === 'settings') return opened.resolve(await openPools(message.setup))
-  const pools = await opened.promise
+  if (message.kind === 'settings') return openedPools.resolve(await openPools(message.setup))
+  const pools = await openedPools.promise
   if (message.kind === 'abort') return pools.abort(message.id, message.attempt, message.reason)
-  report({ kind: 'started' })
+  sendReport({ kind: 'started' })
   const outcome = await pools.run(message.queue, message.pool, message.job)
   // A thread that died in this process ran only this job.
-  report({
+  sendReport({
     kind: 'ended',
     outcome: outcome.kind === 'crashed' ? { kind: 'crashed', host: 'isolated' } : outcome,
   })
@@ -43,13 +43,13 @@ async function openPools({ settings, databaseUrl, taskModules }: Setup): Promise
     databaseUrl,
     taskModules,
     log,
-    children: createChildPool({ log, hidden: secretPaths(settings) }),
-    onEvent: (event) => report({ kind: 'event', event }),
-    onSpan: (span) => report({ kind: 'span', span }),
+    children: createChildPool({ log, hidden: listSecretPaths(settings) }),
+    onEvent: (event) => sendReport({ kind: 'event', event }),
+    onSpan: (span) => sendReport({ kind: 'span', span }),
   })
 }
 
-function report(message: IsolatedReport): void {
+function sendReport(message: IsolatedReport): void {
   // Ignore errors: if the worker is gone, `disconnect` ends this process.
   process.send?.(message, undefined, undefined, () => {})
 }

@@ -46,7 +46,7 @@ export type IsolatedReport =
   | { readonly kind: 'span'; readonly span: FinishedSpan }
   | { readonly kind: 'ended'; readonly outcome: Outcome }
 
-interface Running {
+interface RunningSuspect {
   readonly job: PoolJob
   readonly queue: string
   readonly pool: PoolName
@@ -76,7 +76,7 @@ export function createIsolatedRunner(options: IsolatedRunnerOptions): IsolatedRu
 class ProcessRunner implements IsolatedRunner {
   readonly #options: IsolatedRunnerOptions
   readonly #semaphore = createSemaphore(MAX_PROCESSES)
-  readonly #running = new Set<Running>()
+  readonly #running = new Set<RunningSuspect>()
   readonly #idle = new Map<ChildProcess, NodeJS.Timeout>()
 
   constructor(options: IsolatedRunnerOptions) {
@@ -85,7 +85,7 @@ class ProcessRunner implements IsolatedRunner {
 
   run(queue: string, pool: PoolName, job: PoolJob, onStarted?: () => void): Promise<Outcome> {
     const { promise, resolve: settle } = Promise.withResolvers<Outcome>()
-    const running: Running = { job, queue, pool, onStarted, settle, process: null, abortReason: null }
+    const running: RunningSuspect = { job, queue, pool, onStarted, settle, process: null, abortReason: null }
     this.#running.add(running)
     void this.#semaphore.run(() => this.#runNow(running)).then(settle)
     return promise.finally(() => this.#running.delete(running))
@@ -110,7 +110,7 @@ class ProcessRunner implements IsolatedRunner {
     for (const child of [...this.#idle.keys()]) this.#retire(child)
   }
 
-  async #runNow(running: Running): Promise<Outcome> {
+  async #runNow(running: RunningSuspect): Promise<Outcome> {
     if (running.abortReason !== null) return { kind: 'aborted', reason: running.abortReason }
     const child = this.#acquire()
     running.process = child
@@ -123,7 +123,7 @@ class ProcessRunner implements IsolatedRunner {
   }
 
   /** Runs the job in a process; resolves with its outcome, even if the process dies. */
-  #runIn(child: ChildProcess, { job, queue, pool, onStarted }: Running): Promise<Outcome> {
+  #runIn(child: ChildProcess, { job, queue, pool, onStarted }: RunningSuspect): Promise<Outcome> {
     const { log, onEvent, onSpan } = this.#options
     return new Promise((resolve) => {
       let hasStarted = false

@@ -3,21 +3,21 @@ import { fileURLToPath } from 'node:url'
 import type { EmbeddedDatabase } from '../../sql/embedded.ts'
 import { migrate } from '../../sql/migrate.ts'
 import { StartError } from '../../sql/start-error.ts'
-import { setupNotice } from '../../tasks/accounts/tokens.ts'
+import { formatSetupNotice } from '../../tasks/accounts/tokens.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
-import { portProblem } from '../../tasks/port.ts'
+import { findPortProblem } from '../../tasks/port.ts'
 import {
-  ALL_IN_ONE,
+  ALL_IN_ONE_VARIABLE,
   type DatabaseUrls,
   loadSecretKey,
+  loadSettingsOrExit,
   resolveDatabaseUrls,
-  settingsOrExit,
   startOrExit,
   stopOnSignals,
   WORKER_MALLOC,
 } from '../../tasks/process.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import { START_REFUSED } from '../../tasks/supervised.ts'
+import { START_REFUSED_STATUS } from '../../tasks/supervised.ts'
 import { createSupervisor, type Supervisor } from './supervise.ts'
 
 // Total time to stop, in ms. Children have 8 s of it, and the database stops last.
@@ -46,14 +46,14 @@ export async function startAll(args: readonly string[]): Promise<void> {
   if (args.length > 0) {
     const isHelp = args[0] === '--help' || args[0] === '-h'
     process[isHelp ? 'stdout' : 'stderr'].write(USAGE)
-    process.exit(isHelp ? 0 : START_REFUSED)
+    process.exit(isHelp ? 0 : START_REFUSED_STATUS)
   }
-  const settings = settingsOrExit()
+  const settings = loadSettingsOrExit()
   const log = await createLog(settings.logLevel, 'start')
-  await startOrExit(settings, log, () => start(settings, log))
+  await startOrExit(settings, log, () => startService(settings, log))
 }
 
-async function start(settings: Settings, log: Log): Promise<void> {
+async function startService(settings: Settings, log: Log): Promise<void> {
   const supervisor = createSupervisor({ log: (level, data, message) => log[level](data, message) })
   let database: EmbeddedDatabase | null = null
   let isStopping = false
@@ -91,7 +91,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
  */
 async function checkPort({ webConcurrency, host, port }: Settings): Promise<void> {
   if (webConcurrency === 1 || process.env.SHARE_PORT === '1') return
-  const problem = await portProblem(host, port)
+  const problem = await findPortProblem(host, port)
   if (problem !== null) throw new StartError(problem)
 }
 
@@ -116,7 +116,7 @@ async function startChildren(
     DATABASE_URL: databaseUrl,
     DATABASE_URL_UNPOOLED: directUrl,
     SECRET_KEY: loadSecretKey(settings),
-    [ALL_IN_ONE]: '1',
+    [ALL_IN_ONE_VARIABLE]: '1',
     // Session cookies plus a long token exceed uWebSockets.js's default of 4096 bytes.
     UWS_HTTP_MAX_HEADERS_SIZE: '16384',
     NODE_COMPILE_CACHE: join(resolve(settings.dataDir), 'compile-cache'),
@@ -152,5 +152,5 @@ function printAddress(settings: Settings, port: number, lacksAdmin: boolean): vo
   process.stdout.write(
     `Millrace listens on ${url} | monitor: ${url}/monitor | reference: ${url}/docs | open without a credential: ${open}\n`,
   )
-  if (lacksAdmin) process.stdout.write(`${setupNotice(url, loadSecretKey(settings))}\n`)
+  if (lacksAdmin) process.stdout.write(`${formatSetupNotice(url, loadSecretKey(settings))}\n`)
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { StartError } from '../../sql/start-error.ts'
-import { START_REFUSED, SUPERVISED } from '../../tasks/supervised.ts'
+import { START_REFUSED_STATUS, SUPERVISED_VARIABLE } from '../../tasks/supervised.ts'
 
 /** A child process. Its script reports when it is ready, stops on SIGTERM, and calls `onParentGone`. */
 export interface ChildSpec {
@@ -16,7 +16,7 @@ export interface ChildSpec {
 
 export interface Supervisor {
   /**
-   * Starts a child and restarts it whenever it dies, see `restartDelay`. A child that exits with START_REFUSED before
+   * Starts a child and restarts it whenever it dies, see `restartDelay`. A child that exits with START_REFUSED_STATUS before
    * it was ever ready is not restarted.
    */
   start(spec: ChildSpec): void
@@ -69,9 +69,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   const onExit = (child: Child, code: number | null, signal: NodeJS.Signals | null) => {
     if (stopped !== undefined) return
-    if (code === START_REFUSED && !child.wasReady)
+    if (code === START_REFUSED_STATUS && !child.wasReady)
       return child.readiness.reject(new StartError(`${child.spec.name} can't start; see its error above`))
-    if (child.isReady) Object.assign(child, awaitReadiness())
+    if (child.isReady) Object.assign(child, createReadiness())
     child.deaths = performance.now() - child.startedAt >= healthyMs ? 1 : child.deaths + 1
     const waitMs = restartDelay(child.deaths)
     log('error', { child: child.spec.name, code, signal, waitMs }, 'Child process died; restarting it')
@@ -102,14 +102,14 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
         deaths: 0,
         wasReady: false,
         restart: undefined,
-        ...awaitReadiness(),
+        ...createReadiness(),
       }
       children.set(spec.name, child)
       launch(child, log, onExit)
     },
     ready: (name) => findChild(name).readiness.promise,
     stop: () => {
-      stopped ??= stopAll([...children.values()], log)
+      stopped ??= stopChildren([...children.values()], log)
       return stopped
     },
     kill: (name) => killGroup(findChild(name).process),
@@ -123,7 +123,7 @@ function launch(child: Child, log: SupervisorOptions['log'], onExit: OnExit): vo
   Object.assign(child, { startedAt: performance.now(), restart: undefined })
   const childProcess = fork(script, [], {
     execArgv: childFlags(process.execArgv),
-    env: { ...process.env, ...env, [SUPERVISED]: '1' },
+    env: { ...process.env, ...env, [SUPERVISED_VARIABLE]: '1' },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     detached: true,
   })
@@ -156,13 +156,13 @@ export function childFlags(flags: readonly string[]): string[] {
   return [quiet, ...flags.filter((flag) => flag !== quiet && !/^--(inspect|test|watch)/.test(flag))]
 }
 
-function awaitReadiness(): Pick<Child, 'readiness' | 'isReady'> {
+function createReadiness(): Pick<Child, 'readiness' | 'isReady'> {
   const readiness = Promise.withResolvers<unknown>()
   readiness.promise.catch(() => {}) // If nothing awaits the promise, its rejection must not end the process.
   return { readiness, isReady: false }
 }
 
-async function stopAll(children: readonly Child[], log: SupervisorOptions['log']): Promise<void> {
+async function stopChildren(children: readonly Child[], log: SupervisorOptions['log']): Promise<void> {
   for (const child of children) {
     clearTimeout(child.restart)
     child.readiness.reject(new Error(`Child ${child.spec.name} was stopped before it was ready`))

@@ -39,7 +39,7 @@ const DEFAULTS: BreakerOptions = {
 }
 
 // Limits the pause that a provider asks for: a longer one is a mistake.
-const LONGEST_PAUSE_SECONDS = 300
+const MAX_PAUSE_SECONDS = 300
 
 /**
  * Creates a circuit breaker.
@@ -75,7 +75,7 @@ export function createBreaker(
         openUntil = now() + Math.min(openMs * 2 ** (failureCount - failures), maxMs)
     },
     pause: (seconds) => {
-      pausedUntil = Math.max(pausedUntil, now() + Math.min(seconds, LONGEST_PAUSE_SECONDS) * 1000)
+      pausedUntil = Math.max(pausedUntil, now() + Math.min(seconds, MAX_PAUSE_SECONDS) * 1000)
     },
   }
 }

@@ -1,6 +1,6 @@
 import { Failure } from '../../sql/errors.ts'
-import { type Attributes, currentOrigin } from '../../tasks/telemetry/tracing.ts'
-import { networkError } from './wait.ts'
+import { type Attributes, getCurrentOrigin } from '../../tasks/telemetry/tracing.ts'
+import { describeNetworkError } from './wait.ts'
 
 /** A call to a provider, as traces show it. The span is named after `provider` and `operation`. */
 export interface Call {
@@ -14,12 +14,12 @@ export interface Call {
 /** Ends the span of a call, with the error if the call failed. */
 export type EndSpan = (error?: unknown) => void
 
-const noSpan: EndSpan = () => {}
+const endNoSpan: EndSpan = () => {}
 
 /** Starts a client span under the current attempt; does nothing if the attempt is not traced. */
 export function startCall({ provider, operation, url, attributes }: Call): EndSpan {
-  const { record, traceParent } = currentOrigin() ?? {}
-  if (record == null || traceParent == null) return noSpan
+  const { record, traceParent } = getCurrentOrigin() ?? {}
+  if (record == null || traceParent == null) return endNoSpan
   // As in spans of attempts, the wall clock gives the start and the monotonic clock the duration. `timeOrigin` dates
   // from the start of the thread, and the wall clock may have moved by seconds since then.
   const startMs = Date.now()
@@ -32,7 +32,7 @@ export function startCall({ provider, operation, url, attributes }: Call): EndSp
       startMs,
       endMs: startMs + performance.now() - startedAt,
       attributes: { 'peer.service': provider, 'server.address': new URL(url).hostname, ...attributes },
-      error: error === undefined ? null : errorLabel(error),
+      error: error === undefined ? null : describeErrorType(error),
     })
 }
 
@@ -50,11 +50,11 @@ export async function recordCall<T>(call: Call, work: () => Promise<T>): Promise
 }
 
 /** Returns a short label for an error, whose message may quote the request. */
-function errorLabel(error: unknown): string {
+function describeErrorType(error: unknown): string {
   if (error instanceof Failure) return error.code
   const { status, statusCode, responseCode, name } = error as Readonly<Record<string, unknown>>
   const httpStatus = status ?? statusCode ?? responseCode
   if (typeof httpStatus === 'number') return String(httpStatus)
   if (name === 'AbortError' || name === 'TimeoutError') return name
-  return networkError(error).code
+  return describeNetworkError(error).code
 }

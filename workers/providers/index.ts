@@ -39,7 +39,7 @@ export function createProviders(
       pooled: settings.databasePooled,
       readTimeoutMs: settings.slowReadMs.search,
       writeTimeoutMs: settings.writeTimeoutMs,
-      slow,
+      slowStatements: slow,
     }),
     readModelList,
     postWebhook: createWebhookPoster(settings),
@@ -50,7 +50,7 @@ export function createProviders(
 const createReaders = (
   { visionProvider: vision, ocrLanguages, maxDocumentPages: maxPages }: Settings,
   children: Children,
-): Pick<Providers, 'openPages' | 'drawPage' | 'readPosts' | 'analyze'> => ({
+): Pick<Providers, 'openPages' | 'renderPage' | 'readPosts' | 'analyze'> => ({
   openPages: async (load, { languages = ocrLanguages, ...options }) =>
     (await import('./documents/documents.ts')).openDocument(children, load, {
       ...options,
@@ -58,7 +58,7 @@ const createReaders = (
       vision,
       maxPages,
     }),
-  drawPage: async (bytes, page, options) =>
+  renderPage: async (bytes, page, options) =>
     (await import('./documents/draw.ts')).drawPage(children, bytes, page, { ...options, maxPages }),
   readPosts: async (name, format, bytes, signal) =>
     (await import('./documents/posts.ts')).openPosts(children, { name, format, bytes }, { signal }),

@@ -40,16 +40,16 @@ export async function waitFor<T>(
 }
 
 // Matches Node errors from before the request is sent: DNS, routing, connection, certificate.
-const BEFORE_SENDING =
+const UNSENT_ERROR_CODES =
   /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|CERT_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|ERR_TLS_CERT_ALTNAME_INVALID|ERR_SSL_\w+)$/
 
 /** Returns the code of a network error. `sent` is false if the error proves that the request was never sent. */
-export function networkError(error: unknown): { code: string; sent: boolean } {
+export function describeNetworkError(error: unknown): { code: string; sent: boolean } {
   for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
     const { code } = e as { code?: unknown }
-    if (typeof code === 'string') return { code, sent: !BEFORE_SENDING.test(code) }
+    if (typeof code === 'string') return { code, sent: !UNSENT_ERROR_CODES.test(code) }
     // Node tried every address of the host, and all failed.
-    if (e instanceof AggregateError && e.errors.length > 0) return networkError(e.errors[0])
+    if (e instanceof AggregateError && e.errors.length > 0) return describeNetworkError(e.errors[0])
   }
   return { code: 'no answer', sent: true }
 }

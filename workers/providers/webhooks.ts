@@ -4,7 +4,7 @@ import type { PostWebhook, WebhookResponse } from '../../tasks/webhooks/ports.ts
 import { validateWebhookUrl } from '../../tasks/webhooks/url.ts'
 import { startCall } from './call.ts'
 import { createLookup } from './dns-lookup.ts'
-import { networkError, waitFor } from './wait.ts'
+import { describeNetworkError, waitFor } from './wait.ts'
 
 /** Delivers webhooks, to public addresses only. */
 
@@ -31,7 +31,7 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
     if (problem !== null) return { ms: 0, status: null, body: null, error: `The URL ${problem}` }
     const end = startCall({ provider: 'webhook', operation: 'deliver', url: request.url })
     const closing = new AbortController()
-    const waited = await waitFor(post(request, senders, closing.signal), timeoutMs, signal)
+    const waited = await waitFor(postRequest(request, senders, closing.signal), timeoutMs, signal)
     closing.abort()
     const ms = Math.round(performance.now() - startedAt)
     if (waited.kind === 'answer') {
@@ -79,7 +79,7 @@ async function createSenders(allowed: readonly string[]): Promise<Senders> {
   }
 }
 
-function post(
+function postRequest(
   { url, headers, body }: Parameters<PostWebhook>[0],
   senders: Senders,
   signal: AbortSignal,
@@ -117,6 +117,6 @@ function post(
 function describeError(error: unknown): string {
   if (error instanceof Error && / is not allowed\./.test(error.message))
     return 'Private addresses are not allowed'
-  const { code } = networkError(error)
+  const { code } = describeNetworkError(error)
   return `The connection failed (${code})`
 }

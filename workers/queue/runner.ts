@@ -35,7 +35,7 @@ export interface QueueRunnerOptions {
   /** Initial argument of `setConcurrency`; default null. */
   readonly concurrency?: number | null
   /** Called once a graphile-worker runner has started and `poolId` has changed. */
-  readonly onPool: () => void
+  readonly onPoolChange: () => void
   /** Unlocks the deliveries that a dead runner still holds. */
   readonly unlock: (poolId: string) => Promise<void>
 }
@@ -50,9 +50,9 @@ const IO_CLAIM = 1000
 // A delivery that gets no slot within this time is redelivered to workers that have one.
 const SLOT_WAIT_MS = 250
 // A notification normally wakes the runner; polling finds deliveries whose notification was lost.
-const POLL_MS = 1000
+const POLL_INTERVAL_MS = 1000
 // Time in which completed deliveries gather to share a statement.
-const COMPLETE_MS = 2
+const COMPLETION_DELAY_MS = 2
 // Grace period for a stopping runner after its jobs have finished.
 const STOP_GRACE_MS = 2000
 // Cap of the backoff before the next runner: after an outage, all queues run again within about a second.
@@ -92,7 +92,7 @@ class ReplacingRunner implements QueueRunner {
   constructor(options: QueueRunnerOptions) {
     this.#options = options
     this.#concurrency = options.concurrency ?? null
-    this.#slots = new Map(poolsOf(options).map((pool) => [pool, createSlots(slotsOf(options, pool))]))
+    this.#slots = new Map(poolsOf(options).map((pool) => [pool, createSlots(countSlots(options, pool))]))
     const poolOf = new Map(options.tasks.map(({ name, pool }) => [name, pool]))
     this.#handle = (delivery) => {
       const pool = poolOf.get(delivery.task)!
@@ -171,7 +171,7 @@ class ReplacingRunner implements QueueRunner {
     const events = new EventEmitter()
     events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => {
       this.#poolId = workerPool.id
-      this.#options.onPool()
+      this.#options.onPoolChange()
     })
     waitForRelease(events)
     let hasFailed = false
@@ -183,7 +183,7 @@ class ReplacingRunner implements QueueRunner {
       if (this.#isStopped) await this.#closeSlots()
       await delay(STOP_GRACE_MS, undefined, { ref: false })
     })
-    const runner = await startOnce({ ...this.#options, pool }, this.#handle, events)
+    const runner = await startRunner({ ...this.#options, pool }, this.#handle, events)
     this.#current = runner
     if (this.#isStopped || hasFailed || this.#concurrency === 0) this.#stopRunner(runner)
     await Promise.race([runner.promise, graceEnd])
@@ -304,7 +304,7 @@ const poolsOf = ({ tasks }: QueueRunnerOptions): readonly PoolName[] => [
   ...new Set(tasks.map(({ pool }) => pool)),
 ]
 
-function slotsOf({ settings }: QueueRunnerOptions, pool: PoolName): number {
+function countSlots({ settings }: QueueRunnerOptions, pool: PoolName): number {
   if (pool === 'io') return IO_SLOTS
   if (pool === 'model') return 1
   return pool === 'children'
@@ -312,12 +312,12 @@ function slotsOf({ settings }: QueueRunnerOptions, pool: PoolName): number {
     : Math.min(settings.workerThreads, availableParallelism())
 }
 
-function startOnce(options: QueueRunnerOptions, handle: Handle, events: EventEmitter): Promise<Runner> {
+function startRunner(options: QueueRunnerOptions, handle: Handle, events: EventEmitter): Promise<Runner> {
   const io = options.tasks.some((task) => task.pool === 'io')
   const deliveries = io ? DELIVERIES.io : DELIVERIES.other
   return run({
     pgPool: options.pool,
-    taskList: taskList(options, handle),
+    taskList: createTaskList(options, handle),
     parsedCronItems: parseCronItems(
       [...options.cron].map(([identifier, { match }]) => ({
         task: `cron:${identifier}`,
@@ -328,22 +328,22 @@ function startOnce(options: QueueRunnerOptions, handle: Handle, events: EventEmi
     ),
     events: events as never,
     noHandleSignals: true,
-    logger: queueLogger(options.log, options.queue),
+    logger: createQueueLogger(options.log, options.queue),
     preset: {
       worker: {
         concurrentJobs: deliveries,
-        pollInterval: POLL_MS,
+        pollInterval: POLL_INTERVAL_MS,
         // Prefetching hoards deliveries while other processes idle: use it only for short jobs.
         ...(io ? { localQueue: { size: deliveries } } : {}),
         // Without batches, graphile-worker does not await completions, and a failed one would end the process.
-        completeJobBatchDelay: COMPLETE_MS,
-        failJobBatchDelay: COMPLETE_MS,
+        completeJobBatchDelay: COMPLETION_DELAY_MS,
+        failJobBatchDelay: COMPLETION_DELAY_MS,
       },
     },
   })
 }
 
-function taskList({ tasks, cron }: QueueRunnerOptions, handle: Handle): TaskList {
+function createTaskList({ tasks, cron }: QueueRunnerOptions, handle: Handle): TaskList {
   const list: TaskList = {}
   for (const { name } of tasks)
     list[name] = (payload) => handle({ task: name, ...(payload as Omit<Delivery, 'task'>) })
@@ -351,7 +351,7 @@ function taskList({ tasks, cron }: QueueRunnerOptions, handle: Handle): TaskList
   return list
 }
 
-function queueLogger(log: Log, queue: string): Logger {
+function createQueueLogger(log: Log, queue: string): Logger {
   return new Logger(() => (level, message, meta) => {
     if (level === 'error') log.error({ queue, meta }, message)
     // Concurrent deliveries exceed connections on purpose: our tasks do not use the queue's pool.

@@ -58,7 +58,7 @@ export interface PoolsOptions {
 }
 
 /** An attempt that a thread runs, or that waits for one. */
-interface Running {
+interface RunningJob {
   readonly attemptId: number
   readonly job: PoolJob
   readonly onStarted: (() => void) | undefined
@@ -78,7 +78,7 @@ interface ThreadPool {
   readonly batchesPerThread: number
   /** True for `model`: its runtime can't be loaded twice in one process. */
   readonly neverKill: boolean
-  readonly jobs: Running[]
+  readonly jobs: RunningJob[]
   /** Number of killed threads that have exited. */
   kills: number
   /** Number of threads that died since the last message from one. */
@@ -106,7 +106,7 @@ class ThreadPools implements Pools {
   readonly #channelName = `millrace-${randomUUID()}`
   readonly #channel = new BroadcastChannel(this.#channelName)
   readonly #pools = new Map<string, ThreadPool>()
-  readonly #running = new Map<number, Running>()
+  readonly #running = new Map<number, RunningJob>()
   readonly #killed = new Set<number>()
   // Ids of dead threads that ran several jobs.
   readonly #sharedThreads = new Set<number>()
@@ -126,7 +126,7 @@ class ThreadPools implements Pools {
       const pool = this.#openPool(queue, name)
       const attemptId = ++this.#lastAttemptId
       const state = { killsBefore: pool.kills, threadId: null, abort: null }
-      const running: Running = { attemptId, job, onStarted, settle, pool, ...state }
+      const running: RunningJob = { attemptId, job, onStarted, settle, pool, ...state }
       this.#running.set(attemptId, running)
       pool.jobs.push(running)
       if (this.#isDispatchScheduled) return
@@ -174,7 +174,7 @@ class ThreadPools implements Pools {
     const pool: ThreadPool = {
       piscina: createPiscina(this.#options, name, this.#channelName),
       maxBatchSize: name === 'io' ? MAX_BATCH_SIZE : 1,
-      batchesPerThread: batchesPerThread(this.#options.settings, name),
+      batchesPerThread: countBatchesPerThread(this.#options.settings, name),
       neverKill: name === 'model',
       jobs: [],
       kills: 0,
@@ -258,7 +258,7 @@ class ThreadPools implements Pools {
     found.abort.kill.refresh()
   }
 
-  #finish({ attemptId, abort, settle }: Running, outcome: Outcome): void {
+  #finish({ attemptId, abort, settle }: RunningJob, outcome: Outcome): void {
     if (!this.#running.delete(attemptId)) return
     clearTimeout(abort?.kill)
     // A crash after an abort counts as the abort.
@@ -266,7 +266,7 @@ class ThreadPools implements Pools {
   }
 
   /** Kills the thread of a job that did not obey its abort signal. */
-  #kill({ job, pool, threadId }: Running): void {
+  #kill({ job, pool, threadId }: RunningJob): void {
     if (threadId === null || pool.neverKill) return
     this.#killed.add(threadId)
     this.#options.onKill?.()
@@ -294,7 +294,7 @@ class ThreadPools implements Pools {
   }
 
   /** True if the thread ran other jobs when it died, including jobs that are settled since. */
-  #isShared({ pool, threadId }: Running): boolean {
+  #isShared({ pool, threadId }: RunningJob): boolean {
     if (pool.batchesPerThread === 1 || threadId === null) return false
     const jobs = [...this.#running.values()].filter((one) => one.pool === pool && one.threadId === threadId)
     if (jobs.length > 1) this.#sharedThreads.add(threadId)
@@ -303,14 +303,14 @@ class ThreadPools implements Pools {
 }
 
 /** Splits the waiting jobs into batches, spread over the pool's threads. */
-function* splitIntoBatches({ piscina, jobs, maxBatchSize }: ThreadPool): Generator<Running[]> {
+function* splitIntoBatches({ piscina, jobs, maxBatchSize }: ThreadPool): Generator<RunningJob[]> {
   const waiting = jobs.splice(0)
   const size = Math.min(maxBatchSize, Math.ceil(waiting.length / piscina.options.maxThreads))
   for (let start = 0; start < waiting.length; start += size) yield waiting.slice(start, start + size)
 }
 
 /** Serializes jobs as JSON text of `ThreadJob`s. Payloads are JSON text already and are inserted unchanged. */
-function serializeJobs(jobs: readonly Running[]): string {
+function serializeJobs(jobs: readonly RunningJob[]): string {
   const texts = jobs.map(({ attemptId, job }) => {
     const { id, attempt, name, owner_id: ownerId, request_id: requestId, trace_parent: traceParent } = job
     const rest = JSON.stringify({ attemptId, id, attempt, name, ownerId, requestId, traceParent })
@@ -319,7 +319,7 @@ function serializeJobs(jobs: readonly Running[]): string {
   return `[${texts.join()}]`
 }
 
-function threadCount({ workerThreads }: Settings, name: PoolName): number {
+function countThreads({ workerThreads }: Settings, name: PoolName): number {
   if (name === 'io') return Math.min(workerThreads, IO_THREADS)
   // One more thread than the slots, because `Slots` reserves an extra one for an owner without a running job.
   if (name === 'cpu') return Math.min(workerThreads, availableParallelism()) + 1
@@ -327,7 +327,7 @@ function threadCount({ workerThreads }: Settings, name: PoolName): number {
 }
 
 /** Returns the number of batches that a thread runs concurrently. Only `io` has more than one job in a batch. */
-function batchesPerThread(settings: Settings, name: PoolName): number {
+function countBatchesPerThread(settings: Settings, name: PoolName): number {
   if (name === 'io') return IO_BATCHES_PER_THREAD
   return name === 'children' ? settings.workerThreads + 1 : 1
 }
@@ -337,12 +337,12 @@ function createPiscina(
   name: PoolName,
   channel: string,
 ): Piscina {
-  const threads = threadCount(settings, name)
+  const threads = countThreads(settings, name)
   return new Piscina({
     filename: new URL('./thread-main.ts', import.meta.url).href,
     minThreads: name === 'io' ? 1 : 0,
     maxThreads: threads,
-    concurrentTasksPerWorker: batchesPerThread(settings, name),
+    concurrentTasksPerWorker: countBatchesPerThread(settings, name),
     idleTimeout: name === 'model' ? Number.POSITIVE_INFINITY : 60_000,
     closeTimeout: 1000,
     // Any other mode blocks the thread's event loop between tasks, and thus its database connections.

@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { Claimed } from '../../sql/jobs/claims.ts'
+import type { ClaimedJob } from '../../sql/jobs/claims.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
 import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
@@ -8,7 +8,7 @@ import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
 
 /** The columns of a claimed job that its thread or isolated process needs. */
 export type PoolJob = Pick<
-  Claimed,
+  ClaimedJob,
   'id' | 'attempt' | 'name' | 'payload' | 'owner_id' | 'request_id' | 'trace_parent'
 >
 

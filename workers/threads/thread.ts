@@ -1,7 +1,7 @@
 import { BroadcastChannel, parentPort, threadId, workerData } from 'node:worker_threads'
 import { ZodError } from 'zod'
 import { createDatabase, noRows, type Queries, sql } from '../../sql/db.ts'
-import { Connections } from '../../sql/driver.ts'
+import { ConnectionGroup } from '../../sql/driver.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs.ts'
 import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
@@ -37,7 +37,7 @@ import type {
 
 const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
 const findTask = createTaskFinder(await loadTasks(taskModules))
-const connections = new Connections()
+const connections = new ConnectionGroup()
 const slow = logSlowStatements(settings.slowQueryMs, (data, message) => log('warn', data, message))
 const db = createDatabase({
   connections,
@@ -58,27 +58,27 @@ const blobs = createBlobs(db, settings)
 // after the lifetime of a lease instead of the usual minute.
 const FENCE_LIMIT = sql.type(noRows)`
   select set_config('idle_in_transaction_session_timeout', ${String(settings.leaseMs)}, true)`
-const aborts = new Map<number, AttemptAbort>()
-let outbox: ThreadEntry[] = []
+const abortsByAttempt = new Map<number, AttemptAbort>()
+let pendingEntries: ThreadEntry[] = []
 let attemptIds: number[] = []
 let results: string[] = []
 
-const commands = new BroadcastChannel(channel)
-commands.onmessage = (event) => {
+const commandChannel = new BroadcastChannel(channel)
+commandChannel.onmessage = (event) => {
   const command = (event as { data: Command }).data
-  if (command === 'break connections') connections.break()
-  else aborts.get(command.attemptId)?.abort(command.reason)
+  if (command === 'break connections') connections.closeAll()
+  else abortsByAttempt.get(command.attemptId)?.abort(command.reason)
 }
-;(commands as unknown as { unref(): void }).unref()
+;(commandChannel as unknown as { unref(): void }).unref()
 
 /** Runs a batch of jobs concurrently, as piscina's entry point. Resolves once all jobs have finished. Never rejects. */
 export default async function runJobs({ id, jobs }: Batch): Promise<void> {
   // Report before any job runs: a job that blocks the event loop can be killed only if its thread is known.
-  outbox.push({ kind: 'started', batch: id })
-  flush()
+  pendingEntries.push({ kind: 'started', batch: id })
+  flushReports()
   await Promise.all((JSON.parse(jobs) as ThreadJob[]).map(runJob))
   // Report before piscina resolves the batch: from then on, none of its jobs may be unreported.
-  flush()
+  flushReports()
 }
 
 /** Aborts an attempt. The signal is created on first use: most tasks never use it. */
@@ -107,13 +107,14 @@ class AttemptAbort {
 
 async function runJob(job: ThreadJob): Promise<void> {
   const abort = new AttemptAbort(job)
-  aborts.set(job.attemptId, abort)
+  abortsByAttempt.set(job.attemptId, abort)
   const origin = new JobOrigin(job)
   const outcome = await runWithOrigin(origin, () => runTask(job, abort))
   origin.end()
-  aborts.delete(job.attemptId)
-  if (outcome.kind !== 'done') return report({ kind: 'ended', attemptId: job.attemptId, id: job.id, outcome })
-  flushSoon()
+  abortsByAttempt.delete(job.attemptId)
+  if (outcome.kind !== 'done')
+    return addReport({ kind: 'ended', attemptId: job.attemptId, id: job.id, outcome })
+  scheduleFlush()
   attemptIds.push(job.attemptId)
   results.push(outcome.result)
 }
@@ -126,7 +127,7 @@ async function runTask(job: ThreadJob, abort: AttemptAbort): Promise<Outcome> {
     return { kind: 'done', result: serializeResult(result) }
   } catch (error) {
     if (abort.reason !== null) return { kind: 'aborted', reason: abort.reason }
-    return failureOf(job, error)
+    return toFailureOutcome(job, error)
   }
 }
 
@@ -147,7 +148,7 @@ function rejectNonJson(_key: string, value: unknown): unknown {
   return value
 }
 
-function failureOf(job: ThreadJob, error: unknown): Outcome {
+function toFailureOutcome(job: ThreadJob, error: unknown): Outcome {
   if (error instanceof Failure) {
     if (error.code === 'job.superseded') return { kind: 'aborted', reason: 'superseded' }
     const { code, detail, retryable, retryAfter } = error
@@ -198,7 +199,7 @@ class JobOrigin implements Origin {
 }
 
 function recordSpan(span: FinishedSpan): void {
-  report({ kind: 'span', span })
+  addReport({ kind: 'span', span })
 }
 
 /** The context that a task receives. Most tasks use few parts of it, so they are created on demand. */
@@ -243,13 +244,13 @@ class Context implements TaskContext {
   get emit() {
     const { attemptId, id } = this.job
     return (event: string, data: unknown): void =>
-      report({ kind: 'event', attemptId, id, n: ++this.#emitted, event, data })
+      addReport({ kind: 'event', attemptId, id, n: ++this.#emitted, event, data })
   }
-  get progress() {
+  get reportProgress() {
     return (label: string, current?: number, total?: number): void =>
       this.emit('status', { status: 'running', label, current, total })
   }
-  get fenced() {
+  get runFenced() {
     const { id, attempt } = this.job
     return <T>(work: (tx: Queries) => Promise<T>): Promise<T> =>
       db.transaction(async (tx) => {
@@ -269,22 +270,22 @@ function createJobLogger(job: ThreadJob): TaskLog {
 type Level = 'info' | 'warn' | 'error'
 
 function log(level: Level, data: object, message: string): void {
-  report({ kind: 'log', level, data, message })
+  addReport({ kind: 'log', level, data, message })
 }
 
-function report(entry: ThreadEntry): void {
-  flushSoon()
-  outbox.push(entry)
+function addReport(entry: ThreadEntry): void {
+  scheduleFlush()
+  pendingEntries.push(entry)
 }
 
-function flushSoon(): void {
-  if (outbox.length === 0 && attemptIds.length === 0) setImmediate(flush)
+function scheduleFlush(): void {
+  if (pendingEntries.length === 0 && attemptIds.length === 0) setImmediate(flushReports)
 }
 
-function flush(): void {
-  if (outbox.length === 0 && attemptIds.length === 0) return
-  const pending: ThreadReport = { threadId, entries: outbox, attemptIds, results }
-  outbox = []
+function flushReports(): void {
+  if (pendingEntries.length === 0 && attemptIds.length === 0) return
+  const pending: ThreadReport = { threadId, entries: pendingEntries, attemptIds, results }
+  pendingEntries = []
   attemptIds = []
   results = []
   try {
@@ -321,6 +322,6 @@ function entryLogFields(entry: ThreadEntry): object {
     return Object.fromEntries(
       Object.entries(entry.data).filter(([, value]) => ['string', 'number'].includes(typeof value)),
     )
-  const job = 'attemptId' in entry ? aborts.get(entry.attemptId)?.job : undefined
+  const job = 'attemptId' in entry ? abortsByAttempt.get(entry.attemptId)?.job : undefined
   return job === undefined ? {} : jobLogFields(job)
 }

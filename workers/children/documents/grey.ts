@@ -1,7 +1,7 @@
 /** Converts pixels to grey levels: print of any colour becomes dark, paper of any colour light. */
 
 /** One byte per pixel, row by row, 0 black to 255 white. */
-export interface Grey {
+export interface GreyImage {
   readonly data: Uint8Array
   readonly width: number
   readonly height: number
@@ -12,8 +12,8 @@ export interface Grey {
 const CELL_BITS = 4
 const CELL = 2 ** CELL_BITS
 // A pixel is coloured if its channels differ by more than this. JPEG noise stays below it.
-const COLOURED = 48
-const MAX_COLOURED = 0.7 * CELL * CELL
+const COLOUR_THRESHOLD = 48
+const MAX_COLOURED_PIXELS = 0.7 * CELL * CELL
 
 /**
  * Collects the pixels of an image from the top. A coloured pixel gets the level of its darkest channel, because light blue
@@ -57,7 +57,7 @@ export class GreyLevels {
         // Rec. 601 weights.
         const brightness = (red * 77 + green * 150 + blue * 29) >> 8
         bright[at] = brightness
-        const isColoured = high - low > COLOURED
+        const isColoured = high - low > COLOUR_THRESHOLD
         // The darkest channel of a near-grey pixel is mostly noise, which OCR would read as dots.
         dark[at] = isColoured ? low : brightness
         if (isColoured) cells[row + (x >> CELL_BITS)]!++
@@ -67,11 +67,11 @@ export class GreyLevels {
   }
 
   /** Returns the levels of the whole image. Call it after the last row. */
-  grey(): Grey {
+  grey(): GreyImage {
     const [data, across] = [this.#dark, this.#across]
     const down = this.#coloured.length / across
     for (const [cell, count] of this.#coloured.entries()) {
-      if (count < MAX_COLOURED) continue
+      if (count < MAX_COLOURED_PIXELS) continue
       // Also brighten the adjacent cells: they contain the edge of the area.
       const [left, top] = [(cell % across) - 1, Math.floor(cell / across) - 1]
       for (let y = Math.max(0, top); y < Math.min(down, top + 3); y++)

@@ -1,28 +1,28 @@
 /** Decodes image files page by page. The only importer of `sharp` and `libheif-js`. */
 import type { Metadata, Sharp, SharpOptions } from 'sharp'
-import { loadBitmap, type Pixels, tooLarge, Unreadable } from './images.ts'
+import { createTooLargeError, loadBitmap, type Pixels, Unreadable } from './images.ts'
 
 /** An open image file. Page numbers start at 1. Request one page at a time. */
 export interface ImageFile {
   readonly pageCount: number
   /** @throws Unreadable. */
-  page(pageNumber: number): Promise<Shown>
+  page(pageNumber: number): Promise<DecodedPage>
   /** Frees memory outside the garbage-collected heap. */
   readonly close?: () => void
 }
 
 /** A page as displayed: upright, on white, scaled down to `MAX_PIXELS` if it is larger. */
-export interface Shown {
+export interface DecodedPage {
   readonly pixels: Pixels
-  readonly condition: Condition
+  readonly condition: ImageCondition
 }
 
 /**
  * Completeness of a decoded image. `odd` means that the decoder only warned: the image is often complete, but counts as
  * damaged if it is blank. `damaged` means that the decoder reported errors.
  */
-export type Condition = 'whole' | 'odd' | 'damaged'
-const CONDITIONS: readonly Condition[] = ['whole', 'odd', 'damaged']
+export type ImageCondition = 'whole' | 'odd' | 'damaged'
+const CONDITIONS: readonly ImageCondition[] = ['whole', 'odd', 'damaged']
 
 /** Pixel limit of a decoded image: an A4 page at 300 dpi. Larger images are scaled down during decoding. */
 export const MAX_PIXELS = 8_700_000
@@ -35,7 +35,7 @@ const MAX_FRAMES = 100
 // The only allowed loaders, whatever type a file claims: an SVG, for example, may reference local files.
 const LOADERS = ['Png', 'Jpeg', 'Webp', 'Nsgif', 'Tiff', 'Heif'].map((name) => `VipsForeignLoad${name}Buffer`)
 
-const library = async () => {
+const loadSharp = async () => {
   const { default: sharp } = await import('sharp')
   // The child reads one page at a time and no page twice, so it needs neither concurrency nor a cache.
   sharp.concurrency(1)
@@ -47,34 +47,34 @@ const library = async () => {
 
 /** Opens PNG, JPEG, WebP, GIF, TIFF and AVIF. @throws Unreadable. */
 export async function openImage(bytes: Uint8Array): Promise<ImageFile> {
-  const sharp = await library()
-  const open: Open = (options) => sharp(bytes, { limitInputPixels: false, ...options })
-  const first = await metadata(open, {})
+  const sharp = await loadSharp()
+  const open: OpenSharp = (options) => sharp(bytes, { limitInputPixels: false, ...options })
+  const first = await readMetadata(open, {})
   const { pages: pageCount = 1, format } = first
-  assertFew(pageCount)
+  assertPageCount(pageCount)
   const isAnimation = pageCount > 1 && (format === 'gif' || format === 'webp')
-  if (isAnimation) return { pageCount, page: framesOf(open, first, pageCount) }
-  return { pageCount, page: (pageNumber) => drawn(open, { page: pageNumber - 1 }) }
+  if (isAnimation) return { pageCount, page: createFrameReader(open, first, pageCount) }
+  return { pageCount, page: (pageNumber) => decodePage(open, { page: pageNumber - 1 }) }
 }
 
-function assertFew(pageCount: number): void {
+function assertPageCount(pageCount: number): void {
   if (pageCount > MAX_PAGES)
     throw new Unreadable(`The image has ${pageCount} pages; the limit is ${MAX_PAGES}`)
 }
 
-type Open = (options: SharpOptions) => Sharp
+type OpenSharp = (options: SharpOptions) => Sharp
 
 /** Returns a function that decodes frames as displayed: each frame is composed with the earlier ones. */
-function framesOf(open: Open, first: Metadata, pageCount: number): ImageFile['page'] {
+function createFrameReader(open: OpenSharp, first: Metadata, pageCount: number): ImageFile['page'] {
   const { width, pageHeight: height = first.height } = first
   const together = Math.max(1, Math.min(MAX_FRAMES, Math.floor(MAX_PIXELS / (width * height))))
   let [from, frames] = [0, new Uint8Array()]
-  let condition: Condition = 'whole'
+  let condition: ImageCondition = 'whole'
   return async (pageNumber) => {
-    if (together === 1) return drawn(open, { page: pageNumber - 1 })
+    if (together === 1) return decodePage(open, { page: pageNumber - 1 })
     if (frames.length === 0 || pageNumber <= from || pageNumber > from + together) {
       from = pageNumber - 1
-      const some = await raw(open, { page: from, pages: Math.min(together, pageCount - from) })
+      const some = await decodeRaw(open, { page: from, pages: Math.min(together, pageCount - from) })
       ;({ data: frames, condition } = some)
     }
     const size = 4 * width * height
@@ -83,13 +83,13 @@ function framesOf(open: Open, first: Metadata, pageCount: number): ImageFile['pa
   }
 }
 
-async function drawn(open: Open, which: SharpOptions): Promise<Shown> {
-  const { width: ownWidth, height: ownHeight, channels = 4, autoOrient } = await metadata(open, which)
-  if (ownWidth * ownHeight * channels > SOURCE_BYTES) throw tooLarge(ownWidth, ownHeight)
+async function decodePage(open: OpenSharp, which: SharpOptions): Promise<DecodedPage> {
+  const { width: ownWidth, height: ownHeight, channels = 4, autoOrient } = await readMetadata(open, which)
+  if (ownWidth * ownHeight * channels > SOURCE_BYTES) throw createTooLargeError(ownWidth, ownHeight)
   const { width, height } = autoOrient
   const scale = Math.sqrt(MAX_PIXELS / (width * height))
   const [across, down] = [width, height].map((side) => Math.max(1, Math.floor(side * scale)))
-  const { data, info, condition } = await raw(open, which, (image) =>
+  const { data, info, condition } = await decodeRaw(open, which, (image) =>
     scale >= 1 ? image.autoOrient() : image.autoOrient().resize(across, down, { fit: 'fill' }),
   )
   return { pixels: { data, width: info.width, height: info.height }, condition }
@@ -99,7 +99,7 @@ async function drawn(open: Open, which: SharpOptions): Promise<Shown> {
 const STRICTNESS = ['warning', 'error', 'none'] as const
 
 /** Decodes to opaque RGBA on white. Returns the intact part of a damaged image. @throws Unreadable if there is none. */
-async function raw(open: Open, which: SharpOptions, change = (image: Sharp): Sharp => image) {
+async function decodeRaw(open: OpenSharp, which: SharpOptions, change = (image: Sharp): Sharp => image) {
   let complaint: unknown
   for (const [damage, failOn] of STRICTNESS.entries())
     try {
@@ -113,19 +113,19 @@ async function raw(open: Open, which: SharpOptions, change = (image: Sharp): Sha
     } catch (error) {
       complaint = error
     }
-  return damaged(complaint)
+  return throwDamaged(complaint)
 }
 
-async function metadata(open: Open, which: SharpOptions): Promise<Metadata> {
+async function readMetadata(open: OpenSharp, which: SharpOptions): Promise<Metadata> {
   try {
     return await open({ ...which, failOn: 'none' }).metadata()
   } catch (error) {
-    return damaged(error)
+    return throwDamaged(error)
   }
 }
 
 /** Throws `Unreadable` with a plain message for the page. The library's own error becomes its cause. */
-function damaged(cause: unknown): never {
+function throwDamaged(cause: unknown): never {
   const isUnknown = /not (configured|supported|implemented)/i.test(String(cause))
   throw new Unreadable(isUnknown ? 'The image format is not supported' : 'The image is damaged', {
     cause,
@@ -142,16 +142,16 @@ export async function openHeif(bytes: Uint8Array): Promise<ImageFile> {
   const { default: libheif } = await import('libheif-js/wasm-bundle.js')
   const images = new libheif.HeifDecoder().decode(bytes)
   if (images.length === 0) throw new Unreadable('The image is damaged')
-  assertFew(images.length)
-  const page = async (pageNumber: number): Promise<Shown> => {
+  assertPageCount(images.length)
+  const page = async (pageNumber: number): Promise<DecodedPage> => {
     const image = images[pageNumber - 1]!
     const [width, height] = [image.get_width(), image.get_height()]
-    if (4 * width * height > SOURCE_BYTES) throw tooLarge(width, height)
+    if (4 * width * height > SOURCE_BYTES) throw createTooLargeError(width, height)
     const pixels = new Uint8ClampedArray(4 * width * height)
     const shown = await new Promise((resolve) => image.display({ data: pixels, width, height }, resolve))
     if (!shown) throw new Unreadable('The image is damaged')
-    const sharp = await library()
-    return drawn((options) => sharp(pixels, { ...options, raw: { width, height, channels: 4 } }), {})
+    const sharp = await loadSharp()
+    return decodePage((options) => sharp(pixels, { ...options, raw: { width, height, channels: 4 } }), {})
   }
   const close = (): void => {
     for (const image of images) image.free()

@@ -1,6 +1,6 @@
 /** Decodes bitmaps, scales, encodes PNG and computes grey levels. The only importer of `@napi-rs/canvas`. */
 import type { Canvas, Image } from '@napi-rs/canvas'
-import { type Grey, GreyLevels } from './grey.ts'
+import { type GreyImage, GreyLevels } from './grey.ts'
 
 export type { Canvas } from '@napi-rs/canvas'
 
@@ -39,25 +39,29 @@ export const CANVAS_SIDE = 32_767
 /** Decoding limit for an image inside a PDF, in pixels: 256 MB of RGBA. */
 export const SOURCE_PIXELS = 64_000_000
 
-const library = () => import('@napi-rs/canvas')
+const loadCanvas = () => import('@napi-rs/canvas')
 
 /** Creates a white canvas. Throws `Unreadable` beyond `CANVAS_PIXELS` or `CANVAS_SIDE`: Skia would try to allocate it. */
-export async function whiteCanvas(width: number, height: number): Promise<Canvas> {
-  const canvas = newCanvas((await library()).createCanvas, width, height)
+export async function createWhiteCanvas(width: number, height: number): Promise<Canvas> {
+  const canvas = createCheckedCanvas((await loadCanvas()).createCanvas, width, height)
   const context = canvas.getContext('2d')
   context.fillStyle = '#fff'
   context.fillRect(0, 0, width, height)
   return canvas
 }
 
-function newCanvas(create: (width: number, height: number) => Canvas, width: number, height: number): Canvas {
+function createCheckedCanvas(
+  create: (width: number, height: number) => Canvas,
+  width: number,
+  height: number,
+): Canvas {
   const tooLarge = width * height > CANVAS_PIXELS || Math.max(width, height) > CANVAS_SIDE
   if (tooLarge) throw new Unreadable('The page is too large to be drawn')
   return create(width, height)
 }
 
 /** Frees the pixels immediately. They are outside the heap, so the garbage collector would free them late. */
-export function release(canvas: Canvas): void {
+export function releaseCanvas(canvas: Canvas): void {
   canvas.width = 0
   canvas.height = 0
 }
@@ -73,12 +77,12 @@ export function beginDrawing(): void {
 
 /** Returns a class for the `CanvasFactory` option of pdfjs that enforces the limits of this file. */
 export async function canvasFactory() {
-  const { createCanvas } = await library()
+  const { createCanvas } = await loadCanvas()
   return class {
     create(width: number, height: number) {
       drawnPixels += Math.ceil(width) * Math.ceil(height)
       if (drawnPixels > PAGE_PIXELS) throw new Unreadable('The page is too large to be drawn')
-      const canvas = newCanvas(createCanvas, Math.ceil(width), Math.ceil(height))
+      const canvas = createCheckedCanvas(createCanvas, Math.ceil(width), Math.ceil(height))
       return { canvas, context: canvas.getContext('2d') }
     }
     reset(made: { canvas: Canvas }, width: number, height: number) {
@@ -89,7 +93,7 @@ export async function canvasFactory() {
     destroy(made: { canvas: Canvas | null; context: unknown }) {
       if (made.canvas) {
         drawnPixels -= made.canvas.width * made.canvas.height
-        release(made.canvas)
+        releaseCanvas(made.canvas)
       }
       made.canvas = null
       made.context = null
@@ -108,12 +112,12 @@ export interface Pixels {
 }
 
 /** Draws a decoded image at `scale`. @throws Unreadable if it exceeds the canvas limits. */
-export async function canvasOf({ data, width, height }: Pixels, scale: number): Promise<Canvas> {
-  const { createCanvas, ImageData } = await library()
-  const canvas = newCanvas(createCanvas, width, height)
+export async function drawPixels({ data, width, height }: Pixels, scale: number): Promise<Canvas> {
+  const { createCanvas, ImageData } = await loadCanvas()
+  const canvas = createCheckedCanvas(createCanvas, width, height)
   const clamped = new Uint8ClampedArray(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength)
   canvas.getContext('2d').putImageData(new ImageData(clamped, width, height), 0, 0)
-  return scale === 1 ? canvas : scaled(canvas, scale).finally(() => release(canvas))
+  return scale === 1 ? canvas : drawScaled(canvas, scale).finally(() => releaseCanvas(canvas))
 }
 
 /** Decodes a Windows bitmap. Checks the size in its header first, so a bomb costs nothing. @throws Unreadable. */
@@ -123,20 +127,20 @@ export async function loadBitmap(bytes: Uint8Array): Promise<Pixels> {
   const isOld = view.getUint32(14, true) === 12
   const width = isOld ? view.getUint16(18, true) : Math.abs(view.getInt32(18, true))
   const height = isOld ? view.getUint16(20, true) : Math.abs(view.getInt32(22, true))
-  if (width * height > CANVAS_PIXELS) throw tooLarge(width, height)
-  const { loadImage } = await library()
+  if (width * height > CANVAS_PIXELS) throw createTooLargeError(width, height)
+  const { loadImage } = await loadCanvas()
   const image = await loadImage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).catch(
     (cause) => {
       throw new Unreadable('The image is damaged', { cause })
     },
   )
-  const canvas = await scaled(image, 1)
+  const canvas = await drawScaled(image, 1)
   const { data } = canvas.getContext('2d').getImageData(0, 0, width, height)
-  release(canvas)
+  releaseCanvas(canvas)
   return { data, width, height }
 }
 
-export const tooLarge = (width: number, height: number): Unreadable =>
+export const createTooLargeError = (width: number, height: number): Unreadable =>
   new Unreadable(`The image is too large to be decoded (${width} x ${height} pixels)`)
 
 type Size = Pick<Pixels, 'width' | 'height'>
@@ -148,9 +152,9 @@ export const scaledSize = (picture: Size, scale: number): { width: number; heigh
 })
 
 /** Draws the image on white at `scale`. @throws Unreadable if it exceeds the canvas limits. */
-export async function scaled(picture: Picture, scale: number): Promise<Canvas> {
+export async function drawScaled(picture: Picture, scale: number): Promise<Canvas> {
   const { width, height } = scaledSize(picture, scale)
-  const canvas = await whiteCanvas(width, height)
+  const canvas = await createWhiteCanvas(width, height)
   const context = canvas.getContext('2d')
   context.imageSmoothingQuality = 'high'
   context.drawImage(picture, 0, 0, width, height)
@@ -164,14 +168,14 @@ export async function toPng(canvas: Canvas): Promise<PageImage> {
 }
 
 /** Converts decoded pixels to grey levels for OCR. */
-export function greyOf({ data, width, height }: Pixels): Grey {
+export function convertToGrey({ data, width, height }: Pixels): GreyImage {
   const levels = new GreyLevels(width, height)
   levels.add(data)
   return levels.grey()
 }
 
 /** Converts a canvas to grey levels, in strips to avoid a second full copy of the RGBA. */
-export function toGrey(canvas: Canvas): Grey {
+export function canvasToGrey(canvas: Canvas): GreyImage {
   const { width, height } = canvas
   const context = canvas.getContext('2d')
   const levels = new GreyLevels(width, height)
@@ -185,7 +189,7 @@ export function toGrey(canvas: Canvas): Grey {
  * True if the image shows no writing: at most one pixel in 100,000 differs by over 32 levels from the most common one.
  * A lone 10-point page number on A4 has twice as many such pixels. Scanner noise has fewer.
  */
-export function isBlank(grey: Grey): boolean {
+export function isBlank(grey: GreyImage): boolean {
   const counts = new Uint32Array(256)
   const { data } = grey
   // Loop by index: an iterator over the bytes takes twelve times as long.
@@ -197,7 +201,7 @@ export function isBlank(grey: Grey): boolean {
 }
 
 /** True if more than half of the pixels are dark. */
-export function isDark({ data }: Grey): boolean {
+export function isDark({ data }: GreyImage): boolean {
   let dark = 0
   for (let i = 0; i < data.length; i++) if (data[i]! < 128) dark++
   return dark > data.length / 2

@@ -4,7 +4,7 @@ import { Unreadable } from './images.ts'
 const POINTS_PER_PIXEL = 72 / 250
 
 /** Wraps a JPEG 2000 image in a one-page PDF, because the PDF readers can decode it. @throws Unreadable. */
-export function pdfOfJpeg2000(bytes: Uint8Array): Uint8Array {
+export function wrapJpeg2000InPdf(bytes: Uint8Array): Uint8Array {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   // ISO/IEC 15444-1, I.5.3.1: height and width follow the box name. The box is near the start of the file.
   const header = file.subarray(0, 1024).indexOf('ihdr')
@@ -28,11 +28,11 @@ export function pdfOfJpeg2000(bytes: Uint8Array): Uint8Array {
     stream('', content),
     stream(`/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /Filter /JPXDecode`, file),
   ]
-  return assembled(objects)
+  return assemblePdf(objects)
 }
 
 /** Assembles a PDF from its objects and adds the cross-reference table. */
-function assembled(objects: readonly (readonly Buffer[])[]): Buffer {
+function assemblePdf(objects: readonly (readonly Buffer[])[]): Buffer {
   const parts: Buffer[] = [Buffer.from('%PDF-1.7\n')]
   let at = parts[0]!.length
   const starts = objects.map((object, n) => {

@@ -13,7 +13,7 @@ export interface Piece {
   /** True if this piece is the last of its line. */
   readonly endsLine: boolean
   /** True to ignore the gap before this piece: its script runs in another direction than its positions. */
-  readonly asIs: boolean
+  readonly ignoresGap: boolean
 }
 
 /** Text of a line between two gaps that are wider than word spaces. */
@@ -22,7 +22,7 @@ interface Cell {
   readonly start: number
   end: number
   /** Separator from the previous cell: a tab if the gap is as wide as in a table. */
-  readonly mark: ' ' | '\t'
+  readonly separator: ' ' | '\t'
 }
 
 interface Row {
@@ -46,101 +46,111 @@ export function textFromPieces(pieces: Iterable<Piece>): string {
   let row: Row | null = null
   for (const piece of pieces) {
     if (piece.text.trim() !== '') {
-      if (row && !continues(row, piece)) row = null
+      if (row && !continuesRow(row, piece)) row = null
       if (!row) {
         row = { cells: [], angle: piece.angle, base: piece.base }
         rows.push(row)
       }
-      append(row, piece)
+      appendPiece(row, piece)
     } else if (row) {
       row.cells.at(-1)!.text += piece.text
     }
     if (piece.endsLine) row = null
   }
-  const lines = downwards(lyingDown(rows))
-  return paragraphs(lines.length > MAX_ROWS ? lines : inReadingOrder(lines))
+  const lines = reverseUpwardRows(joinVerticalLines(rows))
+  return joinRows(lines.length > MAX_ROWS ? lines : orderColumns(lines))
 }
 
 // True if a piece is on the baseline of the row. Superscripts and subscripts are within 0.7 of the font size.
-function continues(row: Row, piece: Piece): boolean {
+function continuesRow(row: Row, piece: Piece): boolean {
   return Math.abs(row.angle - piece.angle) < 0.01 && Math.abs(row.base - piece.base) < 0.7 * piece.size
 }
 
-function append({ cells }: Row, { text, start, end, size, asIs }: Piece): void {
+function appendPiece({ cells }: Row, { text, start, end, size, ignoresGap }: Piece): void {
   const cell = cells.at(-1)
-  if (cell === undefined) return void cells.push({ text, start, end, mark: ' ' })
+  if (cell === undefined) return void cells.push({ text, start, end, separator: ' ' })
   const gap = start - cell.end
-  if (!asIs && gap > CELL_GAP * size) {
-    return void cells.push({ text: text.trimStart(), start, end, mark: gap > TAB_GAP * size ? '\t' : ' ' })
+  if (!ignoresGap && gap > CELL_GAP * size) {
+    return void cells.push({
+      text: text.trimStart(),
+      start,
+      end,
+      separator: gap > TAB_GAP * size ? '\t' : ' ',
+    })
   }
   // A piece that begins far before the end of the cell overprints it.
   const besides = gap > 0.2 * size || gap < -size
-  const apart = !asIs && besides && !/\s$/.test(cell.text) && !/^\s/.test(text)
+  const apart = !ignoresGap && besides && !/\s$/.test(cell.text) && !/^\s/.test(text)
   cell.text += (apart ? ' ' : '') + text
   cell.end = end
 }
 
 // Matches one character of a vertical line, with the punctuation that follows it in its row.
-const STANDING =
+const VERTICAL_LINE_CHARACTER =
   /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\u30fc\ufe10-\ufe4f\uff00-\uffef][\u3000-\u303f\ufe10-\ufe4f\p{P}]{0,3}$/u
-const MIN_STANDING = 2
+const MIN_VERTICAL_CHARACTERS = 2
 
 /**
  * Joins vertical lines, which arrive as one row per character, and orders them from the right. Other rows stay
  * unchanged.
  */
-function lyingDown(rows: readonly Row[]): Row[] {
+function joinVerticalLines(rows: readonly Row[]): Row[] {
   const lines: Row[] = []
-  let standing: Standing[] = []
+  let standing: VerticalLine[] = []
   for (let at = 0; at < rows.length; ) {
     let end = at + 1
-    while (end < rows.length && isBelow(rows[end - 1]!, rows[end]!)) end++
-    if (end - at < MIN_STANDING) end = at + 1
+    while (end < rows.length && isNextInVerticalLine(rows[end - 1]!, rows[end]!)) end++
+    if (end - at < MIN_VERTICAL_CHARACTERS) end = at + 1
     const row = rows[at]!
     if (end - at > 1) {
       row.cells[0]!.text = rows.slice(at, end).map(textOfRow).join('')
       standing.push({ row, bottom: rows[end - 1]!.base })
     } else {
-      lines.push(...fromTheRight(standing), row)
+      lines.push(...orderFromRight(standing), row)
       standing = []
     }
     at = end
   }
-  return [...lines, ...fromTheRight(standing)]
+  return [...lines, ...orderFromRight(standing)]
 }
 
-interface Standing {
+interface VerticalLine {
   readonly row: Row
   /** Baseline of the line's last character. */
   readonly bottom: number
 }
 
 /** Orders consecutive vertical lines by tier, then from right to left. PDFium reports them from the left. */
-function fromTheRight(lines: readonly Standing[]): Row[] {
-  const tiers: Standing[][] = []
+function orderFromRight(lines: readonly VerticalLine[]): Row[] {
+  const tiers: VerticalLine[][] = []
   for (const line of lines.toSorted((a, b) => b.row.base - a.row.base)) {
     const tier = tiers.at(-1)
     if (tier !== undefined && line.row.base > Math.min(...tier.map(({ bottom }) => bottom))) tier.push(line)
     else tiers.push([line])
   }
-  const start = ({ row }: Standing): number => row.cells[0]!.start
+  const start = ({ row }: VerticalLine): number => row.cells[0]!.start
   return tiers.flatMap((tier) => tier.toSorted((a, b) => start(b) - start(a)).map(({ row }) => row))
 }
 
-const MIN_ROWS = 3
+const MIN_REVERSED_ROWS = 3
 
 /** Reverses rows that arrive from the bottom up. PDFium uses that order where lines run downwards on the page. */
-function downwards(rows: Row[]): Row[] {
+function reverseUpwardRows(rows: Row[]): Row[] {
   const up = rows.filter(
     ({ base, angle }, i) => base > (rows[i - 1] ?? rows[0]!).base && angle === rows[0]!.angle,
   )
-  return rows.length >= MIN_ROWS && up.length === rows.length - 1 ? rows.toReversed() : rows
+  return rows.length >= MIN_REVERSED_ROWS && up.length === rows.length - 1 ? rows.toReversed() : rows
 }
 
 /** True if `lower` continues the vertical line of `upper`: it follows directly, while a list would leave space. */
-function isBelow(upper: Row, lower: Row): boolean {
+function isNextInVerticalLine(upper: Row, lower: Row): boolean {
   const [above, below] = [textOfRow(upper), textOfRow(lower)]
-  if (!STANDING.test(above) || !STANDING.test(below) || upper.angle !== lower.angle) return false
+  if (
+    !VERTICAL_LINE_CHARACTER.test(above) ||
+    !VERTICAL_LINE_CHARACTER.test(below) ||
+    upper.angle !== lower.angle
+  )
+    return false
   const [{ start, end }, next] = [upper.cells[0]!, lower.cells[0]!]
   const width = (end - start) / above.length
   const step = upper.base - lower.base
@@ -155,13 +165,13 @@ const textOfRow = ({ cells }: Row): string => (cells.length === 1 ? cells[0]!.te
  * Separates columns that the file writes line by line across the page: the left column comes first. If the file writes
  * its columns one after the other, no row has cells of both, and the order stays.
  */
-function inReadingOrder(rows: readonly Row[]): Row[] {
+function orderColumns(rows: readonly Row[]): Row[] {
   const ordered: Row[] = []
   for (let at = 0; at < rows.length; ) {
-    const columns = columnsAt(rows, at)
+    const columns = findColumns(rows, at)
     if (columns === null) ordered.push(rows[at++]!)
     else {
-      ordered.push(...inReadingOrder(columns.left), ...inReadingOrder(columns.right))
+      ordered.push(...orderColumns(columns.left), ...orderColumns(columns.right))
       at = columns.end
     }
   }
@@ -176,15 +186,15 @@ interface Columns {
 }
 
 /** Finds two prose columns that share a gutter, starting at row `at`; null if there are none. */
-function columnsAt(rows: readonly Row[], at: number): Columns | null {
+function findColumns(rows: readonly Row[], at: number): Columns | null {
   for (let cell = 1; cell < rows[at]!.cells.length; cell++) {
-    const columns = divide(rows, at, rows[at]!.cells[cell - 1]!.end, rows[at]!.cells[cell]!.start)
+    const columns = divideAtGutter(rows, at, rows[at]!.cells[cell - 1]!.end, rows[at]!.cells[cell]!.start)
     if (isProse(columns)) return columns
   }
   return null
 }
 
-function divide(rows: readonly Row[], at: number, from: number, to: number): Columns {
+function divideAtGutter(rows: readonly Row[], at: number, from: number, to: number): Columns {
   const left: Row[] = []
   const right: Row[] = []
   let end = at
@@ -212,7 +222,7 @@ function isProse({ left, right }: Columns): boolean {
   })
 }
 
-function paragraphs(rows: readonly Row[]): string {
+function joinRows(rows: readonly Row[]): string {
   const steps = rows.slice(1).map((row, i) => rows[i]!.base - row.base)
   const down = steps.filter((step) => step > 0).sort((a, b) => a - b)
   const usual = down[down.length >> 1] ?? 0
@@ -220,13 +230,13 @@ function paragraphs(rows: readonly Row[]): string {
     .map(({ cells }, i) => {
       const step = steps[i - 1] ?? usual
       const apart = i > 0 && (step > 1.5 * usual || step < -usual)
-      return (apart ? '\n' : '') + textOf(cells)
+      return (apart ? '\n' : '') + joinCells(cells)
     })
     .join('\n')
 }
 
-function textOf(cells: readonly Cell[]): string {
+function joinCells(cells: readonly Cell[]): string {
   return cells
-    .reduce((text, cell) => text.trimEnd() + (text === '' ? '' : cell.mark) + cell.text, '')
+    .reduce((text, cell) => text.trimEnd() + (text === '' ? '' : cell.separator) + cell.text, '')
     .trimEnd()
 }

@@ -1,35 +1,35 @@
 /** Reads a page from its pixels with the local OCR engine, or leaves the page to a model that the caller asks. */
 import type { PageResult } from '../../../tasks/context.ts'
-import { cpuMs } from '../serve.ts'
+import { readCpuMs } from '../serve.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
-import type { Grey } from './grey.ts'
-import { type Canvas, isBlank, isDark, release, toPng, Unreadable } from './images.ts'
-import { type Read, recognizeUpright, SURE } from './orientation.ts'
-import { lettersIn, tidy } from './texts.ts'
-import { modelOf, PAGE_CPU_MS, recognize, type Seen } from './vision.ts'
+import type { GreyImage } from './grey.ts'
+import { type Canvas, isBlank, isDark, releaseCanvas, toPng, Unreadable } from './images.ts'
+import { MIN_SURE_CONFIDENCE, type Read, recognizeUpright } from './orientation.ts'
+import { cleanText, countLetters } from './texts.ts'
+import { modelOf, type OcrResult, PAGE_CPU_MS, recognize } from './vision.ts'
 
 // Confidence of the English model: 24 to 37 on a clear page of Greek, Arabic or Russian, 13 to 19 on noise, 74 on German.
 // The worst receipts with a few readable words reach about 40.
 const MIN_CONFIDENCE = 40
 // Word height in pixels. OCR reads 81 % of the words in ten-pixel type correctly, and all of them at twice the size.
 // From 13 pixels on, doubling changes little and takes 50 % longer.
-const SMALL_TYPE = 12
+const SMALL_TYPE_HEIGHT = 12
 // OCR finds fewer letters than this in any photograph, with a confidence of up to 64. A real sign reaches 90.
 const FEW_LETTERS = 20
-const MIN_OF_FEW = 70
+const MIN_CONFIDENCE_OF_FEW = 70
 
 /** Converts `Unreadable` into an unread page; rethrows any other error. */
-export function unread(error: unknown): PageResult {
+export function toUnreadPage(error: unknown): PageResult {
   if (!(error instanceof Unreadable)) throw error
   return { status: 'unread', method: 'none', model: null, detail: error.message, text: '', image: null }
 }
 
 /** Optional further checks and renderings of an image. */
-interface Further {
+interface ImageHelpers {
   /** Resolves to true if part of the image is missing. */
   readonly isIncomplete?: () => Promise<boolean>
   /** Renders the image enlarged, for small type. */
-  readonly enlarged?: (() => Promise<Grey>) | undefined
+  readonly renderEnlarged?: (() => Promise<GreyImage>) | undefined
 }
 
 /**
@@ -37,23 +37,24 @@ interface Further {
  * and OCR run concurrently, on other threads.
  */
 export async function readPixels(
-  grey: Grey,
+  grey: GreyImage,
   kept: Canvas | PageResult['image'],
   options: OpenOptions,
-  further: Further = {},
+  further: ImageHelpers = {},
 ): Promise<ReadPage> {
-  const encoding = kept !== null && 'getContext' in kept ? toPng(kept).finally(() => release(kept)) : null
-  const looking = look(grey, options, further).catch(unread)
+  const encoding =
+    kept !== null && 'getContext' in kept ? toPng(kept).finally(() => releaseCanvas(kept)) : null
+  const looking = lookAtImage(grey, options, further).catch(toUnreadPage)
   const [seen, encoded] = await Promise.allSettled([looking, encoding])
   if (seen.status === 'rejected') throw seen.reason
   if (encoded.status === 'rejected') throw encoded.reason
   return { ...seen.value, image: encoded.value ?? (kept as PageResult['image']) }
 }
 
-async function look(
-  grey: Grey,
+async function lookAtImage(
+  grey: GreyImage,
   options: OpenOptions,
-  { isIncomplete = async () => false, enlarged }: Further,
+  { isIncomplete = async () => false, renderEnlarged }: ImageHelpers,
 ): Promise<Omit<ReadPage, 'image'>> {
   const { ocrMode } = options
   if (ocrMode === 'none') {
@@ -64,11 +65,11 @@ async function look(
       throw new Unreadable('The content of the page is damaged or too large to be drawn')
     return { status: 'read', method: 'vision', model: null, detail: null, text: '' }
   }
-  if (ocrMode === 'model') return FOR_MODEL
-  return readGrey(grey, options, enlarged)
+  if (ocrMode === 'model') return MODEL_REQUIRED_PAGE
+  return readGrey(grey, options, renderEnlarged)
 }
 
-const FOR_MODEL = {
+const MODEL_REQUIRED_PAGE = {
   status: 'unread',
   method: 'none',
   model: null,
@@ -78,36 +79,41 @@ const FOR_MODEL = {
 } as const
 
 /** Reads light text on a dark page; null if the page is not dark or the result is unreliable. */
-async function readLight(grey: Grey, read: Read): Promise<Seen | null> {
+async function readLight(grey: GreyImage, read: Read): Promise<OcrResult | null> {
   if (!isDark(grey)) return null
   const inverted = { ...grey, data: grey.data.map((level) => 255 - level) }
   const seen = await read(inverted, PAGE_CPU_MS / 2).catch(() => null)
-  return seen !== null && seen.confidence >= SURE ? seen : null
+  return seen !== null && seen.confidence >= MIN_SURE_CONFIDENCE ? seen : null
 }
 
 /** Reads dark text on a light page, and again enlarged if the type is small. */
-async function readDark(grey: Grey, read: Read, end: number, enlarged: Further['enlarged']): Promise<Seen> {
+async function readDark(
+  grey: GreyImage,
+  read: Read,
+  end: number,
+  enlarged: ImageHelpers['renderEnlarged'],
+): Promise<OcrResult> {
   const seen = await recognizeUpright(grey, read, end)
-  if (enlarged === undefined || seen.wordHeight >= SMALL_TYPE) return seen
+  if (enlarged === undefined || seen.wordHeight >= SMALL_TYPE_HEIGHT) return seen
   const larger = await recognizeUpright(await enlarged(), read, end).catch(() => seen)
   return larger.confidence >= Math.min(seen.confidence, MIN_CONFIDENCE) ? larger : seen
 }
 
 /** Reads a non-blank page with the OCR engine. @throws Unreadable if it finds no letters or its confidence is low. */
 export async function readGrey(
-  grey: Grey,
+  grey: GreyImage,
   { languages = 'eng' }: OpenOptions,
-  enlarged?: Further['enlarged'],
+  enlarged?: ImageHelpers['renderEnlarged'],
 ): Promise<Omit<PageResult, 'image'>> {
   const read: Read = (picture, limitMs) => recognize(picture, languages, limitMs)
-  const end = cpuMs() + PAGE_CPU_MS
+  const end = readCpuMs() + PAGE_CPU_MS
   const { text, confidence } = (await readLight(grey, read)) ?? (await readDark(grey, read, end, enlarged))
-  const letters = lettersIn(text)
-  if (letters === 0 || (letters < FEW_LETTERS && confidence < MIN_OF_FEW))
+  const letters = countLetters(text)
+  if (letters === 0 || (letters < FEW_LETTERS && confidence < MIN_CONFIDENCE_OF_FEW))
     throw new Unreadable('No words were found in the page image')
   if (confidence < MIN_CONFIDENCE)
     throw new Unreadable(
       `OCR confidence is too low (${Math.round(confidence)} of 100): the image is poor, or its text is not in ${languages}`,
     )
-  return { status: 'read', method: 'vision', model: modelOf(languages), ...tidy(text.trimEnd()) }
+  return { status: 'read', method: 'vision', model: modelOf(languages), ...cleanText(text.trimEnd()) }
 }

@@ -16,8 +16,8 @@ const LINE = '4'
 const WORD = '5'
 
 /** Converts Tesseract's TSV to text. `wordHeight` is the median height of the words in pixels; 0 if there are none. */
-export function layOut(tsv: string): { text: string; wordHeight: number } {
-  const words = wordsOf(tsv)
+export function layOutWords(tsv: string): { text: string; wordHeight: number } {
+  const words = parseWords(tsv)
   const heights = words.filter(({ text }) => /[\p{L}\p{N}]{2}/u.test(text)).map(({ height }) => height)
   return {
     text: textFromPieces(words.map((word, i) => pieceOf(word, words[i + 1]))),
@@ -29,7 +29,7 @@ export function layOut(tsv: string): { text: string; wordHeight: number } {
  * Parses the words of a TSV with the columns level, page, block, paragraph, line, word, left, top, width, height,
  * confidence, text.
  */
-function wordsOf(tsv: string): Word[] {
+function parseWords(tsv: string): Word[] {
   const words: Word[] = []
   let lineHeight = 0
   let bottom = 0
@@ -54,11 +54,12 @@ function wordsOf(tsv: string): Word[] {
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff]/
 // Matches East Asian scripts, of which the engine reports single characters as words.
-const WITHOUT_SPACES = /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]$/
-const GOES_ON = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]/
+const ENDS_UNSPACED_SCRIPT = /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]$/
+const BEGINS_UNSPACED_SCRIPT = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]/
 
 function pieceOf({ text, left, right, line, lineHeight, bottom }: Word, next: Word | undefined): Piece {
-  const isJoined = next !== undefined && WITHOUT_SPACES.test(text) && GOES_ON.test(next.text)
+  const isJoined =
+    next !== undefined && ENDS_UNSPACED_SCRIPT.test(text) && BEGINS_UNSPACED_SCRIPT.test(next.text)
   return {
     text: isJoined ? text : `${text} `,
     angle: 0,
@@ -67,6 +68,6 @@ function pieceOf({ text, left, right, line, lineHeight, bottom }: Word, next: Wo
     base: -bottom,
     size: lineHeight,
     endsLine: next?.line !== line,
-    asIs: RIGHT_TO_LEFT.test(text),
+    ignoresGap: RIGHT_TO_LEFT.test(text),
   }
 }

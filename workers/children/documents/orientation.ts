@@ -1,43 +1,43 @@
 /** Detects scans that are sideways or upside down, and reads them upright. */
-import { cpuMs } from '../serve.ts'
-import type { Grey } from './grey.ts'
-import { lettersIn } from './texts.ts'
-import type { Seen } from './vision.ts'
+import { readCpuMs } from '../serve.ts'
+import type { GreyImage } from './grey.ts'
+import { countLetters } from './texts.ts'
+import type { OcrResult } from './vision.ts'
 
 // Model confidence: 20 to 50 for upside-down or sideways text, 70 to 85 for upright receipts. The worst receipts reach 36
 // upright and at most 34 in any other orientation.
-export const SURE = 55
-const SURER = 10
+export const MIN_SURE_CONFIDENCE = 55
+const MIN_CONFIDENCE_GAIN = 10
 // Fewer letters than this cannot distinguish upright from upside down.
 const MIN_LETTERS = 20
 // With less CPU time left than this, another attempt is not worth starting.
-const TRY_MS = 3000
+const MIN_ATTEMPT_MS = 3000
 
 /** Reads an image in at most `limitMs` of CPU time. */
-export type Read = (grey: Grey, limitMs: number) => Promise<Seen>
+export type Read = (grey: GreyImage, limitMs: number) => Promise<OcrResult>
 
 /**
  * Reads an image that may be rotated by quarter turns. The first attempt follows the detected line direction. If its
  * confidence is low, the second uses the rotation in which a part of the image reads best. `end` is the deadline for
- * all attempts, in CPU milliseconds of this process (`cpuMs`).
+ * all attempts, in CPU milliseconds of this process (`readCpuMs`).
  */
-export async function recognizeUpright(grey: Grey, read: Read, end: number): Promise<Seen> {
+export async function recognizeUpright(grey: GreyImage, read: Read, end: number): Promise<OcrResult> {
   const first = linesRunDown(grey) ? 1 : 0
-  const seen = await read(turned(grey, first), end - cpuMs())
-  if (seen.confidence >= SURE) return seen
-  const better = await surestTurn(partOf(grey), first, read, end).catch(() => first)
-  if (better === first || end - cpuMs() < TRY_MS) return seen
-  const other = await read(turned(grey, better), end - cpuMs()).catch(() => seen)
+  const seen = await read(rotateImage(grey, first), end - readCpuMs())
+  if (seen.confidence >= MIN_SURE_CONFIDENCE) return seen
+  const better = await findBestRotation(findTextPart(grey), first, read, end).catch(() => first)
+  if (better === first || end - readCpuMs() < MIN_ATTEMPT_MS) return seen
+  const other = await read(rotateImage(grey, better), end - readCpuMs()).catch(() => seen)
   return other.confidence > seen.confidence ? other : seen
 }
 
-async function surestTurn(part: Grey, first: number, read: Read, end: number): Promise<number> {
+async function findBestRotation(part: GreyImage, first: number, read: Read, end: number): Promise<number> {
   let best = { quarters: first, confidence: 0 }
   for (const more of [0, 2, 1, 3]) {
-    if (best.confidence >= SURE || end - cpuMs() < TRY_MS) break
+    if (best.confidence >= MIN_SURE_CONFIDENCE || end - readCpuMs() < MIN_ATTEMPT_MS) break
     const quarters = (first + more) % 4
-    const { text, confidence } = await read(turned(part, quarters), end - cpuMs())
-    const isSurer = lettersIn(text) >= MIN_LETTERS && confidence > best.confidence + SURER
+    const { text, confidence } = await read(rotateImage(part, quarters), end - readCpuMs())
+    const isSurer = countLetters(text) >= MIN_LETTERS && confidence > best.confidence + MIN_CONFIDENCE_GAIN
     if (more === 0 || isSurer) best = { quarters, confidence }
   }
   return best.quarters
@@ -48,7 +48,7 @@ const PART_CELLS = 4
 const CELL = 200
 
 /** Returns the part of an image with the most edges, where text is most likely. */
-export function partOf(grey: Grey): Grey {
+export function findTextPart(grey: GreyImage): GreyImage {
   const { data, width, height } = grey
   const side = PART_CELLS * CELL
   if (width <= side && height <= side) return grey
@@ -57,7 +57,7 @@ export function partOf(grey: Grey): Grey {
   for (let y = 0; y < height; y++) {
     const row = Math.floor(y / CELL) * across
     for (let x = 1, at = y * width + 1; x < width; x++, at++)
-      if (data[at]! < INK !== data[at - 1]! < INK) edges[row + Math.floor(x / CELL)]!++
+      if (data[at]! < INK_THRESHOLD !== data[at - 1]! < INK_THRESHOLD) edges[row + Math.floor(x / CELL)]!++
   }
   let best = { count: -1, left: 0, top: 0 }
   for (let top = 0; top <= Math.max(0, down - PART_CELLS); top++)
@@ -67,10 +67,10 @@ export function partOf(grey: Grey): Grey {
         for (let x = left; x < Math.min(across, left + PART_CELLS); x++) count += edges[y * across + x]!
       if (count > best.count) best = { count, left, top }
     }
-  return cropped(grey, best.left * CELL, best.top * CELL, side)
+  return cropImage(grey, best.left * CELL, best.top * CELL, side)
 }
 
-function cropped({ data, width, height }: Grey, left: number, top: number, side: number): Grey {
+function cropImage({ data, width, height }: GreyImage, left: number, top: number, side: number): GreyImage {
   const [wide, high] = [Math.min(side, width - left), Math.min(side, height - top)]
   const part = new Uint8Array(wide * high)
   for (let y = 0; y < high; y++) {
@@ -81,7 +81,7 @@ function cropped({ data, width, height }: Grey, left: number, top: number, side:
 }
 
 /** Rotates the image clockwise by `quarters` quarter turns. */
-export function turned(grey: Grey, quarters: number): Grey {
+export function rotateImage(grey: GreyImage, quarters: number): GreyImage {
   if (quarters === 0) return grey
   const { data, width, height } = grey
   if (quarters === 2) return { data: data.slice().reverse(), width, height }
@@ -97,13 +97,13 @@ export function turned(grey: Grey, quarters: number): Grey {
 
 // In pixels: wide enough to average out letters, narrow enough for a slightly skewed page.
 const STRIP = 400
-const INK = 128
+const INK_THRESHOLD = 128
 
 /**
  * True if text lines clearly run from top to bottom. Ink sums along the text direction vary strongly: high in a line,
  * zero between two lines. Sums across the text direction vary little, because the letters average out.
  */
-function linesRunDown({ data, width, height }: Grey): boolean {
+function linesRunDown({ data, width, height }: GreyImage): boolean {
   const across = Math.ceil(width / STRIP)
   const down = Math.ceil(height / STRIP)
   const rows = new Float64Array(height * across)
@@ -111,22 +111,22 @@ function linesRunDown({ data, width, height }: Grey): boolean {
   for (let y = 0; y < height; y++) {
     const strip = Math.floor(y / STRIP) * width
     for (let x = 0; x < width; x++) {
-      if (data[y * width + x]! >= INK) continue
+      if (data[y * width + x]! >= INK_THRESHOLD) continue
       rows[Math.floor(x / STRIP) * height + y]! += 1
       columns[strip + x]! += 1
     }
   }
-  return unrest(columns) > CLEARLY * unrest(rows)
+  return measureVariation(columns) > MIN_VARIATION_RATIO * measureVariation(rows)
 }
 
 // The ratio of the variations is below 0.05 for upright pages and above 20 for sideways pages. Measured with 3 and with
 // 40 lines, at 150 to 300 dpi and up to 3 degrees of skew.
-const CLEARLY = 4
+const MIN_VARIATION_RATIO = 4
 
 // In pixels: about the height of small letters, wider than a stroke and less than the line spacing.
 const BIN = 16
 
-function unrest(profile: Float64Array): number {
+function measureVariation(profile: Float64Array): number {
   let sum = 0
   let last = 0
   for (let from = 0; from < profile.length; from += BIN) {

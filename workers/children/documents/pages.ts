@@ -1,33 +1,33 @@
 /** Turns a document's bytes into pages with text layer, PNG and OCR words. Runs in the calling process. */
 import type { PageReader, PageResult } from '../../../tasks/context.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
-import { formatOf } from './formats/index.ts'
+import { findFormat } from './formats/index.ts'
 import type { Attachment } from './formats/mail.ts'
-import type { Grey } from './grey.ts'
+import type { GreyImage } from './grey.ts'
 import { DECODERS, drawImage, readImage } from './image-pages.ts'
-import { isBlank, Locked, type PageImage, release, toGrey, toPng, Unreadable } from './images.ts'
-import { pdfOfJpeg2000 } from './jpeg2000.ts'
-import { readGrey, readPixels, unread } from './ocr-page.ts'
-import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
+import { canvasToGrey, isBlank, Locked, type PageImage, releaseCanvas, toPng, Unreadable } from './images.ts'
+import { wrapJpeg2000InPdf } from './jpeg2000.ts'
+import { readGrey, readPixels, toUnreadPage } from './ocr-page.ts'
+import { fitDpi, openPdf, type Pdf, type PdfPage, toPixelSize } from './pdf.ts'
 import { openTextLayer, type TextLayer, type TextPage } from './pdfium.ts'
-import { hasWords, isPoor, isShort, lettersIn, MAX_CHARACTERS, tidy } from './texts.ts'
+import { cleanText, countLetters, hasWords, isPoor, isShort, MAX_CHARACTERS } from './texts.ts'
 
 export { closeVision } from './vision.ts'
 
 /** A page reader that can also draw a page's image without reading the page. */
-export interface LocalReader extends Omit<PageReader, 'attachments' | 'attachment' | 'isFast' | 'cpuMs'> {
+export interface LocalReader extends Omit<PageReader, 'attachments' | 'readAttachment' | 'isFast' | 'cpuMs'> {
   /** Files attached to a mail. */
   readonly attachments: readonly Attachment[]
   read(pageNumber: number): Promise<ReadPage>
   /** Reads a page if that takes only milliseconds; null if the page needs `read`. */
-  readAtOnce(pageNumber: number): Promise<PageResult | null>
+  readIfFast(pageNumber: number): Promise<PageResult | null>
   /** Draws a page at the stored resolution; null if there is nothing to draw. Throws `Unreadable`. */
   draw(pageNumber: number): Promise<PageImage | null>
 }
 
 export type { PageReader, PageResult }
 
-type ReadOne = (pageNumber: number) => Promise<ReadPage>
+type ReadPageByNumber = (pageNumber: number) => Promise<ReadPage>
 
 const IMAGE_DPI = 150
 // OCR of seven-point scans finds 99.7 % of the words at 150 and 200 dpi and all at 250. At 300 dpi it costs 10 %
@@ -52,40 +52,40 @@ export async function openPages(
     await reader.close()
     throw new Unreadable(`The document has ${reader.pageCount} pages; the limit is ${maxPages}`)
   } catch (error) {
-    const page = unread(error)
-    return pageReader(1, async () => page, { isLocked: error instanceof Locked })
+    const page = toUnreadPage(error)
+    return createPageReader(1, async () => page, { isLocked: error instanceof Locked })
   }
 }
 
 async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions): Promise<LocalReader> {
   if (mediaType === 'application/pdf') return openPdfPages(bytes, options)
   if (mediaType === 'image/jp2' || mediaType === 'image/jpx')
-    return openPdfPages(pdfOfJpeg2000(bytes), options)
+    return openPdfPages(wrapJpeg2000InPdf(bytes), options)
   const size = bytes.length
   const openImage = DECODERS[mediaType]
   if (openImage !== undefined) {
     const { pageCount, page, close } = await openImage(bytes)
-    const readPage: ReadOne = async (n) => readImage(await page(n), options)
+    const readPage: ReadPageByNumber = async (n) => readImage(await page(n), options)
     const draw = async (n: number): Promise<PageImage> => drawImage(await page(n))
-    return pageReader(pageCount, readPage, { unpackedBytes: size, close: async () => close?.(), draw })
+    return createPageReader(pageCount, readPage, { unpackedBytes: size, close: async () => close?.(), draw })
   }
-  const format = formatOf(mediaType)
+  const format = findFormat(mediaType)
   if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
   const { pageCount, text, unpackedBytes = size, attachments = [] } = await format(bytes, mediaType)
-  const readText: ReadOne = async (n) => layer(await text(n), null)
-  return pageReader(pageCount, readText, { unpackedBytes, attachments, readAtOnce: readText })
+  const readText: ReadPageByNumber = async (n) => createTextLayerPage(await text(n), null)
+  return createPageReader(pageCount, readText, { unpackedBytes, attachments, readIfFast: readText })
 }
 
-function pageReader(
+function createPageReader(
   pageCount: number,
-  readPage: ReadOne,
+  readPage: ReadPageByNumber,
   {
     unpackedBytes = 0,
     isLocked = false,
     attachments = [],
     close = async () => {},
     draw = async () => null,
-    readAtOnce = async () => null,
+    readIfFast: readAtOnce = async () => null,
   }: Partial<Omit<LocalReader, 'pageCount' | 'read'>> = {},
 ): LocalReader {
   const check = (pageNumber: number): void => {
@@ -101,21 +101,21 @@ function pageReader(
     close,
     async read(pageNumber) {
       check(pageNumber)
-      return await readPage(pageNumber).catch(unread)
+      return await readPage(pageNumber).catch(toUnreadPage)
     },
     async draw(pageNumber) {
       check(pageNumber)
       return draw(pageNumber)
     },
-    async readAtOnce(pageNumber) {
+    async readIfFast(pageNumber) {
       check(pageNumber)
-      return await readAtOnce(pageNumber).catch(unread)
+      return await readAtOnce(pageNumber).catch(toUnreadPage)
     },
   }
 }
 
-function layer(text: string, image: PageResult['image']): PageResult {
-  return { status: 'read', method: 'text_layer', model: null, ...tidy(text), image }
+function createTextLayerPage(text: string, image: PageResult['image']): PageResult {
+  return { status: 'read', method: 'text_layer', model: null, ...cleanText(text), image }
 }
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
@@ -138,15 +138,15 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     if (page === null) without = pageNumber
     return page
   }
-  const readPage: ReadOne = async (pageNumber) =>
+  const readPage: ReadPageByNumber = async (pageNumber) =>
     (await readAtOnce(pageNumber)) ??
     (await readScan(layers, pageNumber, options)) ??
-    (await onPage(looks, pageNumber, (page) =>
+    (await withPdfPage(looks, pageNumber, (page) =>
       readPdfPage(page, options, () => readLayer(layers, pageNumber, true)),
     ))
-  const draw = (pageNumber: number): Promise<PageImage | null> => onPage(looks, pageNumber, drawPage)
+  const draw = (pageNumber: number): Promise<PageImage | null> => withPdfPage(looks, pageNumber, drawPage)
   const pageCount = await countPages(size, layers, looks)
-  return pageReader(pageCount, readPage, { unpackedBytes: size, close, draw, readAtOnce })
+  return createPageReader(pageCount, readPage, { unpackedBytes: size, close, draw, readIfFast: readAtOnce })
 }
 
 // Each page needs a dictionary and a cross-reference entry. Identical pages compress to six bytes each.
@@ -169,7 +169,7 @@ async function countPages(
   return count
 }
 
-async function onPage<T>(
+async function withPdfPage<T>(
   looks: () => Promise<Pdf>,
   pageNumber: number,
   use: (page: PdfPage) => Promise<T>,
@@ -197,24 +197,24 @@ function readLayer(
   try {
     const text = page.text(MAX_CHARACTERS, turned)
     if (text === null || !hasWords(text) || (doubted && isOverScan(page, text))) return null
-    return layer(text, undrawn(page.width, page.height))
+    return createTextLayerPage(text, describeUndrawnImage(page.width, page.height))
   } finally {
     page.close()
   }
 }
 
 // Minimum share of the page that the pictures of a scan cover. Smaller pictures are illustrations.
-const MOSTLY = 0.6
+const MIN_SCAN_COVERAGE = 0.6
 
 /** True if the text layer is only a stamp on a scan, or poor OCR text hidden below it. */
 function isOverScan(page: TextPage, text: string): boolean {
-  return (isShort(text) || isPoor(text)) && (page.scan()?.covered ?? 0) >= MOSTLY
+  return (isShort(text) || isPoor(text)) && (page.scan()?.covered ?? 0) >= MIN_SCAN_COVERAGE
 }
 
 // OCR replaces the text layer if it finds at least this multiple of the layer's letters. A poor layer has about as
 // many letters as the page.
-const MORE_THAN_STAMP = 1.5
-const MORE_THAN_POOR = 0.8
+const MIN_STAMP_RATIO = 1.5
+const MIN_POOR_LAYER_RATIO = 0.8
 
 /** Reads a scanned page with local OCR; null if pdfjs must draw the page or OCR is not local. */
 async function readScan(
@@ -227,13 +227,13 @@ async function readScan(
   // A blank drawing may be an image that PDFium cannot decode. Only pdfjs can tell.
   if (scan === null || isBlank(scan.grey)) return null
   const { grey, image, text } = scan
-  const seen = { ...(await readGrey(grey, options).catch(unread)), image }
-  const min = lettersIn(text) * (isPoor(text) ? MORE_THAN_POOR : MORE_THAN_STAMP)
-  return hasWords(text) && lettersIn(seen.text) < min ? layer(text, image) : seen
+  const seen = { ...(await readGrey(grey, options).catch(toUnreadPage)), image }
+  const min = countLetters(text) * (isPoor(text) ? MIN_POOR_LAYER_RATIO : MIN_STAMP_RATIO)
+  return hasWords(text) && countLetters(seen.text) < min ? createTextLayerPage(text, image) : seen
 }
 
 interface DrawnScan {
-  readonly grey: Grey
+  readonly grey: GreyImage
   readonly image: PageResult['image']
   /** The scan's text layer, which may be only a stamp or poor OCR text; '' if there is none. */
   readonly text: string
@@ -247,11 +247,11 @@ function drawScan(page: TextPage | null): DrawnScan | null {
     const text = scan.hasText ? page.text(MAX_CHARACTERS, false) : ''
     if (text === null || (text !== '' && !isOverScan(page, text))) return null
     const wanted = scan.dpi < FINE_DPI ? VISION_DPI : Math.min(scan.dpi, VISION_DPI)
-    const dpi = fit(page.width, page.height, wanted)
+    const dpi = fitDpi(page.width, page.height, wanted)
     if (!dpi) return null
-    const { width, height } = pixelsOf(page.width, page.height, dpi)
+    const { width, height } = toPixelSize(page.width, page.height, dpi)
     const grey = page.grey(width, height, scan.isColoured)
-    return grey && { grey, image: undrawn(page.width, page.height), text }
+    return grey && { grey, image: describeUndrawnImage(page.width, page.height), text }
   } finally {
     page.close()
   }
@@ -261,9 +261,9 @@ function drawScan(page: TextPage | null): DrawnScan | null {
  * Describes a page image without drawing it; null if the page is too large. Most images are never requested, and
  * drawing takes forty times the time of reading.
  */
-function undrawn(width: number, height: number): PageResult['image'] {
-  const dpi = fit(width, height, IMAGE_DPI)
-  return dpi === null ? null : { png: null, ...pixelsOf(width, height, dpi) }
+function describeUndrawnImage(width: number, height: number): PageResult['image'] {
+  const dpi = fitDpi(width, height, IMAGE_DPI)
+  return dpi === null ? null : { png: null, ...toPixelSize(width, height, dpi) }
 }
 
 async function readPdfPage(
@@ -272,24 +272,24 @@ async function readPdfPage(
   again: () => PageResult | null,
 ): Promise<ReadPage> {
   const text = await page.text(MAX_CHARACTERS)
-  if (hasWords(text)) return layer(text, undrawn(page.width, page.height))
+  if (hasWords(text)) return createTextLayerPage(text, describeUndrawnImage(page.width, page.height))
   // The page may be a rotated form, and only PDFium reads form values.
   const turned = again()
   if (turned !== null) return turned
-  const dpi = fit(page.width, page.height, IMAGE_DPI)
+  const dpi = fitDpi(page.width, page.height, IMAGE_DPI)
   if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
   // Local OCR gets a finer image. A model gets the stored image.
-  const drawnDpi = options.ocrMode === 'local' ? (fit(page.width, page.height, VISION_DPI) ?? dpi) : dpi
+  const drawnDpi = options.ocrMode === 'local' ? (fitDpi(page.width, page.height, VISION_DPI) ?? dpi) : dpi
   const canvas = await page.draw(drawnDpi)
-  const grey = toGrey(canvas)
-  const kept = options.ocrMode === 'model' ? canvas : undrawn(page.width, page.height)
-  if (kept !== canvas) release(canvas)
+  const grey = canvasToGrey(canvas)
+  const kept = options.ocrMode === 'model' ? canvas : describeUndrawnImage(page.width, page.height)
+  if (kept !== canvas) releaseCanvas(canvas)
   return readPixels(grey, kept, options, { isIncomplete: () => page.isIncomplete() })
 }
 
 async function drawPage(page: PdfPage): Promise<PageImage | null> {
-  const dpi = fit(page.width, page.height, IMAGE_DPI)
+  const dpi = fitDpi(page.width, page.height, IMAGE_DPI)
   if (!dpi) return null
   const canvas = await page.draw(dpi)
-  return toPng(canvas).finally(() => release(canvas))
+  return toPng(canvas).finally(() => releaseCanvas(canvas))
 }

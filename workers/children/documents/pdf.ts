@@ -7,10 +7,10 @@ import {
   CANVAS_SIDE,
   type Canvas,
   canvasFactory,
+  createWhiteCanvas,
   Locked,
   SOURCE_PIXELS,
   Unreadable,
-  whiteCanvas,
 } from './images.ts'
 import { type Piece, textFromPieces } from './layout.ts'
 import { hasWords } from './texts.ts'
@@ -37,7 +37,7 @@ export interface PdfPage {
   close(): void
 }
 
-interface Item {
+interface PdfjsTextItem {
   readonly str: string
   readonly dir: string
   readonly transform: number[]
@@ -46,7 +46,7 @@ interface Item {
   readonly hasEOL: boolean
 }
 
-interface Note {
+interface PdfjsAnnotation {
   readonly hidden?: boolean
   readonly fieldType?: string | null
   readonly password?: boolean
@@ -65,11 +65,11 @@ const MIN_DPI = 36
  * `Locked` if the password is wrong or missing.
  */
 export async function openPdf(bytes: Uint8Array, password: string | null = null): Promise<Pdf> {
-  const task = await load(bytes, password)
+  const task = await startLoading(bytes, password)
   try {
     const document = await task.promise
     if (document.numPages < 1) throw new Unreadable('The document has no pages')
-    return reader(document, task, async () => load(await document.getData(), password, true))
+    return createPdf(document, task, async () => startLoading(await document.getData(), password, true))
   } catch (error) {
     await close(task)
     if (error instanceof Unreadable) throw error
@@ -78,13 +78,13 @@ export async function openPdf(bytes: Uint8Array, password: string | null = null)
   }
 }
 
-async function load(
+async function startLoading(
   bytes: Uint8Array,
   password: string | null,
   strict = false,
 ): Promise<PDFDocumentLoadingTask> {
-  const pdfjs = await library()
-  const task = pdfjs.getDocument(await documentOptions(bytes, pdfjs.VerbosityLevel.ERRORS, strict))
+  const pdfjs = await loadPdfjs()
+  const task = pdfjs.getDocument(await createDocumentOptions(bytes, pdfjs.VerbosityLevel.ERRORS, strict))
   const { NEED_PASSWORD } = pdfjs.PasswordResponses
   task.onPassword = (answer: (password: string | Error) => void, reason: number) =>
     answer(
@@ -93,7 +93,7 @@ async function load(
   return task
 }
 
-async function library() {
+async function loadPdfjs() {
   const pdfjs = await import('pdfjs-dist/legacy/build/pdf.mjs')
   // In Node pdfjs runs its worker's code in the calling thread. Import the worker here, so that a broken installation
   // is not reported as a damaged document.
@@ -105,11 +105,11 @@ async function library() {
 
 // Returns the options for pdfjs 6, which runs no scripts of a document and compiles nothing from it (`isEvalSupported`
 // is gone).
-async function documentOptions(bytes: Uint8Array, verbosity: number, strict: boolean) {
+async function createDocumentOptions(bytes: Uint8Array, verbosity: number, strict: boolean) {
   const home = import.meta.resolve('pdfjs-dist/package.json')
   const folder = (name: string) => fileURLToPath(new URL(`${name}/`, home))
   return {
-    data: ownBytes(bytes),
+    data: toOwnedBytes(bytes),
     verbosity,
     stopAtErrors: strict,
     cMapUrl: folder('cmaps'),
@@ -124,12 +124,12 @@ async function documentOptions(bytes: Uint8Array, verbosity: number, strict: boo
 }
 
 // Returns bytes that pdfjs can transfer: it rejects a Buffer, and shared memory cannot be transferred.
-function ownBytes(bytes: Uint8Array): Uint8Array {
+function toOwnedBytes(bytes: Uint8Array): Uint8Array {
   if (!(bytes.buffer instanceof ArrayBuffer)) return new Uint8Array(bytes)
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-function reader(
+function createPdf(
   document: PDFDocumentProxy,
   task: PDFDocumentLoadingTask,
   openStrictly: () => Promise<PDFDocumentLoadingTask>,
@@ -146,7 +146,7 @@ function reader(
       const page = await document.getPage(pageNumber).catch((cause) => {
         throw new Unreadable('The page is damaged', { cause })
       })
-      return pageReader(page, () => isIncomplete(page).catch(() => true))
+      return createPdfPage(page, () => isIncomplete(page).catch(() => true))
     },
     async close() {
       await close(task)
@@ -167,27 +167,27 @@ async function countOperators(task: PDFDocumentLoadingTask, pageNumber: number):
 }
 
 async function hasLostImage(page: PDFPageProxy): Promise<boolean> {
-  const { OPS } = await library()
+  const { OPS } = await loadPdfjs()
   const images = new Set([OPS.paintImageXObject, OPS.paintImageXObjectRepeat, OPS.paintImageMaskXObject])
   const { fnArray, argsArray } = await page.getOperatorList()
   for (const [at, operator] of fnArray.entries()) {
     if (!images.has(operator)) continue
     const [image] = argsArray[at]
     const id = typeof image === 'string' ? image : image?.data
-    if (typeof id === 'string' && !(await stored(page, id))) return true
+    if (typeof id === 'string' && !(await readStoredImage(page, id))) return true
   }
   return false
 }
 
 // Reads an image from its store. pdfjs keeps images shared by several pages in the document's store, with this name
 // prefix.
-function stored(page: PDFPageProxy, id: string): Promise<unknown> {
+function readStoredImage(page: PDFPageProxy, id: string): Promise<unknown> {
   const store = id.startsWith('g_') ? page.commonObjs : page.objs
   return new Promise((resolve) => store.get(id, resolve))
 }
 
 /** Limits `dpi` to the resolution that fits the largest canvas; null if that is below 36 dpi. */
-export function fit(width: number, height: number, dpi: number): number | null {
+export function fitDpi(width: number, height: number, dpi: number): number | null {
   // The 0.1 % margin allows for rounding to whole pixels.
   const byArea = 0.999 * POINTS_PER_INCH * Math.sqrt(CANVAS_PIXELS / (width * height))
   const bySide = 0.999 * POINTS_PER_INCH * (CANVAS_SIDE / Math.max(width, height))
@@ -196,21 +196,21 @@ export function fit(width: number, height: number, dpi: number): number | null {
 }
 
 /** Converts a page size from points to whole pixels. */
-export function pixelsOf(width: number, height: number, dpi: number): { width: number; height: number } {
+export function toPixelSize(width: number, height: number, dpi: number): { width: number; height: number } {
   const pixels = (points: number) => Math.max(1, Math.round((points * dpi) / POINTS_PER_INCH))
   return { width: pixels(width), height: pixels(height) }
 }
 
-function pageReader(page: PDFPageProxy, isIncomplete: () => Promise<boolean>): PdfPage {
+function createPdfPage(page: PDFPageProxy, isIncomplete: () => Promise<boolean>): PdfPage {
   const { width, height } = page.getViewport({ scale: 1 })
   return {
-    text: (limit) => textOf(page, limit),
+    text: (limit) => readText(page, limit),
     width,
     height,
     async draw(dpi) {
       beginDrawing()
-      const pixels = pixelsOf(width, height, dpi)
-      const canvas = await whiteCanvas(pixels.width, pixels.height)
+      const pixels = toPixelSize(width, height, dpi)
+      const canvas = await createWhiteCanvas(pixels.width, pixels.height)
       try {
         const viewport = page.getViewport({ scale: dpi / POINTS_PER_INCH })
         const target = { canvas: canvas as never, viewport }
@@ -225,15 +225,15 @@ function pageReader(page: PDFPageProxy, isIncomplete: () => Promise<boolean>): P
   }
 }
 
-async function textOf(page: PDFPageProxy, limit: number): Promise<string> {
-  const items: Item[] = []
+async function readText(page: PDFPageProxy, limit: number): Promise<string> {
+  const items: PdfjsTextItem[] = []
   let length = 0
   const reader = page.streamTextContent().getReader()
   try {
     while (length < limit) {
       const { done, value } = await reader.read()
       if (done) break
-      for (const item of value.items as Item[]) {
+      for (const item of value.items as PdfjsTextItem[]) {
         items.push(item)
         length += item.str.length + 1
       }
@@ -243,12 +243,12 @@ async function textOf(page: PDFPageProxy, limit: number): Promise<string> {
     // The page is damaged: keep the text before the damage.
   }
   const text = textFromItems(items)
-  return hasWords(text) ? [text, ...(await notesOf(page))].join('\n') : text
+  return hasWords(text) ? [text, ...(await readNotes(page))].join('\n') : text
 }
 
 /** Returns the page's form values and annotation texts, in lines. */
-async function notesOf(page: PDFPageProxy): Promise<string[]> {
-  const annotations: Note[] = await page.getAnnotations().catch(() => [])
+async function readNotes(page: PDFPageProxy): Promise<string[]> {
+  const annotations: PdfjsAnnotation[] = await page.getAnnotations().catch(() => [])
   return annotations.flatMap(({ hidden, fieldType, password, fieldValue, textContent }) => {
     if (hidden || password || fieldType === 'Btn') return []
     const shown = textContent?.some((line) => line.trim() !== '') ? textContent : fieldValue
@@ -257,13 +257,13 @@ async function notesOf(page: PDFPageProxy): Promise<string[]> {
 }
 
 /** Lays out pdfjs text items in lines and paragraphs. */
-export function textFromItems(items: readonly Item[]): string {
+export function textFromItems(items: readonly PdfjsTextItem[]): string {
   return textFromPieces(items.map(pieceOf))
 }
 
 // Undoes the rotation of an item, so that its text runs to the right. Its transform is [cos, sin, -sin, cos, x, y],
 // scaled by the size.
-function pieceOf({ str, dir, transform, width, height, hasEOL }: Item): Piece {
+function pieceOf({ str, dir, transform, width, height, hasEOL }: PdfjsTextItem): Piece {
   const [a = 1, b = 0, c = 0, d = 1, x = 0, y = 0] = transform
   const angle = Math.atan2(b, a)
   const start = x * Math.cos(angle) + y * Math.sin(angle)
@@ -275,6 +275,6 @@ function pieceOf({ str, dir, transform, width, height, hasEOL }: Item): Piece {
     base: y * Math.cos(angle) - x * Math.sin(angle),
     size: height || Math.hypot(c, d) || 1,
     endsLine: hasEOL,
-    asIs: dir !== 'ltr',
+    ignoresGap: dir !== 'ltr',
   }
 }

@@ -2,14 +2,14 @@
 import type { Native } from './pdfium-native.ts'
 
 /** A page's text in PDFium, with scratch memory at `at` for the properties of one character. */
-export interface Source {
+export interface CharacterSource {
   readonly native: Native
   readonly text: number
   readonly at: number
 }
 
 /** A page's characters, as code points or UTF-16 units. */
-export interface Characters {
+export interface PageCharacters {
   readonly codes: ArrayLike<number>
   slice(from: number, to: number): string
   /** Returns PDFium's index of the character at index `i`. */
@@ -17,16 +17,16 @@ export interface Characters {
 }
 
 /** Returns the first `count` characters of a page, with accents and Arabic ligatures in typing order. */
-export function charactersOf(source: Source, count: number): Characters {
-  const found = foundCharacters(source, count)
-  return UNTYPED.test(found.slice(0, count)) ? typed(source, found) : found
+export function readCharacters(source: CharacterSource, count: number): PageCharacters {
+  const found = readFoundCharacters(source, count)
+  return OUT_OF_TYPING_ORDER.test(found.slice(0, count)) ? putInTypingOrder(source, found) : found
 }
 
 /**
  * Reads all characters in one call. If characters and UTF-16 units differ, reads them one by one, which takes ten times
  * as long.
  */
-function foundCharacters({ native, text }: Source, count: number): Characters {
+function readFoundCharacters({ native, text }: CharacterSource, count: number): PageCharacters {
   const numberOf = (i: number): number => i
   const at = native.wasmExports.malloc(2 * (count + 1))
   try {
@@ -41,10 +41,10 @@ function foundCharacters({ native, text }: Source, count: number): Characters {
   }
   const codes = new Int32Array(count)
   for (let i = 0; i < count; i++) codes[i] = native._FPDFText_GetUnicode(text, i)
-  return { codes, slice: (from, to) => stringOf(codes.subarray(from, to)), numberOf }
+  return { codes, slice: (from, to) => codesToString(codes.subarray(from, to)), numberOf }
 }
 
-function stringOf(codes: Int32Array): string {
+function codesToString(codes: Int32Array): string {
   let text = ''
   for (const code of codes) if (code > 0 && code <= 0x10ffff) text += String.fromCodePoint(code)
   return text
@@ -76,7 +76,7 @@ const DOTLESS = new Map([
   [0x131, 0x69],
   [0x237, 0x6a],
 ])
-const UNTYPED = /[`´¨¯¸ˆˇˉ˘-˝]|[\u0300-\u036f]|[\u064b-\u0652]|[\u0622-\u0627]\u0644/
+const OUT_OF_TYPING_ORDER = /[`´¨¯¸ˆˇˉ˘-˝]|[\u0300-\u036f]|[\u064b-\u0652]|[\u0622-\u0627]\u0644/
 
 export const isMark = (code: number): boolean =>
   (code >= 0x300 && code < 0x370) || (code >= 0x64b && code < 0x653)
@@ -84,8 +84,8 @@ const LAM = 0x644
 const ALEFS = new Set([0x622, 0x623, 0x625, 0x627])
 
 /** Moves accents behind the letters they are drawn over and puts the letters of Arabic ligatures in order. */
-function typed(source: Source, { codes }: Characters): Characters {
-  const { over, gone } = marksOf(source, codes)
+function putInTypingOrder(source: CharacterSource, { codes }: PageCharacters): PageCharacters {
+  const { over, gone } = findMarks(source, codes)
   const numbers: number[] = []
   const kept: number[] = []
   for (let i = 0; i < codes.length; i++) {
@@ -100,7 +100,7 @@ function typed(source: Source, { codes }: Characters): Characters {
   }
   unfoldLigatures(source, kept, numbers)
   const all = Int32Array.from(kept)
-  const slice = (from: number, to: number): string => stringOf(all.subarray(from, to)).normalize('NFC')
+  const slice = (from: number, to: number): string => codesToString(all.subarray(from, to)).normalize('NFC')
   return { codes: all, slice, numberOf: (i) => numbers[i]! }
 }
 
@@ -108,17 +108,17 @@ function typed(source: Source, { codes }: Characters): Characters {
  * Restores the order of lam-alef ligatures. PDFium reverses Arabic lines letter by letter, including the two letters of
  * a ligature, which share one position.
  */
-function unfoldLigatures(source: Source, codes: number[], numbers: readonly number[]): void {
+function unfoldLigatures(source: CharacterSource, codes: number[], numbers: readonly number[]): void {
   for (let i = 0; i + 1 < codes.length; i++) {
     if (codes[i + 1] !== LAM || !ALEFS.has(codes[i]!)) continue
-    if (boxOf(source, numbers[i]!).start !== boxOf(source, numbers[i + 1]!).start) continue
+    if (measureBox(source, numbers[i]!).start !== measureBox(source, numbers[i + 1]!).start) continue
     codes.splice(i, 2, LAM, codes[i]!)
   }
 }
 
 /** Finds the marks over each letter (`over`), and the characters to drop from their old positions (`gone`). */
-function marksOf(
-  source: Source,
+function findMarks(
+  source: CharacterSource,
   codes: ArrayLike<number>,
 ): { over: Map<number, number[]>; gone: Set<number> } {
   const over = new Map<number, number[]>()
@@ -126,13 +126,13 @@ function marksOf(
   for (let i = 0; i < codes.length; i++) {
     const isAlone = isMark(codes[i]!) && endsPiece(codes[i - 1] ?? 32)
     if (!isAlone && !ACCENTS.has(codes[i]!)) continue
-    const base = baseOf(source, codes, i)
+    const base = findBaseLetter(source, codes, i)
     if (base === null) continue
     over.set(base, [...(over.get(base) ?? []), i])
     gone.add(i)
     // A standalone mark in Unicode follows a space that carries it. Such a space is not a gap between letters.
-    if (isAlone && i > 0 && covers(boxOf(source, base), boxOf(source, i - 1).start)) gone.add(i - 1)
-    if (Math.abs(base - i) <= NEAR)
+    if (isAlone && i > 0 && covers(measureBox(source, base), measureBox(source, i - 1).start)) gone.add(i - 1)
+    if (Math.abs(base - i) <= MAX_NEAR_DISTANCE)
       for (let j = Math.min(base, i) + 1; j < Math.max(base, i); j++) gone.add(j)
   }
   return { over, gone }
@@ -140,22 +140,22 @@ function marksOf(
 
 // PDFium may infer a space or a line end between an accent and its letter. It reports an accent over a capital letter
 // only at the end of that piece of the line, so the search also looks far back.
-const NEAR = 3
-const FAR = 200
+const MAX_NEAR_DISTANCE = 3
+const MAX_FAR_DISTANCE = 200
 
 /** Finds the letter that a mark is drawn over, looking just after the mark, then back; null if there is none. */
-function baseOf(source: Source, codes: ArrayLike<number>, mark: number): number | null {
-  const { start, end, base, size } = boxOf(source, mark)
+function findBaseLetter(source: CharacterSource, codes: ArrayLike<number>, mark: number): number | null {
+  const { start, end, base, size } = measureBox(source, mark)
   const middle = (start + end) / 2
   const isBelow = (i: number): boolean => {
     if (!isLetter(codes[i]!)) return false
-    const box = boxOf(source, i)
+    const box = measureBox(source, i)
     return covers(box, middle) && Math.abs(box.base - base) < size / 2
   }
   let next = mark + 1
-  while (next < codes.length && next - mark < NEAR && endsPiece(codes[next]!)) next++
+  while (next < codes.length && next - mark < MAX_NEAR_DISTANCE && endsPiece(codes[next]!)) next++
   if (next < codes.length && isBelow(next)) return next
-  for (let i = mark - 1; i >= 0 && i >= mark - FAR; i--) if (isBelow(i)) return i
+  for (let i = mark - 1; i >= 0 && i >= mark - MAX_FAR_DISTANCE; i--) if (isBelow(i)) return i
   return null
 }
 
@@ -174,7 +174,7 @@ interface Box {
 const covers = ({ start, end }: Box, place: number): boolean => start <= place && place < end
 
 /** Returns a character's position along its line, in points. */
-function boxOf({ native, text, at }: Source, i: number): Box {
+function measureBox({ native, text, at }: CharacterSource, i: number): Box {
   const angle = -native._FPDFText_GetCharAngle(text, i)
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
   native._FPDFText_GetCharOrigin(text, i, at, at + 8)

@@ -1,12 +1,12 @@
 /** Converts the characters that PDFium finds on a page to positioned pieces of text. */
 import type { Piece } from './layout.ts'
 import {
-  type Characters,
-  charactersOf,
+  type CharacterSource,
   endsPiece,
   isHyphen,
   isMark,
-  type Source,
+  type PageCharacters,
+  readCharacters,
 } from './pdfium-characters.ts'
 import type { Native } from './pdfium-native.ts'
 
@@ -14,16 +14,16 @@ import type { Native } from './pdfium-native.ts'
  * Reads a page's text, at most about `limit` characters. Null if PDFium cannot map its glyphs to characters, or if much
  * of it is rotated and `turned` is false.
  */
-export function piecesOf(native: Native, page: number, limit: number, turned: boolean): Piece[] | null {
+export function readPieces(native: Native, page: number, limit: number, turned: boolean): Piece[] | null {
   const text = native._FPDFText_LoadPage(page)
   if (text === 0) return null
   const at = native.wasmExports.malloc(32)
   try {
     const source = { native, text, at }
-    const characters = charactersOf(source, Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
+    const characters = readCharacters(source, Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
     const turn = (native._FPDFPage_GetRotation(page) * Math.PI) / 2
-    if (isGuesswork(characters) || (!turned && isTurned(source, characters, turn))) return null
-    return cut(source, characters)
+    if (needsPdfjs(characters) || (!turned && isTurned(source, characters, turn))) return null
+    return splitIntoWords(source, characters)
   } finally {
     native.wasmExports.free(at)
     native._FPDFText_ClosePage(text)
@@ -31,13 +31,13 @@ export function piecesOf(native: Native, page: number, limit: number, turned: bo
 }
 
 // This many standalone combining marks mean that PDFium has split words apart.
-const LONELY_MARKS = 3
+const MIN_STANDALONE_MARKS = 3
 
 /**
  * True if pdfjs must read the page. Without a mapping to characters PDFium returns the font's own codes, mostly small
  * numbers. An unmapped ligature is a zero within a word. PDFium may also separate combining marks from their words.
  */
-export function isGuesswork({ codes, slice }: Pick<Characters, 'codes' | 'slice'>): boolean {
+export function needsPdfjs({ codes, slice }: Pick<PageCharacters, 'codes' | 'slice'>): boolean {
   let strange = 0
   let marks = 0
   for (let i = 0; i < codes.length; i++) {
@@ -46,7 +46,7 @@ export function isGuesswork({ codes, slice }: Pick<Characters, 'codes' | 'slice'
     if (code === 0xfffd || (code < 0x20 && code !== 2 && code !== 9 && code !== 10 && code !== 13)) strange++
     if (code === 0 && isLetter(codes[i - 1]) && isLetter(codes[i + 1])) return true
   }
-  return strange > codes.length / 100 || marks >= LONELY_MARKS
+  return strange > codes.length / 100 || marks >= MIN_STANDALONE_MARKS
 }
 
 const isLetter = (code = 0): boolean => (code >= 65 && code <= 90) || (code >= 97 && code <= 122)
@@ -55,7 +55,11 @@ const isLetter = (code = 0): boolean => (code >= 65 && code <= 90) || (code >= 9
 const SAMPLES = 40
 
 /** True if over 10 % of the text does not run to the right on the displayed page. PDFium mixes up such lines. */
-function isTurned({ native, text, at }: Source, { codes, numberOf }: Characters, turn: number): boolean {
+function isTurned(
+  { native, text, at }: CharacterSource,
+  { codes, numberOf }: PageCharacters,
+  turn: number,
+): boolean {
   let turned = 0
   let seen = 0
   const step = Math.max(1, Math.floor(codes.length / SAMPLES))
@@ -69,7 +73,7 @@ function isTurned({ native, text, at }: Source, { codes, numberOf }: Characters,
 }
 
 /** True if PDFium inferred most spaces from gaps. It misses gaps narrower than a quarter of the size. */
-function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Characters): boolean {
+function hasFoundSpaces({ native, text }: CharacterSource, { codes, numberOf }: PageCharacters): boolean {
   let found = 0
   let seen = 0
   for (let i = 1; i < codes.length && seen < SAMPLES; i++) {
@@ -84,13 +88,13 @@ function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Character
  * Splits characters into words, each with a trailing space. PDFium itself inserts spaces for gaps, so a word may need
  * further splits.
  */
-function cut(source: Source, characters: Characters): Piece[] {
+function splitIntoWords(source: CharacterSource, characters: PageCharacters): Piece[] {
   const { codes, numberOf } = characters
   const pieces: Piece[] = []
   const foundSpaces = hasFoundSpaces(source, characters)
   for (let from = 0; from < codes.length; ) {
     let to = from
-    while (to < codes.length && !endsPiece(codes[to]!) && !(to > from && isSeam(codes, to))) to++
+    while (to < codes.length && !endsPiece(codes[to]!) && !(to > from && isScriptBoundary(codes, to))) to++
     // PDFium replaces an assumed hyphen at a line's end with a marker and omits the line end.
     let hyphen = false
     let endsLine = false
@@ -102,16 +106,17 @@ function cut(source: Source, characters: Characters): Piece[] {
     }
     if (to > from || hyphen) {
       const last = Math.max(from, to - 1)
-      const whole = placeOf(source, numberOf(from), numberOf(last))
+      const whole = measurePlace(source, numberOf(from), numberOf(last))
       const ends = hyphen ? '-' : ' '
-      const cuts = foundSpaces || isOdd(whole, to - from) ? cutsOf(source, characters, from, to, whole) : []
+      const cuts =
+        foundSpaces || mayJoinWords(whole, to - from) ? findCuts(source, characters, from, to, whole) : []
       let start = from
       for (const end of cuts) {
-        const place = placeOf(source, numberOf(start), numberOf(end - 1))
+        const place = measurePlace(source, numberOf(start), numberOf(end - 1))
         pieces.push(pieceOf(place, `${characters.slice(start, end)} `, false))
         start = end
       }
-      const place = cuts.length === 0 ? whole : placeOf(source, numberOf(start), numberOf(last))
+      const place = cuts.length === 0 ? whole : measurePlace(source, numberOf(start), numberOf(last))
       pieces.push(pieceOf(place, characters.slice(start, to) + ends, hyphen || endsLine))
     }
     from = next
@@ -128,12 +133,12 @@ const pieceOf = ({ angle, start, end, base, size }: Place, text: string, endsLin
   base,
   size,
   endsLine,
-  asIs: false,
+  ignoresGap: false,
 })
 
 // True if a word begins at `i` without a space. In a right-to-left line the file may put the space at the other end of
 // a Latin word.
-const isSeam = (codes: ArrayLike<number>, i: number): boolean =>
+const isScriptBoundary = (codes: ArrayLike<number>, i: number): boolean =>
   (isRightToLeft(codes[i - 1]!) && isLetter(codes[i])) || (isLetter(codes[i - 1]) && isRightToLeft(codes[i]!))
 const isRightToLeft = (code: number): boolean => code >= 0x5d0 && code < 0x700
 
@@ -143,7 +148,7 @@ type Place = Pick<Piece, 'angle' | 'start' | 'end' | 'base' | 'size'> & {
 }
 
 /** Measures the extent from the first character's origin to the far end of the last character's box, in points. */
-function placeOf({ native, text, at }: Source, from: number, to: number): Place {
+function measurePlace({ native, text, at }: CharacterSource, from: number, to: number): Place {
   // Angles are counterclockwise here and clockwise in PDFium.
   const angle = -native._FPDFText_GetCharAngle(text, from)
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
@@ -167,25 +172,36 @@ function placeOf({ native, text, at }: Source, from: number, to: number): Place 
   }
 }
 
-// No language has words of more than LONG_WORD characters. No character is wider than WIDE times its size.
-const LONG_WORD = 24
-const WIDE = 1.3
+// No language has words of more than MAX_WORD_CHARACTERS characters. No character is wider than WIDE times its size.
+const MAX_WORD_CHARACTERS = 24
+const MAX_WIDTH_RATIO = 1.3
 
 /** True if PDFium's word of `count` characters may join words of different lines, columns or fields. */
-function isOdd({ start, end, size, beside }: Place, count: number): boolean {
-  return Math.abs(beside) > size || end < start || end - start > WIDE * size * count || count > LONG_WORD
+function mayJoinWords({ start, end, size, beside }: Place, count: number): boolean {
+  return (
+    Math.abs(beside) > size ||
+    end < start ||
+    end - start > MAX_WIDTH_RATIO * size * count ||
+    count > MAX_WORD_CHARACTERS
+  )
 }
 
 // Multiples of the character box height, which is a quarter larger than the font size. Superscripts stay within LINE.
 const LINE = 0.7
-const JUMP = 0.6
+const MAX_WORD_GAP = 0.6
 const NARROW_SPACE = 0.08
 
 /**
  * Returns the indexes of characters that begin another word. Skips right-to-left scripts and scripts with positioned
  * marks. Ignores gaps in East Asian text: it has none between words, but its lines may run downwards.
  */
-function cutsOf(source: Source, characters: Characters, from: number, to: number, whole: Place): number[] {
+function findCuts(
+  source: CharacterSource,
+  characters: PageCharacters,
+  from: number,
+  to: number,
+  whole: Place,
+): number[] {
   const { codes } = characters
   let hasGaps = true
   for (let i = from; i < to; i++) {
@@ -195,8 +211,9 @@ function cutsOf(source: Source, characters: Characters, from: number, to: number
   const gaps: number[] = []
   const starts: number[] = []
   const cuts: number[] = []
-  eachGap(source, characters, from, to, whole, (i, gap, rise) => {
-    if (Math.abs(rise) > LINE * whole.size || (hasGaps && Math.abs(gap) > JUMP * whole.size)) cuts.push(i)
+  forEachGap(source, characters, from, to, whole, (i, gap, rise) => {
+    if (Math.abs(rise) > LINE * whole.size || (hasGaps && Math.abs(gap) > MAX_WORD_GAP * whole.size))
+      cuts.push(i)
     gaps.push(gap)
     starts.push(i)
   })
@@ -207,9 +224,9 @@ function cutsOf(source: Source, characters: Characters, from: number, to: number
 }
 
 /** Reports each character's distance from its predecessor, along (`gap`) and across (`rise`) the line. */
-function eachGap(
-  { native, text, at }: Source,
-  { codes, numberOf }: Characters,
+function forEachGap(
+  { native, text, at }: CharacterSource,
+  { codes, numberOf }: PageCharacters,
   from: number,
   to: number,
   { angle }: Place,

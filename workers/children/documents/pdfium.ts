@@ -2,13 +2,13 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
-import type { Grey } from './grey.ts'
+import type { GreyImage } from './grey.ts'
 import { Locked } from './images.ts'
 import { type Piece, textFromPieces } from './layout.ts'
-import { fieldsOf, withFields } from './pdfium-fields.ts'
-import { piecesOf } from './pdfium-glyphs.ts'
+import { appendFields, readFields } from './pdfium-fields.ts'
+import { readPieces } from './pdfium-glyphs.ts'
 import type { Native } from './pdfium-native.ts'
-import { drawGrey, type Scan, scanOf } from './pdfium-scan.ts'
+import { describeScan, drawGrey, type Scan } from './pdfium-scan.ts'
 
 /**
  * A PDF opened by PDFium. PDFium comes first: it reads a page of text in a quarter of the time of pdfjs. Pages that it
@@ -37,7 +37,7 @@ export interface TextPage {
   /** Describes a scanned page; null unless the page has opaque pictures and, besides them, only text. */
   scan(): Scan | null
   /** Draws the page on white in grey levels, at this size in pixels; null if it is too large or memory is short. */
-  grey(width: number, height: number, isColoured: boolean): Grey | null
+  grey(width: number, height: number, isColoured: boolean): GreyImage | null
   close(): void
 }
 
@@ -52,14 +52,14 @@ export async function openTextLayer(
   bytes: Uint8Array,
   password: string | null = null,
 ): Promise<TextLayer | null> {
-  instance ??= start()
+  instance ??= startPdfium()
   const native = await instance
   const at = native.wasmExports.malloc(bytes.length)
   if (at === 0) return null
   native.HEAPU8.set(bytes, at)
   let document = native._FPDF_LoadMemDocument(at, bytes.length, 0)
   const isEncrypted = document === 0 && native._FPDF_GetLastError() === PASSWORD_ERROR
-  if (isEncrypted && password !== null) document = unlock(native, at, bytes.length, password)
+  if (isEncrypted && password !== null) document = loadWithPassword(native, at, bytes.length, password)
   const close = (): void => {
     if (document !== 0) native._FPDF_CloseDocument(document)
     native.wasmExports.free(at)
@@ -80,7 +80,7 @@ export async function openTextLayer(
 }
 
 /** Opens a PDF with a password; 0 on failure. PDFium converts it to the encoding that the encryption version needs. */
-function unlock(native: Native, at: number, size: number, password: string): number {
+function loadWithPassword(native: Native, at: number, size: number, password: string): number {
   const characters = Buffer.from(`${password}\0`)
   const word = native.wasmExports.malloc(characters.length)
   if (word === 0) return 0
@@ -91,7 +91,7 @@ function unlock(native: Native, at: number, size: number, password: string): num
   return document
 }
 
-async function start(): Promise<Native> {
+async function startPdfium(): Promise<Native> {
   const { init } = await import('@embedpdf/pdfium')
   const wasmBinary = await readFile(fileURLToPath(import.meta.resolve('@embedpdf/pdfium/pdfium.wasm')))
   // Inlining PDFium's many small functions saves a fifth of the time for a page. A later V8 that inlines by default
@@ -119,17 +119,17 @@ function openPage(native: Native, document: number, index: number): TextPage | n
     width: native._FPDF_GetPageWidthF(page),
     height: native._FPDF_GetPageHeightF(page),
     text: (limit, turned) => {
-      const pieces = piecesOf(native, page, limit, turned)
-      return pieces && textFromPieces(withFields(pieces, fields))
+      const pieces = readPieces(native, page, limit, turned)
+      return pieces && textFromPieces(appendFields(pieces, fields))
     },
-    scan: () => scanOf(native, page),
+    scan: () => describeScan(native, page),
     grey: (width, height, isColoured) => drawGrey(native, page, width, height, isColoured),
     close: () => native._FPDF_ClosePage(page),
   }
 }
 
-const FLATTENED = 1
-const AS_SHOWN = 0
+const FLATTEN_SUCCESS = 1
+const FLATTEN_AS_DISPLAYED = 0
 
 /**
  * Loads a page with its annotations merged into its content. PDFium does not count annotations, including form values,
@@ -138,8 +138,8 @@ const AS_SHOWN = 0
 function loadPage(native: Native, document: number, index: number): { page: number; fields: Piece[] } {
   const page = native._FPDF_LoadPage(document, index)
   if (page === 0 || native._FPDFPage_GetAnnotCount(page) < 1) return { page, fields: [] }
-  const fields = fieldsOf(native, page)
-  if (native._FPDFPage_Flatten(page, AS_SHOWN) !== FLATTENED) return { page, fields }
+  const fields = readFields(native, page)
+  if (native._FPDFPage_Flatten(page, FLATTEN_AS_DISPLAYED) !== FLATTEN_SUCCESS) return { page, fields }
   native._FPDF_ClosePage(page)
   return { page: native._FPDF_LoadPage(document, index), fields }
 }

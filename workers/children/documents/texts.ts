@@ -3,17 +3,17 @@
 export const MAX_CHARACTERS = 2_000_000
 
 // Matches ligatures, and presentation forms of Hebrew and Arabic letters: search queries do not contain them.
-const WRITTEN_FORMS = /[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufbff\ufdf0-\ufdfb\ufe70-\ufefc]/g
+const PRESENTATION_FORMS = /[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufbff\ufdf0-\ufdfb\ufe70-\ufefc]/g
 
 /**
  * Truncates a text to `MAX_CHARACTERS` and makes it storable: PostgreSQL stores neither NUL nor unpaired surrogates.
  * `detail` reports the truncation; null if there was none.
  */
-export function tidy(text: string): { text: string; detail: string | null } {
+export function cleanText(text: string): { text: string; detail: string | null } {
   const tooLong = text.length > MAX_CHARACTERS
   const head = text.slice(0, MAX_CHARACTERS).replaceAll('\0', '')
   const whole = head.isWellFormed() ? head : head.replace(/\p{Surrogate}/gu, '')
-  const kept = whole.replace(WRITTEN_FORMS, (form) => form.normalize('NFKC'))
+  const kept = whole.replace(PRESENTATION_FORMS, (form) => form.normalize('NFKC'))
   const detail = tooLong ? `Only the first ${MAX_CHARACTERS} characters were kept` : null
   return { text: kept, detail }
 }
@@ -29,18 +29,21 @@ export function hasWords(text: string): boolean {
 }
 
 // A printed page has 2,000 letters; a stamp or the header of a scan has fewer than this.
-const FEW_LETTERS = 200
+const MIN_PAGE_LETTERS = 200
 
 /** Counts letters and digits. */
-export const lettersIn = (text: string): number => text.match(/[\p{L}\p{N}]/gu)?.length ?? 0
+export const countLetters = (text: string): number => text.match(/[\p{L}\p{N}]/gu)?.length ?? 0
 
-const MORE_THAN_STAMP = new RegExp(`^[^\\p{L}\\p{N}]*(?:[\\p{L}\\p{N}][^\\p{L}\\p{N}]*){${FEW_LETTERS}}`, 'u')
+const MIN_PAGE_LETTERS_PATTERN = new RegExp(
+  `^[^\\p{L}\\p{N}]*(?:[\\p{L}\\p{N}][^\\p{L}\\p{N}]*){${MIN_PAGE_LETTERS}}`,
+  'u',
+)
 
 /** True if the text has too few letters for a printed page: it may be only a stamp. */
-export const isShort = (text: string): boolean => !MORE_THAN_STAMP.test(text)
+export const isShort = (text: string): boolean => !MIN_PAGE_LETTERS_PATTERN.test(text)
 
-const MIN_ODD = 3
-const MAX_ODD = 0.1
+const MIN_ODD_WORDS = 3
+const MAX_ODD_SHARE = 0.1
 
 /** True if the text looks like bad OCR: many words have digits between their letters, such as `lnv0ice`. */
 export function isPoor(text: string): boolean {
@@ -48,7 +51,7 @@ export function isPoor(text: string): boolean {
   if (!/\p{Ll}\d+\p{Ll}/u.test(text)) return false
   const words = text.match(/\p{L}[\p{L}\p{N}]{2,}/gu) ?? []
   const odd = words.filter((word) => /\p{Ll}\d+\p{Ll}/u.test(word)).length
-  return odd >= MIN_ODD && odd > MAX_ODD * words.length
+  return odd >= MIN_ODD_WORDS && odd > MAX_ODD_SHARE * words.length
 }
 
 /**
@@ -59,7 +62,7 @@ export function decodeText(bytes: Uint8Array, declared?: string): string {
   // No encoding needs more than four bytes per character; `tidy` would cut off the rest anyway.
   const head = bytes.subarray(0, 4 * (MAX_CHARACTERS + 2))
   const first = encodingOf(head, declared)
-  const text = decode(head, first) ?? decode(head, 'utf-8') ?? decode(head, 'windows-1252') ?? ''
+  const text = tryDecode(head, first) ?? tryDecode(head, 'utf-8') ?? tryDecode(head, 'windows-1252') ?? ''
   return text.replace(/\r\n?/g, '\n')
 }
 
@@ -71,7 +74,7 @@ export const latin1 = (bytes: Uint8Array): string =>
 export function decodeXml(bytes: Uint8Array): string {
   const start = latin1(bytes.subarray(0, 200))
   const declared = /^<\?xml[^>]*\sencoding\s*=\s*["']([\w-]+)/.exec(start)?.[1]
-  return decode(bytes, encodingOf(bytes, declared)) ?? new TextDecoder().decode(bytes)
+  return tryDecode(bytes, encodingOf(bytes, declared)) ?? new TextDecoder().decode(bytes)
 }
 
 /**
@@ -85,7 +88,7 @@ function encodingOf(bytes: Uint8Array, declared = 'utf-8'): string {
   return isMarked || /utf-16|unicode|ucs-2/i.test(declared) ? 'utf-8' : declared
 }
 
-function decode(bytes: Uint8Array, encoding: string): string | null {
+function tryDecode(bytes: Uint8Array, encoding: string): string | null {
   try {
     // `stream` accepts an incomplete character at the end.
     return new TextDecoder(encoding, { fatal: /^utf-?8$/i.test(encoding) }).decode(bytes, { stream: true })

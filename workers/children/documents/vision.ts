@@ -7,16 +7,16 @@ import { fileURLToPath } from 'node:url'
 import type { Worker as Thread } from 'node:worker_threads'
 import type { Worker as Tesseract } from 'tesseract.js'
 import { findDataUrl, splitLanguages } from '../../../tasks/documents/language-data.ts'
-import { cpuMs } from '../serve.ts'
-import type { Grey } from './grey.ts'
+import { readCpuMs } from '../serve.ts'
+import type { GreyImage } from './grey.ts'
 import { Unreadable } from './images.ts'
-import { layOut } from './ocr-words.ts'
+import { layOutWords } from './ocr-words.ts'
 
 /** Returns the model name for the page row. */
 export const modelOf = (languages: string): string => `tesseract/${languages}`
 
 /** OCR result of a page. */
-export interface Seen {
+export interface OcrResult {
   readonly text: string
   /** The model's mean confidence over all words, 0 to 100. */
   readonly confidence: number
@@ -34,7 +34,7 @@ interface Engine {
   used: number
 }
 
-interface Started {
+interface StartedEngine {
   readonly languages: string
   readonly engine: Promise<Engine>
 }
@@ -44,21 +44,28 @@ const PAGES_PER_ENGINE = 100
 // A larger image replaces the engine immediately. An A4 page at 250 dpi has six million pixels.
 const MAX_PIXELS = 12_000_000
 const START_CPU_MS = 20_000
-const LOOK_MS = 100
+const LIMIT_CHECK_MS = 100
 
-let started: Started | null = null
+let started: StartedEngine | null = null
 
 /**
  * Reads words in these languages, e.g. `deu+fra`.
  * @throws Unreadable if the engine crashes or exceeds `limitMs` of CPU time. The next call starts a new engine.
  * @throws Error if the engine fails to start.
  */
-export async function recognize(grey: Grey, languages: string, limitMs = PAGE_CPU_MS): Promise<Seen> {
-  const seen = await use(languages, limitMs, 'The vision provider failed to read the page', (tesseract) =>
-    tesseract.recognize(toPgm(grey), {}, { text: false, tsv: true }),
+export async function recognize(
+  grey: GreyImage,
+  languages: string,
+  limitMs = PAGE_CPU_MS,
+): Promise<OcrResult> {
+  const seen = await runOnEngine(
+    languages,
+    limitMs,
+    'The vision provider failed to read the page',
+    (tesseract) => tesseract.recognize(toPgm(grey), {}, { text: false, tsv: true }),
   )
   if (grey.data.length > MAX_PIXELS) await closeVision()
-  return { confidence: seen.data.confidence, ...layOut(seen.data.tsv ?? '') }
+  return { confidence: seen.data.confidence, ...layOutWords(seen.data.tsv ?? '') }
 }
 
 /** Stops the engine, if one runs. */
@@ -69,21 +76,21 @@ export async function closeVision(): Promise<void> {
   await closing?.thread.terminate()
 }
 
-async function use<T>(
+async function runOnEngine<T>(
   languages: string,
   limitMs: number,
   failure: string,
   job: (tesseract: Tesseract) => Promise<T>,
 ): Promise<T> {
   if (started !== null && started.languages !== languages) await closeVision()
-  started ??= { languages, engine: start(languages) }
+  started ??= { languages, engine: startEngine(languages) }
   const current = await started.engine.catch((error) => {
     started = null
     throw error
   })
   current.thread.ref()
   try {
-    const done = await within(limitMs, [job(current.tesseract), current.broken])
+    const done = await runWithin(limitMs, [job(current.tesseract), current.broken])
     if (++current.used >= PAGES_PER_ENGINE) await closeVision()
     return done
   } catch (error) {
@@ -96,17 +103,17 @@ async function use<T>(
   }
 }
 
-async function start(languages: string): Promise<Engine> {
-  const folder = await dataFolder(languages)
+async function startEngine(languages: string): Promise<Engine> {
+  const folder = await createDataFolder(languages)
   try {
-    return await startWith(languages, folder)
+    return await startWithData(languages, folder)
   } finally {
     await rm(folder, { recursive: true })
   }
 }
 
 /** Collects the data of all languages in one temporary folder for tesseract.js; each language has its own package. */
-async function dataFolder(languages: string): Promise<string> {
+async function createDataFolder(languages: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tesseract-'))
   for (const code of splitLanguages(languages)) {
     const file = `${code}.traineddata.gz`
@@ -116,7 +123,7 @@ async function dataFolder(languages: string): Promise<string> {
   return folder
 }
 
-async function startWith(languages: string, langPath: string): Promise<Engine> {
+async function startWithData(languages: string, langPath: string): Promise<Engine> {
   const { createWorker, OEM } = (await import('tesseract.js')).default
   const options = { langPath, gzip: true, cacheMethod: 'none', errorHandler: () => {} }
   // createWorker exposes its thread only when it is ready, and adds no error listener: an earlier crash would be an
@@ -133,9 +140,9 @@ async function startWith(languages: string, langPath: string): Promise<Engine> {
   // Leptonica prints a page of warnings about every damaged image. Real failures also arrive as errors.
   thread.stderr.unpipe()
   thread.stderr.resume()
-  const broken = whenBroken(thread)
+  const broken = rejectWhenBroken(thread)
   try {
-    const tesseract = await within(START_CPU_MS, [created, broken])
+    const tesseract = await runWithin(START_CPU_MS, [created, broken])
     // Disables the second, inverted pass over lines of low confidence, which takes a tenth of the time.
     await tesseract.setParameters({ invert_threshold: '0' } as object)
     thread.unref()
@@ -146,7 +153,7 @@ async function startWith(languages: string, langPath: string): Promise<Engine> {
   }
 }
 
-function whenBroken(thread: Thread): Promise<never> {
+function rejectWhenBroken(thread: Thread): Promise<never> {
   const broken = new Promise<never>((_, reject) => {
     thread.on('error', reject)
     thread.once('exit', () => reject(new Error('The vision engine exited')))
@@ -155,12 +162,12 @@ function whenBroken(thread: Thread): Promise<never> {
   return broken
 }
 
-async function within<T>(limitMs: number, work: Promise<T>[]): Promise<T> {
-  const end = cpuMs() + limitMs
+async function runWithin<T>(limitMs: number, work: Promise<T>[]): Promise<T> {
+  const end = readCpuMs() + limitMs
   const late = Promise.withResolvers<never>()
   const timer = setInterval(() => {
-    if (cpuMs() > end) late.reject(new Unreadable('Reading the page exceeded its time limit'))
-  }, LOOK_MS)
+    if (readCpuMs() > end) late.reject(new Unreadable('Reading the page exceeded its time limit'))
+  }, LIMIT_CHECK_MS)
   try {
     return await Promise.race([...work, late.promise])
   } finally {
@@ -170,6 +177,6 @@ async function within<T>(limitMs: number, work: Promise<T>[]): Promise<T> {
 
 // Encodes the image as a portable greymap. A PNG of an A4 page at 250 dpi takes 150 ms to encode, and 270 ms longer to
 // read.
-function toPgm({ data, width, height }: Grey): Buffer {
+function toPgm({ data, width, height }: GreyImage): Buffer {
   return Buffer.concat([Buffer.from(`P5\n${width} ${height}\n255\n`), data])
 }

@@ -4,7 +4,7 @@ import { Unreadable } from './images.ts'
 import { type LocalReader, openPages } from './pages.ts'
 
 // A batch of pages ends after this time, so that a slow page has nearly all of the call's time limit to itself.
-const TOGETHER_MS = 50
+const MAX_BATCH_MS = 50
 
 let reader: LocalReader | null = null
 
@@ -13,7 +13,7 @@ export async function open(
   { mediaType, ...options }: Work['document.open']['request'],
 ): Promise<Work['document.open']['answer']> {
   await close()
-  const cpuMs = startCpu()
+  const cpuMs = startCpuTimer()
   reader = await openPages(bytes, mediaType, options)
   const attachments = reader.attachments.map(({ name, mediaType: type }) => ({ name, mediaType: type }))
   const { pageCount, unpackedBytes, isLocked } = reader
@@ -21,12 +21,12 @@ export async function open(
 }
 
 export async function read(pages: readonly number[]): Promise<Work['document.read']['answer']> {
-  const cpuMs = startCpu()
+  const cpuMs = startCpuTimer()
   return { pages: await readPages(pages), cpuMs: cpuMs() }
 }
 
 /** Returns a function that measures this process's CPU time since now, in ms. */
-function startCpu(): () => number {
+function startCpuTimer(): () => number {
   const from = process.cpuUsage()
   return () => {
     const { user, system } = process.cpuUsage(from)
@@ -36,10 +36,10 @@ function startCpu(): () => number {
 
 async function readPages(pages: readonly number[]): Promise<readonly ReadPage[]> {
   if (pages.length === 1) return [await reader!.read(pages[0]!)]
-  const until = performance.now() + TOGETHER_MS
+  const until = performance.now() + MAX_BATCH_MS
   const done: ReadPage[] = []
   for (const number of pages) {
-    const page = await reader!.readAtOnce(number)
+    const page = await reader!.readIfFast(number)
     if (page === null) break
     done.push(page)
     if (performance.now() > until) break
@@ -56,7 +56,7 @@ export async function draw(page: number): Promise<Work['document.draw']['answer'
   }
 }
 
-export function attachment({ index, at }: Work['document.attachment']['request']): Uint8Array {
+export function copyAttachmentPiece({ index, at }: Work['document.attachment']['request']): Uint8Array {
   return copyPiece(reader!.attachments[index]!.bytes, at)
 }
 

@@ -1,25 +1,25 @@
 import { Failure, fail } from '../../../sql/errors.ts'
-import { type AiProvider, keyName } from '../../../tasks/ai/providers.ts'
+import { type AiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { parseRetryAfter } from '../breaker.ts'
-import { networkError } from '../wait.ts'
+import { describeNetworkError } from '../wait.ts'
 import { createClient, type OpenAI } from './openai.ts'
 
 /** Provides clients, limits and errors for all calls to AI providers. */
 
 // The client's own timeout must fire after ours, whose error gives the reason.
-const SLACK_MS = 5000
+const CLIENT_TIMEOUT_MARGIN_MS = 5000
 
 /** Creates one client per provider, on first use. @throws fail('ai.missing_key') */
 export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvider) => Promise<OpenAI> {
   const clients = new Map<AiProvider, Promise<OpenAI>>()
   return async (provider) => {
     const { apiKey, baseUrl } = ai.endpoints[provider]
-    if (apiKey === null) throw fail('ai.missing_key', { provider, setting: keyName(provider) })
+    if (apiKey === null) throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
     const existing = clients.get(provider)
     if (existing !== undefined) return existing
     // The job decides about retries: it knows what output is already visible, and how many attempts remain.
-    const created = createClient({ apiKey, baseUrl }, ai.timeoutSeconds * 1000 + SLACK_MS, 0)
+    const created = createClient({ apiKey, baseUrl }, ai.timeoutSeconds * 1000 + CLIENT_TIMEOUT_MARGIN_MS, 0)
     clients.set(provider, created)
     return created
   }
@@ -54,11 +54,11 @@ export function createIdleTimeout(seconds: number): IdleTimeout {
  */
 export const MAX_ANSWER_SIZE = 16 * 1024 * 1024
 
-export const answerTooLarge = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
+export const createTooLargeFailure = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
 
 /**
  * Parses the JSON body of an answer; calls `onChunk` for each chunk.
- * @throws {@link answerTooLarge}; Unreadable.
+ * @throws {@link createTooLargeFailure}; Unreadable.
  */
 export async function readJson(response: Response, onChunk: () => void = () => {}): Promise<unknown> {
   const chunks: Uint8Array[] = []
@@ -67,13 +67,13 @@ export async function readJson(response: Response, onChunk: () => void = () => {
     onChunk()
     size += chunk.length
     // Leaving the loop cancels the download.
-    if (size > MAX_ANSWER_SIZE) throw answerTooLarge()
+    if (size > MAX_ANSWER_SIZE) throw createTooLargeFailure()
     chunks.push(chunk)
   }
   try {
     return JSON.parse(Buffer.concat(chunks).toString())
   } catch (error) {
-    throw new Unreadable(UNREADABLE, { cause: error })
+    throw new Unreadable(UNREADABLE_REASON, { cause: error })
   }
 }
 
@@ -81,7 +81,7 @@ export async function readJson(response: Response, onChunk: () => void = () => {
  * Returns the text of an answer or of a chunk, without reasoning and tool calls. Those have their own fields, but
  * Mistral's reasoning models send a list of parts instead (docs.mistral.ai/capabilities/reasoning).
  */
-export function textOf(
+export function extractText(
   message: { readonly content?: unknown; readonly refusal?: unknown } | undefined,
 ): string {
   const content = message?.content ?? message?.refusal
@@ -97,7 +97,7 @@ export function textOf(
 /** An unusable answer; the message gives the reason. */
 export class Unreadable extends Error {}
 
-export const UNREADABLE = 'its answer could not be read'
+export const UNREADABLE_REASON = 'its answer could not be read'
 
 export interface FailedCall {
   readonly provider: AiProvider
@@ -137,7 +137,7 @@ function describeError(error: unknown, { provider, timeoutReason, explainRefusal
   if (timeoutReason !== null) return transient(timeoutReason)
   const { status, code, headers } = error as { status?: unknown; code?: unknown; headers?: unknown }
   if (typeof status === 'number') {
-    if (status === 401 || status === 403) return permanent(`it does not accept ${keyName(provider)}`)
+    if (status === 401 || status === 403) return permanent(`it does not accept ${keySettingName(provider)}`)
     const explained = explainRefusal?.(status, code) ?? null
     if (explained !== null) return permanent(explained)
     if (status === 429) {
@@ -149,7 +149,7 @@ function describeError(error: unknown, { provider, timeoutReason, explainRefusal
       : permanent(`it refused the request (HTTP status ${status})`)
   }
   if (error instanceof Unreadable) return transient(error.message)
-  const network = networkError(error)
+  const network = describeNetworkError(error)
   return transient(
     network.code === 'no answer' ? 'the connection broke' : `the connection failed (${network.code})`,
   )

@@ -3,16 +3,16 @@ import { PROVIDERS } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { type Call as ProviderCall, recordCall } from '../call.ts'
 import {
-  answerTooLarge,
   callFailure,
   createClients,
   createIdleTimeout,
+  createTooLargeFailure,
+  extractText,
   type IdleTimeout,
   isTransient,
   MAX_ANSWER_SIZE,
   readJson,
-  textOf,
-  UNREADABLE,
+  UNREADABLE_REASON,
   Unreadable,
 } from './ai-calls.ts'
 import type { OpenAI } from './openai.ts'
@@ -43,7 +43,8 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
         signal.throwIfAborted()
         const { provider, model } = question
         // The client throws a SyntaxError for a chunk that is not JSON.
-        const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
+        const cause =
+          error instanceof SyntaxError ? new Unreadable(UNREADABLE_REASON, { cause: error }) : error
         throw callFailure(cause, {
           provider,
           hasOutput,
@@ -73,7 +74,14 @@ interface Call {
 
 type Parameters = Omit<OpenAI.Chat.ChatCompletionCreateParams, 'stream'>
 
-function parametersOf({ provider, model, system, messages, temperature, maxTokens }: Question): Parameters {
+function createParameters({
+  provider,
+  model,
+  system,
+  messages,
+  temperature,
+  maxTokens,
+}: Question): Parameters {
   const { lengthField, fixedTemperature } = PROVIDERS[provider]
   return {
     model,
@@ -84,20 +92,20 @@ function parametersOf({ provider, model, system, messages, temperature, maxToken
 }
 
 async function complete({ client, question, signal }: Call): Promise<Completion> {
-  const parameters = { ...parametersOf(question), stream: false } as const
+  const parameters = { ...createParameters(question), stream: false } as const
   const response = await client.chat.completions.create(parameters, { signal }).asResponse()
   const completion = (await readJson(response)) as OpenAI.ChatCompletion | null
   const choice = completion?.choices?.[0]
-  if (choice === undefined) throw new Unreadable(UNREADABLE)
-  const text = textOf(choice.message)
-  return { text, tokens: tokensOf(completion?.usage), finishReason: choice.finish_reason ?? '' }
+  if (choice === undefined) throw new Unreadable(UNREADABLE_REASON)
+  const text = extractText(choice.message)
+  return { text, tokens: countTokens(completion?.usage), finishReason: choice.finish_reason ?? '' }
 }
 
 async function completeStreaming(call: Call, onText: (text: string) => void): Promise<Completion> {
   const { client, question, signal, idleTimeout } = call
   const stream = await client.chat.completions.create(
     {
-      ...parametersOf(question),
+      ...createParameters(question),
       stream: true,
       ...(PROVIDERS[question.provider].requiresUsageOption
         ? { stream_options: { include_usage: true } }
@@ -111,12 +119,12 @@ async function completeStreaming(call: Call, onText: (text: string) => void): Pr
   try {
     for await (const chunk of stream) {
       idleTimeout.restart()
-      tokens = tokensOf(chunk.usage ?? groqUsage(chunk)) ?? tokens
+      tokens = countTokens(chunk.usage ?? readGroqUsage(chunk)) ?? tokens
       const choice = chunk.choices?.[0]
-      const piece = textOf(choice?.delta)
+      const piece = extractText(choice?.delta)
       if (piece !== '') {
         text += piece
-        if (text.length > MAX_ANSWER_SIZE) throw answerTooLarge()
+        if (text.length > MAX_ANSWER_SIZE) throw createTooLargeFailure()
         onText(piece)
       }
       if (choice?.finish_reason) finishReason = choice.finish_reason
@@ -131,12 +139,12 @@ async function completeStreaming(call: Call, onText: (text: string) => void): Pr
 }
 
 /** Returns the usage that Groq reports for a stream, in a field of its own. */
-function groqUsage(chunk: object): OpenAI.CompletionUsage | undefined {
+function readGroqUsage(chunk: object): OpenAI.CompletionUsage | undefined {
   return (chunk as { x_groq?: { usage?: OpenAI.CompletionUsage } }).x_groq?.usage
 }
 
 /** Returns the tokens of an answer; null if the usage is missing or invalid. */
-function tokensOf(usage: OpenAI.CompletionUsage | null | undefined): Tokens | null {
+function countTokens(usage: OpenAI.CompletionUsage | null | undefined): Tokens | null {
   const { prompt_tokens: input, completion_tokens: visible, total_tokens: total } = usage ?? {}
   if (!isCount(input) || !isCount(visible)) return null
   // Google excludes reasoning from the completion tokens, but includes it in the total.

@@ -13,7 +13,7 @@ import { createClient, type OpenAI } from './openai.ts'
 // Small enough for a batch to finish within the abort grace period.
 const LOCAL_BATCH_SIZE = 16
 // Delay before another try to load the model: its folder may exist by then, or the hub may be reachable.
-const RETRY_MS = 60_000
+const LOAD_RETRY_DELAY_MS = 60_000
 const REMOTE_BATCH_SIZE = 64
 // Retries for calls of several batches, because a failed batch loses all vectors and their cost. They wait 15 s in all,
 // or the time that the provider asks for. A search query, which a user waits for, is retried once.
@@ -32,7 +32,7 @@ function createLocalEmbedder(settings: Settings, model: string): Providers['embe
   let failedAt = Number.NEGATIVE_INFINITY
   const unavailable: Embedded = { model: null, reason: `The model ${model} could not be loaded` }
   return async (texts, signal) => {
-    if (loading === null && performance.now() - failedAt < RETRY_MS) return unavailable
+    if (loading === null && performance.now() - failedAt < LOAD_RETRY_DELAY_MS) return unavailable
     loading ??= loadModel(settings, model)
     let extract: FeatureExtractionPipeline
     try {

@@ -1,6 +1,6 @@
 import { Failure, fail } from '../../../sql/errors.ts'
 import { recordCall } from '../call.ts'
-import { networkError } from '../wait.ts'
+import { describeNetworkError } from '../wait.ts'
 
 /** Downloads the public model list, which has a few megabytes. */
 
@@ -19,7 +19,7 @@ export async function readModelList(url: string, signal: AbortSignal, limits = L
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof Failure) throw error
-    const reason = withTimeout.aborted ? 'no complete answer in time' : networkError(error).code
+    const reason = withTimeout.aborted ? 'no complete answer in time' : describeNetworkError(error).code
     throw fail('llm.list_failed', { reason })
   }
 }

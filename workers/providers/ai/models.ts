@@ -1,7 +1,7 @@
 /** Transcribes pages with vision models. */
 import type { AiModel } from '../../../tasks/ai/settings.ts'
 import { recordCall } from '../call.ts'
-import { readJson, textOf, Unreadable } from './ai-calls.ts'
+import { extractText, readJson, Unreadable } from './ai-calls.ts'
 import { createClient, type OpenAI } from './openai.ts'
 
 /** A model's answer to a request. */
@@ -11,12 +11,12 @@ export interface ModelAnswer {
   readonly model: string
 }
 
-const TRANSCRIBE =
+const TRANSCRIBE_PROMPT =
   'Transcribe all text on this page exactly as it is written, in reading order, with its line breaks. ' +
   'Answer with the text alone: no comments, no markup. Answer with nothing if the page has no text.'
 
 // Matches finish reasons of truncated answers: `length`, Mistral's `model_length`, `content_filter`.
-const TRUNCATED = /length|filter|error/
+const TRUNCATED_FINISH_REASON = /length|filter|error/
 
 /**
  * Asks a model for the text in an image.
@@ -39,7 +39,7 @@ export async function transcribe(
       {
         role: 'user' as const,
         content: [
-          { type: 'text' as const, text: TRANSCRIBE },
+          { type: 'text' as const, text: TRANSCRIBE_PROMPT },
           { type: 'image_url' as const, image_url: { url } },
         ],
       },
@@ -50,8 +50,9 @@ export async function transcribe(
     async () => readJson(await client.chat.completions.create(request, { signal }).asResponse()),
   )) as OpenAI.ChatCompletion
   const [choice] = completion.choices
-  if (TRUNCATED.test(choice?.finish_reason ?? '')) throw new Unreadable('its answer was cut off')
+  if (TRUNCATED_FINISH_REASON.test(choice?.finish_reason ?? ''))
+    throw new Unreadable('its answer was cut off')
   // Exclude `refusal`, which is not text of the page.
-  const text = textOf({ content: choice?.message.content })
+  const text = extractText({ content: choice?.message.content })
   return { text, model: `${model.provider}/${model.name}` }
 }

@@ -18,7 +18,7 @@ export async function createClient(
 }
 
 /** Streams a file as it is read, so that the whole file is never in memory. */
-export async function streamingFile(pieces: AsyncIterable<Uint8Array>, name: string, type: string) {
+export async function createStreamingFile(pieces: AsyncIterable<Uint8Array>, name: string, type: string) {
   const { toStreamingFile } = await import('openai')
   return toStreamingFile(pieces, name, { type })
 }

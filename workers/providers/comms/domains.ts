@@ -4,7 +4,7 @@ import type { Comms, Domain, Domains, DomainWithRecords } from '../../../tasks/c
 import type { EmailSettings } from '../../../tasks/comms/settings.ts'
 import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
-import { networkError, waitFor } from '../wait.ts'
+import { describeNetworkError, waitFor } from '../wait.ts'
 
 /**
  * Manages the sender domains of the account through the provider's REST API
@@ -20,7 +20,7 @@ const Listed = z.object({
   region: z.string().nullish(),
   created_at: z.string().nullish(),
 })
-const WithRecords = Listed.extend({
+const DomainWithRecordsAnswer = Listed.extend({
   records: z
     .array(
       z.object({
@@ -50,7 +50,7 @@ interface Call {
   readonly body?: object
 }
 
-type Ask = <T>(call: Call, schema: z.ZodType<T>, signal: AbortSignal) => Promise<T>
+type CallApi = <T>(call: Call, schema: z.ZodType<T>, signal: AbortSignal) => Promise<T>
 
 /** Thrown if the API key may only send. */
 class SendOnlyKey extends Error {}
@@ -59,34 +59,44 @@ export function createDomains(
   settings: EmailSettings,
   limits = LIMITS,
 ): Pick<Comms, 'domains' | 'checkSender'> {
-  if (settings.apiKey === null) return unconfigured
-  const ask = createAsk(settings.apiBaseUrl, settings.apiKey, limits)
+  if (settings.apiKey === null) return UNCONFIGURED_DOMAINS
+  const ask = createApiCaller(settings.apiBaseUrl, settings.apiKey, limits)
   const domains = createDomainCalls(ask)
   const check =
-    settings.smtpUrl === 'outbox:' ? undefined : createSenderCheck((signal) => listAll(ask, signal), limits)
-  return { domains, checkSender: check ?? unconfigured.checkSender }
+    settings.smtpUrl === 'outbox:'
+      ? undefined
+      : createSenderCheck((signal) => listAllDomains(ask, signal), limits)
+  return { domains, checkSender: check ?? UNCONFIGURED_DOMAINS.checkSender }
 }
 
-const notConfigured = (): Promise<never> => Promise.reject(fail('domain.not_configured'))
-const unconfigured: Pick<Comms, 'domains' | 'checkSender'> = {
-  domains: { list: notConfigured, add: notConfigured, check: notConfigured },
+const rejectNotConfigured = (): Promise<never> => Promise.reject(fail('domain.not_configured'))
+const UNCONFIGURED_DOMAINS: Pick<Comms, 'domains' | 'checkSender'> = {
+  domains: { list: rejectNotConfigured, add: rejectNotConfigured, check: rejectNotConfigured },
   checkSender: () => Promise.resolve(),
 }
 
-function createDomainCalls(ask: Ask): Domains {
+function createDomainCalls(ask: CallApi): Domains {
   const get = async (id: string, signal: AbortSignal): Promise<DomainWithRecords> =>
-    withRecords(await ask({ method: 'GET', path: `/domains/${encodeURIComponent(id)}` }, WithRecords, signal))
+    toDomainWithRecords(
+      await ask(
+        { method: 'GET', path: `/domains/${encodeURIComponent(id)}` },
+        DomainWithRecordsAnswer,
+        signal,
+      ),
+    )
   const find = async (name: string, signal: AbortSignal): Promise<Domain | undefined> =>
-    (await listAll(ask, signal)).find((domain) => domain.name.toLowerCase() === name)
+    (await listAllDomains(ask, signal)).find((domain) => domain.name.toLowerCase() === name)
   return {
-    list: (signal) => explainSendOnlyKey(listAll(ask, signal)),
+    list: (signal) => explainSendOnlyKey(listAllDomains(ask, signal)),
     add: (name, region, signal) =>
       explainSendOnlyKey(
         (async () => {
           const known = await find(name, signal)
           if (known !== undefined) return get(known.id, signal)
           const body = { name, ...(region === undefined ? {} : { region }) }
-          return withRecords(await ask({ method: 'POST', path: '/domains', body }, WithRecords, signal))
+          return toDomainWithRecords(
+            await ask({ method: 'POST', path: '/domains', body }, DomainWithRecordsAnswer, signal),
+          )
         })(),
       ),
     check: (name, signal) =>
@@ -114,7 +124,7 @@ async function explainSendOnlyKey<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-async function listAll(ask: Ask, signal: AbortSignal): Promise<readonly Domain[]> {
+async function listAllDomains(ask: CallApi, signal: AbortSignal): Promise<readonly Domain[]> {
   const all: Domain[] = []
   for (let page = 0; page < MAX_PAGES; page++) {
     const last = all.at(-1)
@@ -171,9 +181,9 @@ function createSenderCheck(
   }
 }
 
-function createAsk(base: string, key: string, limits: typeof LIMITS): Ask {
+function createApiCaller(base: string, key: string, limits: typeof LIMITS): CallApi {
   const breaker = createBreaker(
-    (seconds) => apiFailure(`no answer to recent requests; retry in ${seconds} s`, seconds),
+    (seconds) => createApiFailure(`no answer to recent requests; retry in ${seconds} s`, seconds),
     limits,
   )
   return async (call, schema, signal) => {
@@ -186,21 +196,21 @@ function createAsk(base: string, key: string, limits: typeof LIMITS): Ask {
       signal.throwIfAborted()
       breaker.recordFailure()
       const isTimeout = error instanceof Error && error.name === 'TimeoutError'
-      throw apiFailure(isTimeout ? 'no answer in time' : networkError(error).code)
+      throw createApiFailure(isTimeout ? 'no answer in time' : describeNetworkError(error).code)
     })
     if (answer.status >= 500) {
       breaker.recordFailure()
-      throw apiFailure(`HTTP status ${answer.status}`)
+      throw createApiFailure(`HTTP status ${answer.status}`)
     }
     breaker.recordSuccess()
     if (answer.status === 429) {
       const seconds = answer.retryAfter ?? 1
       breaker.pause(seconds)
-      throw apiFailure('too many requests', seconds)
+      throw createApiFailure('too many requests', seconds)
     }
-    if (answer.status >= 300) throw refusalOf(answer.status, answer.body, key)
+    if (answer.status >= 300) throw toRefusal(answer.status, answer.body, key)
     const parsed = schema.safeParse(answer.body)
-    if (!parsed.success) throw apiFailure('its answer could not be read')
+    if (!parsed.success) throw createApiFailure('its answer could not be read')
     return parsed.data
   }
 }
@@ -237,7 +247,7 @@ async function fetchAnswer(base: string, key: string, call: Call, signal: AbortS
  * Converts a refusal into an error. It quotes the provider on one line and without the key: the messages are about
  * domains.
  */
-function refusalOf(status: number, body: unknown, key: string): Error {
+function toRefusal(status: number, body: unknown, key: string): Error {
   const { name, message } = Refusal.safeParse(body).data ?? {}
   if (name === 'restricted_api_key') return new SendOnlyKey()
   if (status === 401 || name === 'invalid_api_key' || name === 'missing_api_key')
@@ -250,7 +260,7 @@ function refusalOf(status: number, body: unknown, key: string): Error {
   return fail('domain.refused', { reason: quote === '' ? `HTTP status ${status}` : quote })
 }
 
-function apiFailure(reason: string, retryAfter?: number): Failure {
+function createApiFailure(reason: string, retryAfter?: number): Failure {
   return fail('domain.failed', { reason }, retryAfter === undefined ? {} : { retryAfter })
 }
 
@@ -258,7 +268,10 @@ function toDomain({ id, name, status, region, created_at }: z.output<typeof List
   return { id, name, status, region: region ?? null, created_at: created_at ?? null }
 }
 
-function withRecords({ records, ...domain }: z.output<typeof WithRecords>): DomainWithRecords {
+function toDomainWithRecords({
+  records,
+  ...domain
+}: z.output<typeof DomainWithRecordsAnswer>): DomainWithRecords {
   return {
     ...toDomain(domain),
     records: records.map(({ record, type, name, value, ttl, priority, status }) => ({

@@ -33,7 +33,7 @@ export interface Mailer {
 
 const require = createRequire(import.meta.url)
 // Loaded on demand: most threads send no mail.
-const nodemailer = () => require('nodemailer') as typeof import('nodemailer')
+const loadNodemailer = () => require('nodemailer') as typeof import('nodemailer')
 
 // Below the timeouts of the sending tasks, so that the error names the silent server. The largest attachments take 346 s
 // at 2 Mbit/s.
@@ -125,7 +125,7 @@ function closeStreams(attachments: readonly Attachment[]): void {
 }
 
 /** Guards the end of a message: until it passes, the message has certainly not been sent. */
-interface Gate {
+interface MessageGate {
   readonly request: ProviderRequest
   /** True once the end is being sent: from then on the server may accept the message. */
   isPassed: boolean
@@ -149,7 +149,7 @@ export function requiresTls(smtpUrl: string): boolean {
 
 /** Creates the connection pool. A message with a gate passes through this gate. */
 function createTransport(url: string, limits: typeof LIMITS): Transporter {
-  const transport = nodemailer().createTransport({
+  const transport = loadNodemailer().createTransport({
     url,
     ...(requiresTls(url) ? { requireTLS: true } : {}),
     pool: true,
@@ -163,7 +163,7 @@ function createTransport(url: string, limits: typeof LIMITS): Transporter {
   // A broken idle connection is not a failure.
   transport.on('error', () => {})
   transport.use('stream', (mail, done) => {
-    const { gate } = mail.data as { gate?: Gate }
+    const { gate } = mail.data as { gate?: MessageGate }
     if (gate !== undefined) mail.message.processFunc((content) => guardEnd(content as Readable, gate))
     done()
   })
@@ -179,7 +179,7 @@ function createSmtpSender(url: string, compose: Compose, limits: typeof LIMITS):
   return async (message, request) => {
     request.signal.throwIfAborted()
     await breaker.enter(request.signal)
-    const gate: Gate = { request, isPassed: false, isShut: false, recording: null, refusal: undefined }
+    const gate: MessageGate = { request, isPassed: false, isShut: false, recording: null, refusal: undefined }
     const composed = compose(message)
     transport ??= createTransport(url, limits)
     const sent = recordCall({ provider: 'smtp', operation: 'send', url }, () =>
@@ -229,7 +229,7 @@ async function sendMail(transport: Transporter, mail: SendMailOptions): Promise<
  * Passes a message on, but its end only after `begin`: an SMTP server accepts a message with its last line (RFC 5321,
  * section 4.1.1.4). Before the server asks for the content, nodemailer reads nothing.
  */
-function guardEnd(content: Readable, gate: Gate): Readable {
+function guardEnd(content: Readable, gate: MessageGate): Readable {
   const lines = async function* (): AsyncGenerator<Buffer> {
     try {
       for await (const chunk of content) yield chunk as Buffer
@@ -254,7 +254,7 @@ function describeRejected({ rejected = [] }: SendResult): string | null {
 }
 
 /** Interprets an SMTP error. @throws if the server certainly did not accept the message. */
-function judgeError(error: unknown, gate: Gate, breaker: Breaker): SubmitResult {
+function judgeError(error: unknown, gate: MessageGate, breaker: Breaker): SubmitResult {
   if (gate.refusal !== undefined) throw gate.refusal
   if (!gate.isPassed) gate.request.signal.throwIfAborted()
   const { code, responseCode } = error as { code?: string; responseCode?: number }
@@ -276,7 +276,7 @@ function judgeError(error: unknown, gate: Gate, breaker: Breaker): SubmitResult 
 /** Writes one file per message, atomically; a resent message replaces its file. */
 function createOutboxSender(folder: string, compose: Compose): SendMessage {
   return async (message, { begin }) => {
-    const transport = nodemailer().createTransport({ streamTransport: true, newline: 'unix' })
+    const transport = loadNodemailer().createTransport({ streamTransport: true, newline: 'unix' })
     const composed = compose(message)
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const file = join(folder, `${message.id.replace(/[^\w-]/g, '_')}.eml`)

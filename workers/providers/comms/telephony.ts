@@ -1,7 +1,7 @@
 import type { Twilio } from 'twilio'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { createSemaphore } from '../../../sql/semaphore.ts'
-import { callbackUrl } from '../../../tasks/comms/callback.ts'
+import { buildCallbackUrl } from '../../../tasks/comms/callback.ts'
 import type {
   CallMessage,
   Comms,
@@ -10,11 +10,11 @@ import type {
   SmsMessage,
   SubmitResult,
 } from '../../../tasks/comms/ports.ts'
-import { missingForTelephony, type TelephonySettings } from '../../../tasks/comms/settings.ts'
+import { findMissingTelephonySettings, type TelephonySettings } from '../../../tasks/comms/settings.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
-import { networkError, type WaitResult, waitFor } from '../wait.ts'
+import { describeNetworkError, type WaitResult, waitFor } from '../wait.ts'
 import { explainError } from './telephony-errors.ts'
 
 /** Sends text messages and makes calls through Twilio, which has no idempotency keys. The only importer of its SDK. */
@@ -35,11 +35,11 @@ export function createTelephony(
   limits = LIMITS,
 ): Telephony {
   const { telephony } = settings
-  if (missingForTelephony(telephony).length > 0) return unconfigured
+  if (findMissingTelephonySettings(telephony).length > 0) return UNCONFIGURED_TELEPHONY
   const from = telephony.phoneNumber!
   const { submit, list } = createTwilioCalls(telephony, limits)
   const callback = (id: string): { statusCallback?: string } => {
-    const url = callbackUrl(settings, id)
+    const url = buildCallbackUrl(settings, id)
     return url === null ? {} : { statusCallback: url }
   }
   return {
@@ -66,19 +66,19 @@ export function createTelephony(
 
 interface TwilioCalls {
   /** Makes a request that sends a message or a call. @throws if the provider certainly did not accept it. */
-  submit(request: ProviderRequest, create: (api: Twilio) => Promise<Created>): Promise<SubmitResult>
+  submit(request: ProviderRequest, create: (api: Twilio) => Promise<CreatedResource>): Promise<SubmitResult>
   /** Makes a read-only request. @throws fail('telephony.failed') */
   list<T>(signal: AbortSignal, read: (api: Twilio) => Promise<T>): Promise<T>
 }
 
-interface Created {
+interface CreatedResource {
   readonly sid: string
   readonly status: string
 }
 
 function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): TwilioCalls {
   const breaker = createBreaker(
-    (seconds) => apiFailure(`no answer to recent requests; retry in ${seconds} s`, seconds),
+    (seconds) => createApiFailure(`no answer to recent requests; retry in ${seconds} s`, seconds),
     limits,
   )
   const semaphore = createSemaphore(limits.concurrency)
@@ -101,7 +101,7 @@ function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): 
           request.signal,
         )
         return waited.kind === 'aborted'
-          ? unknownOutcome('the attempt was cut short')
+          ? createUnknownOutcome('the attempt was cut short')
           : judgeOutcome(waited, breaker)
       }),
     list: (signal, read) =>
@@ -115,7 +115,9 @@ function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): 
         )
         if (waited.kind !== 'answer') {
           breaker.recordFailure()
-          throw apiFailure(waited.kind === 'error' ? networkError(waited.error).code : 'no answer in time')
+          throw createApiFailure(
+            waited.kind === 'error' ? describeNetworkError(waited.error).code : 'no answer in time',
+          )
         }
         breaker.recordSuccess()
         return waited.value
@@ -123,7 +125,7 @@ function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): 
   }
 }
 
-const unconfigured: Telephony = {
+const UNCONFIGURED_TELEPHONY: Telephony = {
   lookupDelaysMs: LOOKUP_DELAYS_MS,
   sms: () => Promise.reject(fail('telephony.not_configured')),
   call: () => Promise.reject(fail('telephony.not_configured')),
@@ -169,7 +171,10 @@ async function createClient(settings: TelephonySettings, answerMs: number): Prom
  * Interprets the outcome of a request.
  * @throws if the provider certainly did not accept the request.
  */
-function judgeOutcome(waited: WaitResult<Created>, breaker: ReturnType<typeof createBreaker>): SubmitResult {
+function judgeOutcome(
+  waited: WaitResult<CreatedResource>,
+  breaker: ReturnType<typeof createBreaker>,
+): SubmitResult {
   if (waited.kind === 'answer' && typeof waited.value.sid === 'string') {
     breaker.recordSuccess()
     return { kind: 'taken', providerId: waited.value.sid, status: waited.value.status, detail: null }
@@ -181,27 +186,27 @@ function judgeOutcome(waited: WaitResult<Created>, breaker: ReturnType<typeof cr
     if (error.status === 429) {
       const seconds = error.retryAfter ?? 1
       breaker.pause(seconds)
-      throw apiFailure('too many requests', seconds)
+      throw createApiFailure('too many requests', seconds)
     }
     throw fail('telephony.refused', { reason: explainError(error.status, error.code) })
   }
   breaker.recordFailure()
   if (error instanceof ErrorResponse)
-    return { ...unknownOutcome(`HTTP status ${error.status}`), answered: true }
+    return { ...createUnknownOutcome(`HTTP status ${error.status}`), answered: true }
   if (error === null)
-    return unknownOutcome(
+    return createUnknownOutcome(
       waited.kind === 'timeout' ? 'it did not answer in time' : 'its answer could not be read',
     )
-  const { code, sent } = networkError(error)
-  if (!sent) throw apiFailure(code)
-  return unknownOutcome(`the connection broke (${code})`)
+  const { code, sent } = describeNetworkError(error)
+  if (!sent) throw createApiFailure(code)
+  return createUnknownOutcome(`the connection broke (${code})`)
 }
 
-function unknownOutcome(reason: string): SubmitResult & { kind: 'unknown' } {
+function createUnknownOutcome(reason: string): SubmitResult & { kind: 'unknown' } {
   return { kind: 'unknown', reason, answered: false }
 }
 
-function apiFailure(reason: string, retryAfter?: number): Failure {
+function createApiFailure(reason: string, retryAfter?: number): Failure {
   return fail('telephony.failed', { reason }, retryAfter === undefined ? {} : { retryAfter })
 }
 

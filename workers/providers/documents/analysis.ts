@@ -15,7 +15,7 @@ export async function analyzeFile(
   signal: AbortSignal,
   limits = LIMITS,
 ): Promise<AnalysisResult> {
-  const once = async (): Promise<AnalysisResult> => {
+  const analyzeOnce = async (): Promise<AnalysisResult> => {
     const lease = await children.lease({ signal })
     try {
       await sendBytes(lease, bytes)
@@ -30,7 +30,7 @@ export async function analyzeFile(
     }
   }
   try {
-    return await retryAfterLoss(once)
+    return await retryAfterLoss(analyzeOnce)
   } catch (error) {
     if (!(error instanceof ChildLost)) throw error
     return { reason: `it ${error.reason(limits)}` }

@@ -1,15 +1,15 @@
 /** Reads documents page by page, in several child processes concurrently. */
 import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
-import { unreadPage } from '../../../tasks/documents/limits.ts'
+import { createUnreadPage } from '../../../tasks/documents/limits.ts'
 import { ChildLost, type Children, type Limits } from '../../children/ports.ts'
 import type { OcrMode, ReadPage } from '../../children/work.ts'
-import { readByModel } from './model-page.ts'
+import { readPageByModel } from './model-page.ts'
 import { type DocumentOptions, type OpenedChild, OpenedChildren } from './opened-children.ts'
 
 // Minimum batch of pages with a text layer: transferring a page costs a third of reading it.
 const MIN_BATCH = 4
 // After this many lost children the other pages are skipped: each loss may have cost half a minute of CPU.
-const MAX_LOST = 20
+const MAX_LOST_CHILDREN = 20
 
 interface RequestedPage {
   readonly page: number
@@ -39,7 +39,7 @@ export async function openDocument(
     attachments: [],
     isFast: false,
     read: async () => unread,
-    attachment: () => {
+    readAttachment: () => {
       throw new RangeError('A document that cannot be opened has no attachments')
     },
     close: async () => {},
@@ -77,7 +77,7 @@ class DocumentReader implements PageReader {
   /** Opens the document. Returns null, or an unread page if the document cannot be opened. */
   async open(): Promise<PageResult | null> {
     try {
-      const child = await this.#children.add()
+      const child = await this.#children.openNext()
       this.pageCount = child.pageCount
       this.unpackedBytes = child.unpackedBytes
       this.isLocked = child.isLocked
@@ -86,7 +86,7 @@ class DocumentReader implements PageReader {
       this.#children.keep(child)
       return null
     } catch (error) {
-      if (error instanceof ChildLost) return lostPage('Opening the document', error, this.#limits)
+      if (error instanceof ChildLost) return createLostPage('Opening the document', error, this.#limits)
       throw error
     }
   }
@@ -99,7 +99,7 @@ class DocumentReader implements PageReader {
     if (!(Number.isInteger(page) && page >= 1 && page <= this.pageCount))
       return Promise.reject(new RangeError(`No page ${page} of ${this.pageCount}`))
     if (this.#signal.aborted) return Promise.reject(this.#signal.reason)
-    if (this.#lost >= MAX_LOST) return Promise.resolve(unreadPage(SKIPPED))
+    if (this.#lost >= MAX_LOST_CHILDREN) return Promise.resolve(createUnreadPage(SKIPPED_REASON))
     const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
     this.#waiting.push({ page, resolve, reject })
     // Waits for the other pages that the caller requests in the same turn of the event loop.
@@ -108,7 +108,7 @@ class DocumentReader implements PageReader {
     return promise
   }
 
-  async *attachment(index: number): AsyncGenerator<Uint8Array, void> {
+  async *readAttachment(index: number): AsyncGenerator<Uint8Array, void> {
     const child = this.#children.takeIdle() ?? (await this.#addChild())
     let isWhole = false
     try {
@@ -166,7 +166,7 @@ class DocumentReader implements PageReader {
 
   async #addChild(): Promise<OpenedChild> {
     try {
-      return await this.#children.add()
+      return await this.#children.openNext()
     } catch (error) {
       this.#dispatchIfNone()
       throw error
@@ -176,7 +176,7 @@ class DocumentReader implements PageReader {
   /** Adds a child for the waiting pages: waits for the first one, leases others only if they are free. */
   async #grow(): Promise<void> {
     try {
-      const child = await this.#children.add({ ifFree: this.#children.size > 0 })
+      const child = await this.#children.openNext({ ifFree: this.#children.size > 0 })
       if (child === null) return this.#dispatchIfNone()
       this.#children.keep(child)
       this.#dispatch()
@@ -185,7 +185,7 @@ class DocumentReader implements PageReader {
       if (this.#children.size > 0) return
       for (const requested of this.#waiting.splice(0)) {
         if (error instanceof ChildLost)
-          requested.resolve(lostPage('Opening the document', error, this.#limits))
+          requested.resolve(createLostPage('Opening the document', error, this.#limits))
         else requested.reject(error)
       }
     }
@@ -221,7 +221,7 @@ class DocumentReader implements PageReader {
     this.#lost++
     const [single] = batch
     if (batch.length > 1) this.#waiting.unshift(...batch.map((one) => ({ ...one, isSuspect: true })))
-    else if (error.isOverTime) single!.resolve(lostPage('Reading the page', error, this.#limits))
+    else if (error.isOverTime) single!.resolve(createLostPage('Reading the page', error, this.#limits))
     // PDFium, or state left by earlier pages, may have caused the crash.
     else void this.#readSeparately(single!, { withoutPdfium: true })
   }
@@ -240,7 +240,7 @@ class DocumentReader implements PageReader {
       if (!(error instanceof ChildLost)) requested.reject(error)
       else if (!mode.withoutPdfium && !error.isOverTime)
         await this.#readSeparately(requested, { ...mode, withoutPdfium: true })
-      else requested.resolve(lostPage('Reading the page', error, this.#limits))
+      else requested.resolve(createLostPage('Reading the page', error, this.#limits))
     }
   }
 
@@ -248,7 +248,7 @@ class DocumentReader implements PageReader {
   async #complete({ forModel = false, ...page }: ReadPage, requested: RequestedPage): Promise<void> {
     if (!forModel) return requested.resolve(page)
     try {
-      const byModel = await readByModel(page, this.#vision, this.#signal)
+      const byModel = await readPageByModel(page, this.#vision, this.#signal)
       if (byModel !== null) return requested.resolve(byModel)
       const { image } = page
       const resolve = (read: PageResult): void => requested.resolve({ ...read, image })
@@ -259,7 +259,7 @@ class DocumentReader implements PageReader {
   }
 }
 
-const SKIPPED = `The page was skipped because ${MAX_LOST} other pages could not be read`
+const SKIPPED_REASON = `The page was skipped because ${MAX_LOST_CHILDREN} other pages could not be read`
 
-const lostPage = (what: string, error: ChildLost, limits: Limits): PageResult =>
-  unreadPage(`${what} ${error.reason(limits)}`)
+const createLostPage = (what: string, error: ChildLost, limits: Limits): PageResult =>
+  createUnreadPage(`${what} ${error.reason(limits)}`)

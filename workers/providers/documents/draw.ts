@@ -1,14 +1,14 @@
 /** Renders pages of documents in child processes. */
 import { ChildLost, type Children } from '../../children/ports.ts'
 import { sendBytes, type Work } from '../../children/work.ts'
-import { type DocumentOptions, LIMITS } from './opened-children.ts'
+import { DOCUMENT_LIMITS, type DocumentOptions } from './opened-children.ts'
 
 /** Renders one page; null if the page has no image, or rendering fails. */
 export async function drawPage(
   children: Children,
   bytes: Uint8Array,
   page: number,
-  { mediaType, password = null, maxPages, signal, limits = LIMITS }: Omit<DocumentOptions, 'vision'>,
+  { mediaType, password = null, maxPages, signal, limits = DOCUMENT_LIMITS }: Omit<DocumentOptions, 'vision'>,
 ): Promise<Work['document.draw']['answer']> {
   const lease = await children.lease({ urgent: true, signal })
   try {

@@ -1,27 +1,27 @@
 /** Reads the image of a page with a vision model. */
 import type { PageResult } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { tidy } from '../../children/documents/texts.ts'
+import { cleanText } from '../../children/documents/texts.ts'
 import { transcribe } from '../ai/models.ts'
 
 // Time limit of the model. It leaves time for local OCR, which reads the page if the model fails.
-const MODEL_MS = 45_000
+const MODEL_TIMEOUT_MS = 45_000
 
 /**
  * Reads a page image with the model. Returns null if there is no model or image, the model fails, or it finds no words.
  * @throws the reason of the signal.
  */
-export async function readByModel(
+export async function readPageByModel(
   page: PageResult,
   vision: Settings['visionProvider'],
   signal: AbortSignal,
 ): Promise<PageResult | null> {
   if (typeof vision === 'string' || !page.image?.png) return null
   try {
-    const timeoutMs = Math.min(MODEL_MS, vision.timeoutSeconds * 1000)
+    const timeoutMs = Math.min(MODEL_TIMEOUT_MS, vision.timeoutSeconds * 1000)
     const { text, model } = await transcribe(vision, page.image.png, { signal, timeoutMs })
     if (!/[\p{L}\p{N}]/u.test(text)) return null
-    return { ...page, status: 'read', method: 'vision', model, ...tidy(text.trimEnd()) }
+    return { ...page, status: 'read', method: 'vision', model, ...cleanText(text.trimEnd()) }
   } catch {
     signal.throwIfAborted()
     return null

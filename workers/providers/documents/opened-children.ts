@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os'
-import type { AttachmentInfo, OpenPages } from '../../../tasks/context.ts'
+import type { AttachmentInfo, OpenPagesOptions } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
 import { type OcrMode, type ReadPage, sendBytes, type Work } from '../../children/work.ts'
 
-export interface DocumentOptions extends OpenPages {
+export interface DocumentOptions extends OpenPagesOptions {
   readonly vision: Settings['visionProvider']
   readonly maxPages: number
   /** Limits for opening the document, and for each page. */
@@ -16,14 +16,14 @@ export interface DocumentOptions extends OpenPages {
 }
 
 // A dense page takes 10 s of CPU time, the worst ordinary page 20 s.
-export const LIMITS: Limits = { cpuMs: 28_000 }
+export const DOCUMENT_LIMITS: Limits = { cpuMs: 28_000 }
 // Time that a document keeps a child while others wait, and its minimum as a multiple of the opening time.
 const SLICE_MS = 2000
 const SLICE_PER_OPENING = 10
 // A child waits this long for the next pages, which are requested once the previous ones are stored.
 const IDLE_MS = 250
 
-const ANIMATED = new Set(['image/gif', 'image/webp'])
+const ANIMATED_TYPES = new Set(['image/gif', 'image/webp'])
 
 /** A child with the document open. */
 export interface OpenedChild {
@@ -70,7 +70,7 @@ export class OpenedChildren {
     this.#load = load
     this.#options = options
     this.#signal = signal
-    this.limits = options.limits ?? LIMITS
+    this.limits = options.limits ?? DOCUMENT_LIMITS
     const { vision } = options
     this.#sight = vision === 'none' ? 'none' : vision === 'tesseract' ? 'local' : 'model'
   }
@@ -100,9 +100,9 @@ export class OpenedChildren {
    * Opens the document in another child for the caller. Returns null if `ifFree` is true and no child is free. @throws
    * as `openExtra`.
    */
-  async add(): Promise<OpenedChild>
-  async add(options: { readonly ifFree: boolean }): Promise<OpenedChild | null>
-  async add({ ifFree } = { ifFree: false }): Promise<OpenedChild | null> {
+  async openNext(): Promise<OpenedChild>
+  async openNext(options: { readonly ifFree: boolean }): Promise<OpenedChild | null>
+  async openNext({ ifFree } = { ifFree: false }): Promise<OpenedChild | null> {
     this.size++
     let child: OpenedChild | null = null
     try {
@@ -168,7 +168,7 @@ export class OpenedChildren {
   }
 
   get #isAnimated(): boolean {
-    return ANIMATED.has(this.#options.mediaType)
+    return ANIMATED_TYPES.has(this.#options.mediaType)
   }
 
   #isDue({ lease, since, openingMs }: OpenedChild): boolean {

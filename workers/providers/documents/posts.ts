@@ -25,7 +25,7 @@ export interface PostOptions {
 // A megabyte of Markdown takes 50 ms.
 const LIMITS: Limits = { cpuMs: 5000 }
 // A blog of 10,000 posts takes half of this time. A slower file would delay the imports of all users.
-const WHOLE_CPU_MS = 20_000
+const MAX_FILE_CPU_MS = 20_000
 // Limit of posts that certainly caused the loss of a child. A file with more of them is rejected.
 const MAX_UNREADABLE = 3
 // Limit on all lost children, including losses that the file may not have caused.
@@ -40,7 +40,7 @@ interface UploadedFile {
 }
 
 /** A child with the file open. */
-interface Opened {
+interface OpenedFile {
   readonly lease: ChildLease
   readonly files: readonly string[]
   readonly since: number
@@ -70,7 +70,7 @@ class PostFile {
   constructor(
     children: Children,
     file: UploadedFile,
-    { signal, limits = LIMITS, wholeCpuMs = WHOLE_CPU_MS }: PostOptions,
+    { signal, limits = LIMITS, wholeCpuMs = MAX_FILE_CPU_MS }: PostOptions,
   ) {
     this.limits = limits
     this.#children = children
@@ -79,25 +79,25 @@ class PostFile {
     this.#wholeCpuMs = wholeCpuMs
   }
 
-  open(): Promise<Opened> {
+  open(): Promise<OpenedFile> {
     return retryAfterLoss(() => this.#openOnce()).catch((error) => {
-      throw error instanceof ChildLost ? this.tooComplex(error) : error
+      throw error instanceof ChildLost ? this.createTooComplexError(error) : error
     })
   }
 
-  tooComplex(error: ChildLost): Error {
+  createTooComplexError(error: ChildLost): Error {
     return fail('import.too_complex', { reason: error.reason(this.limits) })
   }
 
   /** Returns the result for a post that caused the loss of children. */
-  unreadableItem(path: string, at: number, error: ChildLost): ItemResult {
+  createUnreadableItem(path: string, at: number, error: ChildLost): ItemResult {
     const reason = error.reason(this.limits)
     return this.#file.format === 'json'
       ? { slug: null, message: `Item ${at + 1}: it ${reason}` }
       : { slug: slugify(parsePostPath(path).stem) || null, message: `The file ${reason}` }
   }
 
-  async #openOnce(): Promise<Opened> {
+  async #openOnce(): Promise<OpenedFile> {
     const { name: fileName, format, bytes } = this.#file
     const lease = await this.#children.lease({ urgent: true, signal: this.#signal })
     try {
@@ -114,9 +114,9 @@ class PostFile {
 class PostFileReader implements PostReader {
   readonly count: number
   readonly #source: PostFile
-  #opened: Opened
+  #opened: OpenedFile
 
-  constructor(source: PostFile, opened: Opened) {
+  constructor(source: PostFile, opened: OpenedFile) {
     this.count = opened.files.length
     this.#source = source
     this.#opened = opened
@@ -138,8 +138,8 @@ class PostFileReader implements PostReader {
       const at = items.at ?? next
       const isCertain = at === suspect || items.isOverTime
       if (++losses > MAX_LOSSES || (isCertain && unreadable.size === MAX_UNREADABLE))
-        throw this.#source.tooComplex(items)
-      if (isCertain) unreadable.set(at, this.#source.unreadableItem(files[at]!, at, items))
+        throw this.#source.createTooComplexError(items)
+      if (isCertain) unreadable.set(at, this.#source.createUnreadableItem(files[at]!, at, items))
       suspect = at
       await this.#reopen()
     }

@@ -34,26 +34,26 @@ export function createPayments(
       }),
     createCheckout: (checkout, once) =>
       call('checkout.sessions.create', once.signal, (client) =>
-        openSession(client, checkout, once).catch(nullIfNoCustomer),
+        createCheckoutSession(client, checkout, once).catch(nullIfNoCustomer),
       ),
     expireCheckouts: (customer, signal) => expireCheckouts(call, customer, signal),
     createRefund: (refund, { key, signal }) =>
       call('refunds.create', signal, async ({ refunds }) => {
-        const refunded = await refunds.create(refundParams(refund), { idempotencyKey: key })
-        const answer = withProviderTime(refunded)
+        const refunded = await refunds.create(createRefundParams(refund), { idempotencyKey: key })
+        const answer = addProviderTime(refunded)
         return isReplay(refunded) ? { ...answer, at: refunded.created } : answer
       }),
     cancelSubscription: (id, { key, signal }) =>
       call('subscriptions.update', signal, async ({ subscriptions }) => {
         const once = { idempotencyKey: key }
         const changed = await subscriptions.update(id, { cancel_at_period_end: true }, once)
-        return withProviderTime(isReplay(changed) ? await subscriptions.retrieve(id) : changed)
+        return addProviderTime(isReplay(changed) ? await subscriptions.retrieve(id) : changed)
       }),
     listRenewingSubscriptions: (customer, signal) => listRunningSubscriptions(call, customer, signal),
     findSubscription: (id, signal) =>
       call('subscriptions.retrieve', signal, async ({ subscriptions }) => {
         const found = await nullIfMissing(subscriptions.retrieve(id))
-        return found === null ? null : withProviderTime(found)
+        return found === null ? null : addProviderTime(found)
       }),
     findIntent: (operation, id, signal) =>
       call(
@@ -69,7 +69,7 @@ export function createPayments(
         const page = await nullIfMissing(refunds.list({ ...payment, limit: 100 }))
         return page === null
           ? { objects: [], at: 0 }
-          : { objects: asProviderObjects(page.data), at: withProviderTime(page).at }
+          : { objects: castToProviderObjects(page.data), at: addProviderTime(page).at }
       }),
     listEvents: (seconds, types, signal) =>
       listPages((after) =>
@@ -86,7 +86,7 @@ type CallStripe = <T>(what: string, signal: AbortSignal, work: (stripe: Stripe) 
 function createCall(settings: Settings['payments'], timeoutMs: number): CallStripe {
   let loaded: Promise<Stripe> | null = null
   const stripe = (): Promise<Stripe> => {
-    loaded ??= connect(settings, timeoutMs)
+    loaded ??= connectStripe(settings, timeoutMs)
     return loaded
   }
   return async (what, signal, work) => {
@@ -96,12 +96,12 @@ function createCall(settings: Settings['payments'], timeoutMs: number): CallStri
       work(client),
     )
     return rejectOnAbort(signal, request).catch((error) => {
-      throw signal.aborted ? error : failureOf(error)
+      throw signal.aborted ? error : toFailure(error)
     })
   }
 }
 
-async function connect(settings: Settings['payments'], timeout: number): Promise<Stripe> {
+async function connectStripe(settings: Settings['payments'], timeout: number): Promise<Stripe> {
   const { Stripe } = await import('stripe')
   const { hostname, port, protocol } = new URL(settings.apiBaseUrl)
   return new Stripe(settings.secretKey!, {
@@ -114,7 +114,7 @@ async function connect(settings: Settings['payments'], timeout: number): Promise
   })
 }
 
-async function openSession(
+async function createCheckoutSession(
   { checkout }: Stripe,
   { mode, priceId, quantity, successUrl, cancelUrl, customer, userId }: NewCheckout,
   { key }: IdempotentCall,
@@ -187,7 +187,7 @@ function emptyIfNoCustomer(error: Partial<Stripe.errors.StripeError>): Page {
   return nullIfNoCustomer(error) ?? { data: [], has_more: false }
 }
 
-function refundParams({ payment, amount, reason, metadata }: NewRefund): Stripe.RefundCreateParams {
+function createRefundParams({ payment, amount, reason, metadata }: NewRefund): Stripe.RefundCreateParams {
   const named = reason !== null && isKnownReason(reason) ? { reason } : {}
   return { ...payment, amount, metadata: { ...metadata }, ...named }
 }
@@ -209,13 +209,13 @@ async function* listPages(
 ): AsyncGenerator<readonly ProviderObject[]> {
   for (let last: string | undefined; ; ) {
     const page = await list(last === undefined ? {} : { starting_after: last })
-    if (page.data.length > 0) yield asProviderObjects(page.data)
+    if (page.data.length > 0) yield castToProviderObjects(page.data)
     last = page.data.at(-1)?.id
     if (!page.has_more || last === undefined) return
   }
 }
 
-function asProviderObjects(given: readonly object[]): ProviderObject[] {
+function castToProviderObjects(given: readonly object[]): ProviderObject[] {
   return given as unknown as ProviderObject[]
 }
 
@@ -230,7 +230,7 @@ function isReplay({ lastResponse }: StripeResponse): boolean {
 }
 
 /** Adds the time of the provider's clock, which also dates the provider's events. */
-function withProviderTime(object: StripeResponse): ObjectSnapshot {
+function addProviderTime(object: StripeResponse): ObjectSnapshot {
   const date = Date.parse(object.lastResponse?.headers?.date ?? '')
   const at = Math.floor((Number.isNaN(date) ? Date.now() : date) / 1000)
   return { object: object as unknown as ProviderObject, at }
@@ -260,14 +260,14 @@ async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<
 }
 
 // Messages reach payers and callers. Stripe masks keys in them; we mask anything that looks like a key, too.
-const KEY_LIKE = /\b[sr]k_[a-z]*_?[\w*]+/g
+const KEY_LIKE_PATTERN = /\b[sr]k_[a-z]*_?[\w*]+/g
 const MAX_MESSAGE_LENGTH = 500
 
 /** Converts an error of the SDK (https://docs.stripe.com/error-handling); returns an unknown error unchanged. */
-function failureOf(error: unknown): unknown {
+function toFailure(error: unknown): unknown {
   const { type, message, userMessage, statusCode } = error as Partial<Stripe.errors.StripeError>
   const text = (typeof userMessage === 'string' && userMessage !== '' ? userMessage : (message ?? ''))
-    .replace(KEY_LIKE, '***')
+    .replace(KEY_LIKE_PATTERN, '***')
     .slice(0, MAX_MESSAGE_LENGTH)
   const callFailed = (reason: string): Failure => fail('payment.failed', { reason }, { cause: error })
   switch (type as string | undefined) {

@@ -2,21 +2,21 @@ import { z } from 'zod'
 import { Failure, fail } from '../../../sql/errors.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import type { Recording, Transcriber, Transcript, TranscriptionOutcome } from '../../../tasks/voice/ports.ts'
-import { type Recognition, recognitionOf } from '../../../tasks/voice/recognition.ts'
+import { type Recognition, requireRecognition } from '../../../tasks/voice/recognition.ts'
 import {
-  answerTooLarge,
   callFailure,
   createClients,
   createIdleTimeout,
+  createTooLargeFailure,
   type IdleTimeout,
   MAX_ANSWER_SIZE,
   readJson,
-  UNREADABLE,
+  UNREADABLE_REASON,
   Unreadable,
 } from '../ai/ai-calls.ts'
-import { type OpenAI, streamingFile } from '../ai/openai.ts'
+import { createStreamingFile, type OpenAI } from '../ai/openai.ts'
 import { recordCall } from '../call.ts'
-import { networkError } from '../wait.ts'
+import { describeNetworkError } from '../wait.ts'
 import { languageCode } from './languages.ts'
 
 /** Transcribes speech with the providers' endpoints, through the client for OpenAI's protocol. */
@@ -32,7 +32,7 @@ export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
     transcribe: async (recording, signal, onText) => {
       const { provider, model } = recording
       const client = await clientFor(provider)
-      const recognition = recognitionOf(model)
+      const recognition = requireRecognition(model)
       const idleTimeout = createIdleTimeout(
         ai.timeoutSeconds * (recognition.streams ? 1 : WHOLE_ANSWER_FACTOR),
       )
@@ -60,7 +60,7 @@ export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
       } catch (error) {
         signal.throwIfAborted()
         if (source.failure !== null) throw source.failure.error
-        return failureOf(error, recording, idleTimeout.reason)
+        return toFailureOutcome(error, recording, idleTimeout.reason)
       } finally {
         idleTimeout.clear()
         finished.abort()
@@ -80,13 +80,17 @@ interface Call {
 /**
  * A recording during its upload. `failure` is its read error, which the client would report as its own; null if none.
  */
-interface Source {
+interface UploadSource {
   readonly pieces: AsyncIterable<Uint8Array>
   readonly failure: { readonly error: unknown } | null
 }
 
-function createSource(pieces: AsyncIterable<Uint8Array>, onSend: () => void, signal: AbortSignal): Source {
-  let failure: Source['failure'] = null
+function createSource(
+  pieces: AsyncIterable<Uint8Array>,
+  onSend: () => void,
+  signal: AbortSignal,
+): UploadSource {
+  let failure: UploadSource['failure'] = null
   async function* read(): AsyncGenerator<Uint8Array> {
     try {
       for await (const piece of pieces) {
@@ -113,7 +117,7 @@ function createSource(pieces: AsyncIterable<Uint8Array>, onSend: () => void, sig
 type Fields = Omit<OpenAI.Audio.TranscriptionCreateParams, 'stream' | 'file'>
 
 /** Returns the form fields other than the file. */
-function formFields({ recording: { model, language, prompt }, recognition: { format } }: Call): Fields {
+function createFormFields({ recording: { model, language, prompt }, recognition: { format } }: Call): Fields {
   const languageField = language === null ? {} : { language }
   const promptField = prompt === null ? {} : { prompt }
   if (format === 'json') return { model, response_format: format, ...languageField, ...promptField }
@@ -135,9 +139,11 @@ function formFields({ recording: { model, language, prompt }, recognition: { for
 }
 
 /** Creates the form. The file comes last, so that a provider knows all fields when the file arrives. */
-async function createForm(call: Call): Promise<Fields & { file: Awaited<ReturnType<typeof streamingFile>> }> {
+async function createForm(
+  call: Call,
+): Promise<Fields & { file: Awaited<ReturnType<typeof createStreamingFile>> }> {
   const { fileName, mediaType, pieces } = call.recording
-  return { ...formFields(call), file: await streamingFile(pieces, fileName, mediaType) }
+  return { ...createFormFields(call), file: await createStreamingFile(pieces, fileName, mediaType) }
 }
 
 async function transcribeWhole(call: Call): Promise<Transcript> {
@@ -158,7 +164,7 @@ async function transcribeStreaming(call: Call, onText: (text: string) => void): 
     if (event.type === 'transcript.text.segment') segments.push(event)
     const text = event.type === 'transcript.text.delta' ? event.delta : event.text
     size += String(text).length
-    if (size > MAX_ANSWER_SIZE) throw answerTooLarge()
+    if (size > MAX_ANSWER_SIZE) throw createTooLargeFailure()
     if (event.type === 'transcript.text.delta') onText(String(text))
   }
   // A connection that closes midway looks like the end of the stream.
@@ -198,7 +204,7 @@ const Answer = z.object({
 
 function parseTranscript(answer: unknown): Transcript {
   const read = Answer.safeParse(answer)
-  if (!read.success) throw new Unreadable(UNREADABLE, { cause: read.error })
+  if (!read.success) throw new Unreadable(UNREADABLE_REASON, { cause: read.error })
   const { text, language, languages, segments, usage } = read.data
   const seconds = usage?.seconds ?? usage?.prompt_audio_seconds ?? null
   const duration = read.data.duration ?? seconds
@@ -226,26 +232,26 @@ function parseTranscript(answer: unknown): Transcript {
 // - "This model does not support the format you provided."
 // - "Invalid file format. Supported formats: …"
 // - "could not process file - is it a valid media file?"
-const UNDECODABLE =
+const UNDECODABLE_MESSAGE =
   /\b(audio|file|media)\b.*\b(decod|corrupt|unsupported|not supported)|support the format you|invalid file format|valid media file/i
 
 /** Converts an error of the client, and determines whether the request was certainly free. */
-function failureOf(
+function toFailureOutcome(
   error: unknown,
   { provider, model }: Recording,
   timeoutReason: string | null,
 ): TranscriptionOutcome {
   // Providers charge neither for refused requests nor for those that were never sent.
   const { status, message } = error as { status?: unknown; message?: unknown }
-  const isFree = typeof status === 'number' || (timeoutReason === null && !networkError(error).sent)
+  const isFree = typeof status === 'number' || (timeoutReason === null && !describeNetworkError(error).sent)
   const isRefusal = status === 400 || status === 415 || status === 422
-  if (isRefusal && UNDECODABLE.test(String(message))) {
+  if (isRefusal && UNDECODABLE_MESSAGE.test(String(message))) {
     const failure = fail('voice.audio_undecodable', {}, { cause: error })
     return { kind: 'failure', failure, isFree }
   }
   if (error instanceof Failure) return { kind: 'failure', failure: error, isFree: false }
   // The client throws a SyntaxError for a chunk that is not JSON.
-  const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
+  const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE_REASON, { cause: error }) : error
   // `hasOutput: false`: an interrupted transcript is discarded, so that a retry is safe.
   const call = {
     provider,

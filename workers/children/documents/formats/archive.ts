@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { readMarkup } from '../../../../tasks/markup.ts'
+import { parseMarkup } from '../../../../tasks/markup.ts'
 import { openZip, type ZipEntry, type ZipRules } from '../../../../tasks/zip.ts'
 import { Unreadable } from '../images.ts'
 import { decodeXml } from '../texts.ts'
@@ -9,7 +9,7 @@ import { decodeXml } from '../texts.ts'
 // A sheet with a million rows takes 50 MB. No part of a readable document exceeds this limit.
 const MAX_PART_BYTES = 100_000_000
 
-const RULES: ZipRules = {
+const ZIP_RULES: ZipRules = {
   createError: (reason, cause) => new Unreadable(`The document cannot be opened: ${reason}`, { cause }),
   isTextOnly: false,
 }
@@ -35,7 +35,9 @@ export class Archive {
    * @throws Unreadable if the bytes are not an archive, or a damaged or encrypted one.
    */
   static async open(bytes: Uint8Array): Promise<Archive> {
-    return new Archive(await openZip(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), RULES))
+    return new Archive(
+      await openZip(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), ZIP_RULES),
+    )
   }
 
   /** Returns the unpacked size of all parts. */
@@ -54,7 +56,7 @@ export class Archive {
   }
 
   /** Reads the text of a required part. @throws Unreadable if it is missing, damaged or too large. */
-  async needed(path: string): Promise<string> {
+  async readRequired(path: string): Promise<string> {
     const text = await this.text(path)
     if (text === null)
       throw new Unreadable(`The document is damaged: it lacks the part ${path.slice(0, 200)}`)
@@ -65,11 +67,11 @@ export class Archive {
    * Reads the internal relations of an Office Open XML part, or of the whole file if `path` is '' (ECMA-376, part 2,
    * 6.5).
    */
-  async relations(path: string): Promise<readonly Relation[]> {
+  async readRelations(path: string): Promise<readonly Relation[]> {
     const folder = posix.dirname(path)
     const xml = await this.text(posix.join(folder, '_rels', `${posix.basename(path)}.rels`))
     const relations: Relation[] = []
-    readMarkup(xml ?? '', 'xml', {
+    parseMarkup(xml ?? '', 'xml', {
       open: (name, { Id: id = '', Type = '', Target = '', TargetMode }) => {
         if (localName(name) !== 'Relationship' || TargetMode === 'External') return
         const type = Type.slice(Type.lastIndexOf('/') + 1)
@@ -80,15 +82,15 @@ export class Archive {
   }
 
   /** Returns the path of the main part of an Office Open XML file. @throws Unreadable if there is none. */
-  async mainPart(): Promise<string> {
-    const main = (await this.relations('')).find(({ type }) => type === 'officeDocument')
+  async findMainPart(): Promise<string> {
+    const main = (await this.readRelations('')).find(({ type }) => type === 'officeDocument')
     if (main === undefined) throw new Unreadable('The document is damaged: it declares no main part')
     return main.path
   }
 }
 
 /** Keeps the first reference to each path, ignoring case. Adds these paths to `seen`, and skips those already in it. */
-export function firstOfEach<T extends { readonly path: string }>(
+export function keepFirstOfEach<T extends { readonly path: string }>(
   named: readonly T[],
   seen = new Set<string>(),
 ): T[] {

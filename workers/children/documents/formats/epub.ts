@@ -1,30 +1,30 @@
 import { posix } from 'node:path'
-import { readMarkup } from '../../../../tasks/markup.ts'
-import { htmlBlocks } from '../../../../tasks/rag/blocks/html.ts'
+import { parseMarkup } from '../../../../tasks/markup.ts'
+import { splitHtml } from '../../../../tasks/rag/blocks/html.ts'
 import { Unreadable } from '../images.ts'
-import { Archive, firstOfEach, localName } from './archive.ts'
-import type { Texts } from './texts.ts'
+import { Archive, keepFirstOfEach, localName } from './archive.ts'
+import type { PagedText } from './texts.ts'
 
 /** Opens an electronic book (EPUB 3.3): one page per chapter, in reading order. @throws Unreadable. */
-export async function openEpub(bytes: Uint8Array): Promise<Texts> {
+export async function openEpub(bytes: Uint8Array): Promise<PagedText> {
   const archive = await Archive.open(bytes)
   let packagePath = ''
-  readMarkup(await archive.needed('META-INF/container.xml'), 'xml', {
+  parseMarkup(await archive.readRequired('META-INF/container.xml'), 'xml', {
     open: (name, attributes) => {
       if (localName(name) === 'rootfile') packagePath ||= attributes['full-path'] ?? ''
     },
   })
   const hrefs = new Map<string, string>()
   const spine = new Set<string>()
-  readMarkup(await archive.needed(packagePath), 'xml', {
+  parseMarkup(await archive.readRequired(packagePath), 'xml', {
     open: (name, { id = '', href = '', idref = '' }) => {
       if (localName(name) === 'item') hrefs.set(id, href)
       else if (localName(name) === 'itemref') spine.add(idref)
     },
   })
   const folder = posix.dirname(packagePath)
-  const chapters = firstOfEach(
-    [...spine].map((id) => ({ path: posix.join(folder, decoded(hrefs.get(id) ?? '')) })),
+  const chapters = keepFirstOfEach(
+    [...spine].map((id) => ({ path: posix.join(folder, decodeHref(hrefs.get(id) ?? '')) })),
   )
   const encrypted = (await archive.text('META-INF/encryption.xml')) ?? ''
   return {
@@ -35,18 +35,18 @@ export async function openEpub(bytes: Uint8Array): Promise<Texts> {
       if (chapter === undefined) return ''
       // Many books encrypt just their fonts, so check only this chapter.
       if (encrypted.includes(`"${chapter}"`)) throw new Unreadable('The chapter is encrypted')
-      return htmlText(await archive.needed(chapter))
+      return extractHtmlText(await archive.readRequired(chapter))
     },
   }
 }
 
 /** Extracts the text of an HTML page, with a blank line between paragraphs. */
-export const htmlText = (html: string): string =>
-  htmlBlocks(html)
+export const extractHtmlText = (html: string): string =>
+  splitHtml(html)
     .map(({ text }) => text)
     .join('\n\n')
 
-function decoded(href: string): string {
+function decodeHref(href: string): string {
   try {
     return decodeURIComponent(href)
   } catch {

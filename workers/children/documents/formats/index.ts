@@ -1,19 +1,19 @@
 import type { Attachment } from './mail.ts'
-import type { Texts } from './texts.ts'
+import type { PagedText } from './texts.ts'
 
 /** Lists the formats of text documents by media type. Each format loads on first use. */
 
 /** A text document and its attachments. */
-export interface Written extends Texts {
+export interface TextDocument extends PagedText {
   readonly attachments?: readonly Attachment[]
 }
 
-type Open = (bytes: Uint8Array, mediaType: string) => Promise<Written>
+type OpenDocument = (bytes: Uint8Array, mediaType: string) => Promise<TextDocument>
 
-const markup = () => import('./markup.ts')
+const loadMarkup = () => import('./markup.ts')
 
 /** The patterns also match templates, slide shows and documents with macros. */
-const FORMATS: readonly (readonly [mediaType: RegExp, open: Open])[] = [
+const FORMATS: readonly (readonly [mediaType: RegExp, open: OpenDocument])[] = [
   [
     /^application\/vnd\.(openxmlformats-officedocument\.wordprocessingml|ms-word)\./,
     async (bytes) => (await import('./word.ts')).openDocx(bytes),
@@ -34,13 +34,13 @@ const FORMATS: readonly (readonly [mediaType: RegExp, open: Open])[] = [
   [/^application\/rtf$/, async (bytes) => (await import('./rtf.ts')).openRtf(bytes)],
   [/^message\/rfc822$/, async (bytes) => (await import('./mail.ts')).openMail(bytes)],
   [/^application\/vnd\.ms-outlook$/, async (bytes) => (await import('./outlook.ts')).openOutlook(bytes)],
-  [/^text\/html$/, async (bytes) => (await markup()).openHtml(bytes)],
-  [/^application\/xml$/, async (bytes) => (await markup()).openXml(bytes)],
-  [/^text\/(calendar|vcard)$/, async (bytes) => (await markup()).openFolded(bytes)],
-  [/^text\/vtt$/, async (bytes) => (await markup()).openSubtitles(bytes)],
-  [/^text\/(plain|markdown)$/, async (bytes) => (await markup()).openPlain(bytes)],
+  [/^text\/html$/, async (bytes) => (await loadMarkup()).openHtml(bytes)],
+  [/^application\/xml$/, async (bytes) => (await loadMarkup()).openXml(bytes)],
+  [/^text\/(calendar|vcard)$/, async (bytes) => (await loadMarkup()).openFolded(bytes)],
+  [/^text\/vtt$/, async (bytes) => (await loadMarkup()).openSubtitles(bytes)],
+  [/^text\/(plain|markdown)$/, async (bytes) => (await loadMarkup()).openPlain(bytes)],
 ]
 
 /** Returns the function that opens documents of a media type; undefined for types without text. */
-export const formatOf = (mediaType: string): Open | undefined =>
+export const findFormat = (mediaType: string): OpenDocument | undefined =>
   FORMATS.find(([pattern]) => pattern.test(mediaType))?.[1]

@@ -1,7 +1,7 @@
 import PostalMime, { type Address, type Attachment as Part } from 'postal-mime'
 import { Unreadable } from '../images.ts'
-import { htmlText } from './epub.ts'
-import { Pages, type Texts, textsOf } from './texts.ts'
+import { extractHtmlText } from './epub.ts'
+import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
 /** Opens mail in transport format (RFC 5322, MIME). The only importer of `postal-mime`. */
 
@@ -14,7 +14,7 @@ export interface Attachment {
 }
 
 /** The text and the attachments of a mail. */
-export interface Mail extends Texts {
+export interface Mail extends PagedText {
   readonly attachments: readonly Attachment[]
 }
 
@@ -33,31 +33,31 @@ export async function openMail(bytes: Uint8Array): Promise<Mail> {
   const mail = await PostalMime.parse(bytes, { attachmentEncoding: 'arraybuffer' }).catch((cause) => {
     throw new Unreadable('The mail is damaged', { cause })
   })
-  return mailOf({
+  return formatMail({
     headers: [
       ['Subject', mail.subject],
-      ['From', addresses(mail.from && [mail.from])],
-      ['To', addresses(mail.to)],
-      ['Cc', addresses(mail.cc)],
+      ['From', formatAddresses(mail.from && [mail.from])],
+      ['To', formatAddresses(mail.to)],
+      ['Cc', formatAddresses(mail.cc)],
       ['Date', mail.date],
     ],
-    body: mail.text?.trim() ? mail.text : htmlText(mail.html ?? ''),
-    attachments: mail.attachments.filter((part) => !isShown(part, mail.html ?? '')).map(attachmentOf),
+    body: mail.text?.trim() ? mail.text : extractHtmlText(mail.html ?? ''),
+    attachments: mail.attachments.filter((part) => !isShownInBody(part, mail.html ?? '')).map(toAttachment),
   })
 }
 
 /** Formats a mail as one page. Drops attachments beyond `MAX_ATTACHMENTS`. */
-export function mailOf({ headers, body, attachments }: MailParts): Mail {
-  const pages = new Pages()
+export function formatMail({ headers, body, attachments }: MailParts): Mail {
+  const pages = new PageCollector()
   for (const [name, value] of headers) if (value) pages.add(`${name}: ${value.replace(/\s+/g, ' ')}\n`)
   pages.add(`\n${body.replace(/\r\n?/g, '\n')}\n`)
   const kept = attachments.slice(0, MAX_ATTACHMENTS)
   if (kept.length > 0) pages.add('\nAttachments:\n')
   for (const { name, bytes } of kept) pages.add(`${name} (${bytes.length} bytes)\n`)
-  return { ...textsOf([pages.end().join('\n')]), attachments: kept }
+  return { ...createPagedText([pages.end().join('\n')]), attachments: kept }
 }
 
-const addresses = (all: readonly Address[] | undefined): string | undefined =>
+const formatAddresses = (all: readonly Address[] | undefined): string | undefined =>
   all
     ?.flatMap((one) => one.group ?? [one])
     .map(({ name, address }) => (name && address ? `${name} <${address}>` : name || address))
@@ -65,12 +65,12 @@ const addresses = (all: readonly Address[] | undefined): string | undefined =>
 
 // True for icons and logos that the body shows. Apple Mail marks every picture as inline, even an attached photo, so
 // the body must also reference the picture.
-const isShown = ({ related, disposition, mimeType, contentId = '' }: Part, html: string): boolean =>
+const isShownInBody = ({ related, disposition, mimeType, contentId = '' }: Part, html: string): boolean =>
   mimeType.startsWith('image/') &&
   (related === true ||
     (disposition === 'inline' && contentId !== '' && html.includes(`cid:${contentId.replace(/^<|>$/g, '')}`)))
 
-function attachmentOf({ filename, mimeType, content }: Part, n: number): Attachment {
+function toAttachment({ filename, mimeType, content }: Part, n: number): Attachment {
   const bytes = typeof content === 'string' ? Buffer.from(content) : new Uint8Array(content)
   return { name: filename || `Attachment ${n + 1}`, mediaType: mimeType, bytes }
 }

@@ -1,30 +1,30 @@
-import { readMarkup } from '../../../../tasks/markup.ts'
+import { parseMarkup } from '../../../../tasks/markup.ts'
 import { decodeText, decodeXml, latin1 } from '../texts.ts'
 import { localName } from './archive.ts'
-import { htmlText } from './epub.ts'
-import { Pages, type Texts, textsOf } from './texts.ts'
+import { extractHtmlText } from './epub.ts'
+import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
 /** Opens text files: plain text, HTML, XML, calendars, address cards and subtitles. */
 
-export const openPlain = (bytes: Uint8Array): Texts => textsOf([decodeText(bytes)])
+export const openPlain = (bytes: Uint8Array): PagedText => createPagedText([decodeText(bytes)])
 
-export function openHtml(bytes: Uint8Array): Texts {
+export function openHtml(bytes: Uint8Array): PagedText {
   // A page declares its encoding within its first 1024 bytes (HTML, 13.2.3.2).
   const start = latin1(bytes.subarray(0, 1024))
   const declared = /<meta\s[^>]*charset\s*=\s*["']?\s*([\w-]+)/i.exec(start)?.[1]
-  return textsOf([htmlText(decodeText(bytes, declared))])
+  return createPagedText([extractHtmlText(decodeText(bytes, declared))])
 }
 
 /** Opens an XML file. Each text gets a line of its own, which begins with the name and attributes of its element. */
-export function openXml(bytes: Uint8Array): Texts {
-  const pages = new Pages()
+export function openXml(bytes: Uint8Array): PagedText {
+  const pages = new PageCollector()
   const open: Element[] = []
-  readMarkup(decodeXml(bytes), 'xml', {
+  parseMarkup(decodeXml(bytes), 'xml', {
     open(qualified, attributes) {
       const parent = open.at(-1)
       // An element within a text is part of that text.
       const isInline = parent !== undefined && (parent.isInline || parent.hasWords)
-      if (!isInline && parent !== undefined) say(parent, pages)
+      if (!isInline && parent !== undefined) writeElement(parent, pages)
       open.push({ label: labelOf(localName(qualified), attributes), text: '', hasWords: false, isInline })
     },
     text(data) {
@@ -38,10 +38,10 @@ export function openXml(bytes: Uint8Array): Texts {
       const parent = open.at(-1)
       if (element === undefined) return
       if (element.isInline && parent !== undefined) parent.text += element.text
-      else say(element, pages)
+      else writeElement(element, pages)
     },
   })
-  return textsOf(pages.end())
+  return createPagedText(pages.end())
 }
 
 interface Element {
@@ -61,7 +61,7 @@ const labelOf = (name: string, attributes: Readonly<Record<string, string>>): st
   ].join(' ')
 
 /** Writes an element's text and clears it. An element with attributes but no text yields only its label. */
-function say(element: Element, pages: Pages): void {
+function writeElement(element: Element, pages: PageCollector): void {
   const text = element.text.replace(/\s+/g, ' ').trim()
   if (text !== '') pages.add(`${element.label}: ${text}\n`)
   else if (element.label.includes('=')) pages.add(`${element.label}\n`)
@@ -71,15 +71,15 @@ function say(element: Element, pages: Pages): void {
 }
 
 /** Opens calendars and address cards: unfolds long lines and resolves escapes (RFC 5545, 3.1 and 3.3.11). */
-export function openFolded(bytes: Uint8Array): Texts {
+export function openFolded(bytes: Uint8Array): PagedText {
   // Unfold before decoding: a fold may split a character.
   const unfolded = Buffer.from(latin1(bytes).replace(/\r?\n[ \t]/g, ''), 'latin1')
-  return textsOf([
+  return createPagedText([
     decodeText(unfolded).replace(/\\([nN,;\\])/g, (_, sign) => (/n/i.test(sign) ? '\n' : sign)),
   ])
 }
 
 /** Opens subtitles, without their voice and style tags (WebVTT). */
-export function openSubtitles(bytes: Uint8Array): Texts {
-  return textsOf([decodeText(bytes).replace(/<\/?(?:[cibuv]|ruby|rt|lang)[^<>\n]*>/g, '')])
+export function openSubtitles(bytes: Uint8Array): PagedText {
+  return createPagedText([decodeText(bytes).replace(/<\/?(?:[cibuv]|ruby|rt|lang)[^<>\n]*>/g, '')])
 }

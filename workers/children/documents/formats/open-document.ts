@@ -1,15 +1,15 @@
-import { readMarkup } from '../../../../tasks/markup.ts'
+import { parseMarkup } from '../../../../tasks/markup.ts'
 import { Unreadable } from '../images.ts'
 import { MAX_CHARACTERS } from '../texts.ts'
 import { Archive, localName } from './archive.ts'
-import { Pages, type Texts, textsOf } from './texts.ts'
+import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
 /** Opens OpenDocument files (ISO/IEC 26300-3): texts, spreadsheets and presentations. */
 
-const PARAGRAPHS = new Set(['p', 'h'])
+const PARAGRAPH_ELEMENTS = new Set(['p', 'h'])
 // Skip the contents of these elements: deleted text and phonetic guides (furigana).
-const SILENT = new Set(['tracked-changes', 'ruby-text'])
-const REGIONS = /^(header|footer)(-left|-first)?$/
+const SKIPPED_ELEMENTS = new Set(['tracked-changes', 'ruby-text'])
+const HEADER_OR_FOOTER = /^(header|footer)(-left|-first)?$/
 const MAX_SPACES = 100
 // Limits on repetition. A file may repeat an empty cell to the end of its row, and an empty row to the end of the
 // sheet.
@@ -20,26 +20,26 @@ const MAX_ROWS = 1000
  * The element that starts a page, and the attribute with the page's title, if any. Text documents mark page breaks
  * instead.
  */
-const PAGE_OF: Readonly<Record<string, readonly [element: string, name: string]>> = {
+const PAGE_ELEMENTS: Readonly<Record<string, readonly [element: string, name: string]>> = {
   spreadsheet: ['table', 'table:name'],
   presentation: ['page', ''],
 }
 
-export async function openOpenDocument(bytes: Uint8Array, mediaType: string): Promise<Texts> {
+export async function openOpenDocument(bytes: Uint8Array, mediaType: string): Promise<PagedText> {
   const archive = await Archive.open(bytes)
   if ((await archive.text('META-INF/manifest.xml'))?.includes('encryption-data'))
     throw new Unreadable('The document is encrypted')
-  const pages = new Pages()
-  const page = PAGE_OF[/opendocument\.([a-z]+)/.exec(mediaType)?.[1] ?? '']
+  const pages = new PageCollector()
+  const page = PAGE_ELEMENTS[/opendocument\.([a-z]+)/.exec(mediaType)?.[1] ?? '']
   if (page === undefined) {
-    addText((await archive.text('styles.xml')) ?? '', pages, { only: REGIONS })
-    pages.line()
+    addText((await archive.text('styles.xml')) ?? '', pages, { only: HEADER_OR_FOOTER })
+    pages.endLine()
   }
-  addText(await archive.needed('content.xml'), pages, page === undefined ? {} : { page })
-  return textsOf(pages.end(), archive)
+  addText(await archive.readRequired('content.xml'), pages, page === undefined ? {} : { page })
+  return createPagedText(pages.end(), archive)
 }
 
-interface Which {
+interface TextSelection {
   /** Restricts the text to elements with matching names. */
   readonly only?: RegExp
   readonly page?: readonly [element: string, name: string]
@@ -47,7 +47,7 @@ interface Which {
 
 type Attributes = Readonly<Record<string, string>>
 
-const timesOf = (repeated: string | undefined, max: number): number =>
+const parseRepeat = (repeated: string | undefined, max: number): number =>
   Math.min(Number(repeated ?? 1) || 1, max)
 
 /** A row of a sheet. The file stores a run of equal rows or cells once, with a count; this class expands it. */
@@ -59,12 +59,12 @@ class Row {
 
   begin(attributes: Attributes): void {
     this.#text = ''
-    this.#rows = timesOf(attributes['table:number-rows-repeated'], MAX_ROWS)
+    this.#rows = parseRepeat(attributes['table:number-rows-repeated'], MAX_ROWS)
   }
 
   beginCell(attributes: Attributes): void {
     this.#cell = ''
-    this.#cells = timesOf(attributes['table:number-columns-repeated'], MAX_CELLS)
+    this.#cells = parseRepeat(attributes['table:number-columns-repeated'], MAX_CELLS)
   }
 
   add(text: string): void {
@@ -76,7 +76,7 @@ class Row {
       this.#text += `${this.#cell}\t`
   }
 
-  end(pages: Pages): void {
+  end(pages: PageCollector): void {
     // Trailing empty cells and repeated empty rows would use up the page's character limit.
     const text = this.#text.trimEnd()
     const rows = text === '' ? 1 : this.#rows
@@ -84,7 +84,7 @@ class Row {
   }
 }
 
-function addText(xml: string, pages: Pages, { only, page }: Which): void {
+function addText(xml: string, pages: PageCollector, { only, page }: TextSelection): void {
   let within = only === undefined ? 1 : 0
   let [paragraphs, silent, cells, pageDepth] = [0, 0, 0, 0]
   let style = ''
@@ -95,28 +95,28 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
     name === 'table-cell' || (row !== null && name === 'covered-table-cell')
   const add = (text: string): void => (cells > 0 ? (row ?? pages) : pages).add(text)
   // Paragraph styles that start a new page.
-  const breaking = new Set<string | undefined>()
-  readMarkup(xml, 'xml', {
+  const pageBreakStyles = new Set<string | undefined>()
+  parseMarkup(xml, 'xml', {
     open(qualified, attributes) {
       const name = localName(qualified)
       if (only?.test(name)) within++
-      if (SILENT.has(name)) silent++
+      if (SKIPPED_ELEMENTS.has(name)) silent++
       if (name === page?.[0] && pageDepth++ === 0) {
-        pages.break()
+        pages.endPage()
         pages.add(`${attributes[page[1]] ?? ''}\n`)
       }
       if (name === 'style') style = attributes['style:name'] ?? ''
-      else if (attributes['fo:break-before'] === 'page') breaking.add(style)
-      if (PARAGRAPHS.has(name)) {
+      else if (attributes['fo:break-before'] === 'page') pageBreakStyles.add(style)
+      if (PARAGRAPH_ELEMENTS.has(name)) {
         paragraphs++
-        if (breaking.has(attributes['text:style-name'])) pages.break()
+        if (pageBreakStyles.has(attributes['text:style-name'])) pages.endPage()
       }
       if (row !== null && cells === 0 && name === 'table-row') row.begin(attributes)
       if (isCell(name)) {
         if (cells++ === 0) row?.beginCell(attributes)
-      } else if (name === 'soft-page-break') pages.break()
+      } else if (name === 'soft-page-break') pages.endPage()
       else if (paragraphs === 0 || silent > 0 || within === 0) return
-      else if (name === 's') add(' '.repeat(timesOf(attributes['text:c'], MAX_SPACES)))
+      else if (name === 's') add(' '.repeat(parseRepeat(attributes['text:c'], MAX_SPACES)))
       else if (name === 'tab') add('\t')
       else if (name === 'line-break') add('\n')
     },
@@ -126,9 +126,9 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
     close(qualified) {
       const name = localName(qualified)
       if (only?.test(name)) within--
-      if (SILENT.has(name)) silent--
+      if (SKIPPED_ELEMENTS.has(name)) silent--
       if (name === page?.[0]) pageDepth--
-      if (PARAGRAPHS.has(name)) {
+      if (PARAGRAPH_ELEMENTS.has(name)) {
         paragraphs--
         if (silent === 0 && within > 0) add(cells > 0 ? ' ' : '\n')
       } else if (isCell(name)) {
@@ -136,7 +136,7 @@ function addText(xml: string, pages: Pages, { only, page }: Which): void {
         if (row !== null && cells === 0) row.endCell()
         else add('\t')
       } else if (name === 'table-row') {
-        if (row === null) pages.line()
+        if (row === null) pages.endLine()
         else if (cells === 0) row.end(pages)
         else add('\n')
       }

@@ -1,7 +1,7 @@
 import MsgReader from '@kenjiuno/msgreader'
 import { Unreadable } from '../images.ts'
-import { htmlText } from './epub.ts'
-import { type Attachment, type Mail, mailOf } from './mail.ts'
+import { extractHtmlText } from './epub.ts'
+import { type Attachment, formatMail, type Mail } from './mail.ts'
 import { openHtml } from './markup.ts'
 
 /** Opens mail in Outlook's file format (MS-OXMSG). The only importer of `@kenjiuno/msgreader`. */
@@ -9,29 +9,29 @@ import { openHtml } from './markup.ts'
 /** Opens a mail. @throws Unreadable. */
 export async function openOutlook(bytes: Uint8Array): Promise<Mail> {
   const reader = new MsgReader.default(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength))
-  const mail = reading(() => reader.getFileData())
+  const mail = readOrThrow(() => reader.getFileData())
   if (mail.error !== undefined || mail.messageClass === undefined) throw new Unreadable('The mail is damaged')
   const recipients = (type: string): string =>
     (mail.recipients ?? [])
       .filter(({ recipType = 'to' }) => recipType === type)
-      .map(({ name, smtpAddress, email }) => person(name, smtpAddress ?? email))
+      .map(({ name, smtpAddress, email }) => formatPerson(name, smtpAddress ?? email))
       .join(', ')
-  const ofHtml = async (): Promise<string> =>
-    mail.html ? openHtml(mail.html).text(1) : htmlText(mail.bodyHtml ?? '')
-  return mailOf({
+  const readHtmlBody = async (): Promise<string> =>
+    mail.html ? openHtml(mail.html).text(1) : extractHtmlText(mail.bodyHtml ?? '')
+  return formatMail({
     headers: [
       ['Subject', mail.subject],
-      ['From', person(mail.senderName, mail.senderSmtpAddress ?? mail.senderEmail)],
+      ['From', formatPerson(mail.senderName, mail.senderSmtpAddress ?? mail.senderEmail)],
       ['To', recipients('to')],
       ['Cc', recipients('cc')],
       ['Date', mail.messageDeliveryTime ?? mail.clientSubmitTime ?? mail.creationTime],
     ],
-    body: mail.body?.trim() ? mail.body : await ofHtml(),
+    body: mail.body?.trim() ? mail.body : await readHtmlBody(),
     attachments: (mail.attachments ?? [])
       // Hidden attachments are pictures that the body shows.
       .filter(({ attachmentHidden }) => attachmentHidden !== true)
       .map((field): Attachment => {
-        const { fileName, content } = reading(() => reader.getAttachment(field))
+        const { fileName, content } = readOrThrow(() => reader.getAttachment(field))
         return {
           name: fileName,
           mediaType: field.attachMimeTag ?? 'application/octet-stream',
@@ -41,10 +41,10 @@ export async function openOutlook(bytes: Uint8Array): Promise<Mail> {
   })
 }
 
-const person = (name = '', address = ''): string =>
+const formatPerson = (name = '', address = ''): string =>
   name !== '' && address !== '' && name !== address ? `${name} <${address}>` : name || address
 
-function reading<T>(read: () => T): T {
+function readOrThrow<T>(read: () => T): T {
   try {
     return read()
   } catch (cause) {

@@ -1,5 +1,5 @@
 import { latin1 } from '../texts.ts'
-import { Pages, type Texts, textsOf } from './texts.ts'
+import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
 /** Opens documents in Rich Text Format 1.9.1. */
 
@@ -31,13 +31,13 @@ const CODE_PAGES: Readonly<Record<number, string>> = {
 }
 
 // Control words of groups without document text.
-const SILENT = new Set(
+const SKIPPED_GROUPS = new Set(
   'fonttbl colortbl stylesheet info pict objdata themedata datastore listtable listoverridetable revtbl rsidtbl generator xmlnstbl fldinst latentstyles'.split(
     ' ',
   ),
 )
 // A Map, because a plain object inherits `constructor` and `toString`, which a file may use as control words.
-const TEXTS: ReadonlyMap<string, string> = new Map(
+const CONTROL_WORD_TEXTS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     par: '\n',
     line: '\n',
@@ -58,7 +58,7 @@ const TEXTS: ReadonlyMap<string, string> = new Map(
     bullet: '•',
   }),
 )
-const SIGNS: ReadonlyMap<string, string> = new Map(
+const CONTROL_SYMBOL_TEXTS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     '~': ' ',
     _: '-',
@@ -73,9 +73,9 @@ const SIGNS: ReadonlyMap<string, string> = new Map(
 // Matches a control word with its number and closing space, a hex byte, a control symbol, a brace, or text.
 const TOKEN = /\\([a-z]+)(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+|\\/gi
 // Limit of nested groups: no real document has more.
-const DEEPEST = 10_000
+const MAX_NESTING = 10_000
 
-interface State {
+interface GroupState {
   isSilent: boolean
   font: number
   /** Number of fallback characters after each `\u` character, for readers without Unicode. */
@@ -83,16 +83,16 @@ interface State {
 }
 
 /** Opens an RTF document, split at its explicit page breaks. */
-export function openRtf(bytes: Uint8Array): Texts {
-  const reader = new Reader()
+export function openRtf(bytes: Uint8Array): PagedText {
+  const reader = new RtfReader()
   for (const token of latin1(bytes).matchAll(TOKEN)) reader.take(token)
-  return textsOf(reader.end())
+  return createPagedText(reader.end())
 }
 
-class Reader {
-  readonly #pages = new Pages()
-  readonly #groups: State[] = []
-  #state: State = { isSilent: false, font: -1, fallback: 1 }
+class RtfReader {
+  readonly #pages = new PageCollector()
+  readonly #groups: GroupState[] = []
+  #state: GroupState = { isSilent: false, font: -1, fallback: 1 }
   #encoding = 'windows-1252'
   readonly #fonts = new Map<number, string>()
   #isFontTable = false
@@ -117,14 +117,14 @@ class Reader {
   #group(brace: string): void {
     this.#flush()
     this.#left = 0
-    if (brace === '{' && this.#groups.length < DEEPEST) this.#groups.push({ ...this.#state })
+    if (brace === '{' && this.#groups.length < MAX_NESTING) this.#groups.push({ ...this.#state })
     else if (brace === '}') this.#state = this.#groups.pop() ?? this.#state
   }
 
   #sign(sign: string): void {
     // The `\*` symbol starts a group that readers may ignore.
     if (sign === '*') this.#state.isSilent = true
-    else this.#add(SIGNS.get(sign) ?? '')
+    else this.#add(CONTROL_SYMBOL_TEXTS.get(sign) ?? '')
   }
 
   #word(word: string, number: number | null): void {
@@ -133,7 +133,7 @@ class Reader {
       return
     }
     this.#flush()
-    if (SILENT.has(word)) this.#state.isSilent = true
+    if (SKIPPED_GROUPS.has(word)) this.#state.isSilent = true
     if (word === 'fonttbl') this.#isFontTable = true
     else if (word === 'f') this.#state.font = number ?? -1
     else if (word === 'uc') this.#state.fallback = Math.min(number ?? 1, 10)
@@ -141,7 +141,7 @@ class Reader {
     else if (word === 'mac') this.#encoding = 'macintosh'
     else if (word === 'fcharset' && this.#isFontTable) this.#font(number ?? 0)
     else if (word === 'page' || word === 'pagebb') this.#pageBreak()
-    else this.#add(TEXTS.get(word) ?? '')
+    else this.#add(CONTROL_WORD_TEXTS.get(word) ?? '')
   }
 
   #font(characters: number): void {
@@ -150,7 +150,7 @@ class Reader {
   }
 
   #pageBreak(): void {
-    if (!this.#state.isSilent) this.#pages.break()
+    if (!this.#state.isSilent) this.#pages.endPage()
   }
 
   #unicode(number: number): void {

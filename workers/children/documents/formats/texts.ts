@@ -1,7 +1,7 @@
 import { MAX_CHARACTERS } from '../texts.ts'
 
 /** A document with text pages. */
-export interface Texts {
+export interface PagedText {
   readonly pageCount: number
   /** Unpacked size of an archive; absent for other files, whose own size counts. */
   readonly unpackedBytes?: number
@@ -10,7 +10,10 @@ export interface Texts {
 }
 
 /** Wraps pages that are already in memory. Without pages, the document is one empty page. */
-export function textsOf(pages: readonly string[], archive?: { readonly unpackedBytes: number }): Texts {
+export function createPagedText(
+  pages: readonly string[],
+  archive?: { readonly unpackedBytes: number },
+): PagedText {
   return {
     pageCount: Math.max(1, pages.length),
     ...(archive && { unpackedBytes: archive.unpackedBytes }),
@@ -19,7 +22,7 @@ export function textsOf(pages: readonly string[], archive?: { readonly unpackedB
 }
 
 /** Collects text page by page and drops text beyond a page's character limit. */
-export class Pages {
+export class PageCollector {
   #pages: string[] = []
   #page = ''
   // Cached, because reading the end of the page string would flatten it: a copy of the whole page for each line.
@@ -37,13 +40,13 @@ export class Pages {
   }
 
   /** Ends the current line, unless it is empty. */
-  line(): void {
+  endLine(): void {
     if (!this.#isLineEnd) this.add('\n')
   }
 
   /** Ends the current page, unless it is empty: writers mark the same break in several ways. */
-  break(): void {
-    const page = tidied(this.#page)
+  endPage(): void {
+    const page = removeExtraSpace(this.#page)
     if (page !== '') this.#pages.push(page)
     this.#page = ''
     this.#isLineEnd = true
@@ -51,13 +54,13 @@ export class Pages {
 
   /** Ends the last page and returns all pages. */
   end(): readonly string[] {
-    this.break()
+    this.endPage()
     return this.#pages
   }
 }
 
 // Removes redundant white space at the ends of cells and paragraphs.
-const tidied = (text: string): string =>
+const removeExtraSpace = (text: string): string =>
   text
     .replace(/(?<! ) +\t/g, '\t')
     .replace(/(?<![ \t])[ \t]+\n/g, '\n')
